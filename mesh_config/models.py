@@ -1,0 +1,186 @@
+"""Settings of one router and of a whole mesh: plain frozen data, checked elsewhere (`mesh_config.check`).
+
+Every field is made by `setting()`, which carries what the generated reference, the JSON Schema and the checks need: a
+sentence, a unit and a range. Units inside the program are seconds, bytes and messages.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+MIB = 1024 * 1024
+
+
+class Treatment(enum.StrEnum):
+    """How the messages of an address are given to its subscribers."""
+
+    MULTICAST = "multicast"
+    CLOSEST = "closest"
+    BALANCED = "balanced"
+
+
+class Role(enum.StrEnum):
+    """Who is at the other end of a listener's or connector's connections (names of Qpid Dispatch)."""
+
+    NORMAL = "normal"
+    INTER_ROUTER = "inter-router"
+
+
+def setting(
+    doc: str,
+    *,
+    default: Any = attrs.NOTHING,
+    factory: Callable[[], Any] | None = None,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+) -> Any:
+    """One setting: an attrs field with its sentence, unit and inclusive range as metadata."""
+    metadata: Mapping[str, object] = {"doc": doc, "unit": unit, "low": low, "high": high}
+    if factory is not None:
+        return attrs.field(factory=factory, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
+
+
+@attrs.frozen(kw_only=True)
+class AddressSettings:
+    """The treatment of every address below one prefix, or of one pattern."""
+
+    prefix: str | None = setting("Whole words of an address, separated by `/` or `.`; the longest prefix wins.", default=None)
+    pattern: str | None = setting("Words of which `*` stands for any one and `#` for any number.", default=None)
+    treatment: Treatment = setting("What is done with its messages.", default=Treatment.BALANCED)
+
+
+DEFAULT_ADDRESSES: tuple[AddressSettings, ...] = tuple(
+    AddressSettings(prefix=prefix, treatment=treatment)
+    for prefix, treatment in (
+        ("openstack.org/om/rpc/multicast", Treatment.MULTICAST),
+        ("openstack.org/om/rpc/unicast", Treatment.CLOSEST),
+        ("openstack.org/om/rpc/anycast", Treatment.BALANCED),
+        ("openstack.org/om/notify/multicast", Treatment.MULTICAST),
+        ("openstack.org/om/notify/unicast", Treatment.CLOSEST),
+        ("openstack.org/om/notify/anycast", Treatment.BALANCED),
+        ("exclusive", Treatment.CLOSEST),
+        ("unicast", Treatment.BALANCED),
+        ("broadcast", Treatment.MULTICAST),
+    )
+)
+
+
+@attrs.frozen(kw_only=True)
+class LinkSettings:
+    """What a listener and a connector have in common: the AMQP side of a connection."""
+
+    role: Role = setting("Who connects here: clients (`normal`) or other routers (`inter-router`).", default=Role.NORMAL)
+    cost: int = setting("Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535)
+    max_frame_bytes: int = setting("Largest frame accepted.", default=65536, unit="bytes", low=512, high=16 * MIB)
+    max_sessions: int = setting("Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=65536)
+    idle_timeout_s: float = setting(
+        "A connection silent for so long is closed; 0 never.", default=16.0, unit="seconds", low=0, high=86400
+    )
+
+
+@attrs.frozen(kw_only=True)
+class ListenerSettings(LinkSettings):
+    """A socket that waits for connections."""
+
+    name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
+    host: str = setting("Address to bind.", default="127.0.0.1")
+    port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
+    handshake_timeout_s: float = setting(
+        "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600
+    )
+    vhost_prefix: bool = setting(
+        "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false).",
+        default=False,
+    )
+    max_connections: int = setting("Connections at one time.", default=10000, unit="connections", low=1, high=1000000)
+
+
+@attrs.frozen(kw_only=True)
+class ConnectorSettings(LinkSettings):
+    """A connection that this router makes and keeps up."""
+
+    name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
+    role: Role = setting("What is at the other end.", default=Role.INTER_ROUTER)
+    to: str | None = setting("Router of the same file to connect to, instead of host and port.", default=None)
+    host: str = setting("Host to connect to.", default="127.0.0.1")
+    port: int = setting("TCP port to connect to.", default=5672, low=1, high=65535)
+    reconnect_initial_s: float = setting(
+        "Pause before the first new attempt; doubled each time, with jitter.", default=0.05, unit="seconds", low=0.001, high=3600
+    )
+    reconnect_max_s: float = setting("Longest pause between attempts.", default=5.0, unit="seconds", low=0.01, high=3600)
+
+
+@attrs.frozen(kw_only=True)
+class LinkStateSettings:
+    """Timers of the routing protocol (names and defaults of Qpid Dispatch, where it has them)."""
+
+    hello_interval_s: float = setting("Between two HELLOs to a neighbor.", default=1.0, unit="seconds", low=0.01, high=3600)
+    hello_max_age_s: float = setting("A neighbor silent for so long is lost.", default=3.0, unit="seconds", low=0.05, high=3600)
+    ra_interval_s: float = setting("Between two advertisements in calm times.", default=30.0, unit="seconds", low=0.1, high=3600)
+    ra_interval_flux_s: float = setting("The same after a change of topology.", default=4.0, unit="seconds", low=0.1, high=3600)
+    remote_ls_max_age_s: float = setting(
+        "Link state that nobody refreshed for so long is forgotten.", default=60.0, unit="seconds", low=1, high=86400
+    )
+    spf_hold_down_s: float = setting(
+        "Changes that arrive within this time are computed together.", default=0.005, unit="seconds", low=0, high=10
+    )
+
+
+@attrs.frozen(kw_only=True)
+class ForwardingSettings:
+    """Windows and bounds of the data plane."""
+
+    publisher_window: int = setting(
+        "Credit of a publisher while its address has a subscriber.", default=250, unit="messages", low=1, high=1000000
+    )
+    anonymous_window: int = setting(
+        "Credit of a sender that names its destination in each message.", default=250, unit="messages", low=1, high=1000000
+    )
+    router_window: int = setting("Credit given on each data link to a neighbor.", default=1000, unit="messages", low=1, high=1000000)
+    held_message_bytes: int = setting(
+        "A multi-frame message up to this size is held until it is whole, before a client gets it; a larger one streams.",
+        default=16 * MIB, unit="bytes", low=0, high=1024 * MIB,
+    )
+    held_connection_bytes: int = setting(
+        "The same for all messages held for one connection.", default=64 * MIB, unit="bytes", low=0, high=16384 * MIB
+    )
+    waiting_messages: int = setting(
+        "Messages of one address that may wait here for a subscriber's credit.", default=10000, unit="messages", low=1, high=10000000
+    )
+    waiting_bytes: int = setting("The same in bytes.", default=64 * MIB, unit="bytes", low=1, high=16384 * MIB)
+    waiting_s: float = setting("Longest time that a message waits.", default=60.0, unit="seconds", low=0.1, high=86400)
+    session_window_bytes: int = setting(
+        "Bytes of a session that may lie unread here before its sender is stopped.", default=MIB, unit="bytes", low=65536, high=1024 * MIB
+    )
+    max_links: int = setting("Links of one connection.", default=65536, unit="links", low=1, high=1000000)
+
+
+@attrs.frozen(kw_only=True)
+class RouterSettings:
+    """Everything one router process needs."""
+
+    id: str = setting("Name of the router, unique in the mesh, without blanks.")
+    site: str | None = setting("Where it stands; routers of one site may fail together.", default=None)
+    listeners: tuple[ListenerSettings, ...] = setting("Sockets that wait for connections.", default=())
+    connectors: tuple[ConnectorSettings, ...] = setting("Connections to make.", default=())
+    addresses: tuple[AddressSettings, ...] = setting("Treatments; they override the built-in ones.", default=())
+    default_treatment: Treatment = setting("Treatment of every other address.", default=Treatment.BALANCED)
+    link_state: LinkStateSettings = setting("Timers of the routing protocol.", factory=LinkStateSettings)
+    forwarding: ForwardingSettings = setting("Windows and bounds of the data plane.", factory=ForwardingSettings)
+    shutdown_s: float = setting(
+        "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
+    )
+
+
+@attrs.frozen(kw_only=True)
+class MeshSettings:
+    """A whole mesh, by router id; defaults are already merged into each router."""
+
+    name: str = setting("Name of the mesh, for pictures and reports.", default="mesh")
+    routers: Mapping[str, RouterSettings] = setting("The routers by id.", factory=dict)

@@ -1,0 +1,166 @@
+"""What moves the control plane (events, past tense) and what it asks for (actions, orders).
+
+Both are frozen, register themselves by name and turn into plain dicts and back (`to_dict`, `from_dict`), so that a log of
+them can be replayed by the simulation. None is made per message.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import attrs
+
+from mesh_config.models import Treatment
+from router.core.linkstate.messages import ControlMessage
+from router.core.terms import Condition, ConnectionId, RouterId
+
+
+@attrs.frozen(kw_only=True)
+class Event:
+    """Something that happened outside the control plane."""
+
+
+@attrs.frozen(kw_only=True)
+class ControlLinkUp(Event):
+    """Both control links of an inter-router connection are attached. Source: engine.
+
+    Nothing is known of the neighbor yet but what its Open said; it becomes a neighbor by its HELLO.
+    """
+
+    connection: ConnectionId
+    peer: RouterId
+    """Container id of the peer's Open."""
+    cost: int
+    """The larger of both ends' cost."""
+    local_conn_id: int
+    """`qd.conn-id` that we sent in Open."""
+    remote_conn_id: int
+    """`qd.conn-id` of the peer's Open, 0 when absent."""
+    pushes_lsu: bool
+    """The peer offers and desires `amqp-mesh.lsu-push.1`: link state may be flooded to it unasked."""
+
+
+@attrs.frozen(kw_only=True)
+class ControlLinkDown(Event):
+    """A control link or the whole connection is gone. Source: engine."""
+
+    connection: ConnectionId
+
+
+@attrs.frozen(kw_only=True)
+class ControlReceived(Event):
+    """A control message arrived. Source: engine, after decoding."""
+
+    connection: ConnectionId
+    to: str
+    """`to` of its properties, as written on the wire."""
+    message: ControlMessage
+    ingress: RouterId | None
+    """Router that made it (`x-opt-qd.ingress` without its area), when the annotation was there."""
+    trace: tuple[RouterId, ...]
+    """Routers that it passed, origin first (`x-opt-qd.trace` without areas)."""
+
+
+@attrs.frozen(kw_only=True)
+class SubscriptionAdded(Event):
+    """The first local subscriber of a mobile address attached. Source: forwarding."""
+
+    address: str
+    treatment: Treatment
+
+
+@attrs.frozen(kw_only=True)
+class SubscriptionRemoved(Event):
+    """The last local subscriber of a mobile address left. Source: forwarding."""
+
+    address: str
+
+
+@attrs.frozen(kw_only=True)
+class Action:
+    """Something that the control plane asks for."""
+
+
+@attrs.frozen(kw_only=True)
+class SendControl(Action):
+    """Write one control message on the control link of *connection*."""
+
+    connection: ConnectionId
+    to: str
+    message: ControlMessage
+    ingress: RouterId
+    trace: tuple[RouterId, ...]
+    """Complete, this router included as the last."""
+
+
+@attrs.frozen(kw_only=True)
+class CloseConnection(Action):
+    """Close an inter-router connection, for instance because of a duplicate router id."""
+
+    connection: ConnectionId
+    condition: Condition
+    description: str
+
+
+@attrs.frozen(kw_only=True)
+class InstallRouter(Action):
+    """*router* is reachable by *connection*; replaces what was installed for it."""
+
+    router: RouterId
+    connection: ConnectionId
+    next_hop: RouterId
+    """The neighbor at the other end of *connection*; *router* itself when it is a neighbor."""
+    cost: int
+
+
+@attrs.frozen(kw_only=True)
+class WithdrawRouter(Action):
+    """*router* is no longer reachable; its addresses are withdrawn by actions of their own, before this one."""
+
+    router: RouterId
+
+
+@attrs.frozen(kw_only=True)
+class InstallAddress(Action):
+    """*router*, reachable, has subscribers of the mobile address."""
+
+    address: str
+    router: RouterId
+    treatment: Treatment | None
+    """The advertised hint; used only when no treatment is configured here and nobody knows the address yet."""
+
+
+@attrs.frozen(kw_only=True)
+class WithdrawAddress(Action):
+    """*router* has no subscriber of the mobile address any more, or is unreachable."""
+
+    address: str
+    router: RouterId
+
+
+@attrs.frozen(kw_only=True)
+class TopologyChanged(Action):
+    """Trees worked out before this are stale (`ControlPlane.tree`). Comes after the routers of the same change."""
+
+
+@attrs.frozen(kw_only=True)
+class Report(Action):
+    """A change of state or a peer's fault, for the log: one line, once."""
+
+    INFO: ClassVar = "info"
+    WARNING: ClassVar = "warning"
+
+    level: str
+    what: str
+    """Past tense with underscores: `neighbor_up`, `router_unreachable`, `duplicate_router_id`."""
+    fields: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def info(cls, what: str, **fields: object) -> Self:
+        """A report of an expected change."""
+        return cls(level=cls.INFO, what=what, fields=tuple((k, str(v)) for k, v in fields.items()))
+
+    @classmethod
+    def warning(cls, what: str, **fields: object) -> Self:
+        """A report of a peer's or an operator's fault."""
+        return cls(level=cls.WARNING, what=what, fields=tuple((k, str(v)) for k, v in fields.items()))
