@@ -1,0 +1,361 @@
+"""The six messages of the routing protocol, and their bodies as plain dicts.
+
+A body has text keys and holds text, ints, lists and dicts only; bytes are the business of `router.engine.codec`. Messages
+keep what they were read from (raw address keys, all hints), so that a relayed one reaches a qdrouterd behind this router whole.
+
+Source: qdrouterd-protocol.md, sections 4.1, 4.3 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Self, TypedDict, TypeGuard
+
+import attrs
+
+from mesh_config.models import Treatment
+from router.core.errors import DecodeError
+from router.core.terms import AREA, RouterId
+
+PROTOCOL_VERSION: Final = 1
+"""Our `pv`. What has a higher one is ignored; an absent one counts as 0."""
+
+MAX_ROUTER_ID_CHARS: Final = 255
+MAX_INT: Final = 2**63 - 1
+"""Largest sequence and instance: what an AMQP long holds."""
+
+MOBILE_PREFIX: Final = "M0"
+"""Class and phase of the addresses that this router serves; the other classes are carried but not used."""
+
+HINT_OF_TREATMENT: Final[Mapping[Treatment, int]] = {Treatment.MULTICAST: 1, Treatment.CLOSEST: 2, Treatment.BALANCED: 3}
+TREATMENT_OF_HINT: Final[Mapping[int, Treatment]] = {hint: treatment for treatment, hint in HINT_OF_TREATMENT.items()}
+"""Hints 0 (flood), 4 (link-balanced) and 5 (unavailable) name no treatment of a mobile address."""
+
+
+def mobile_key(address: str) -> str:
+    """The key by which mobile address *address* is advertised."""
+    return MOBILE_PREFIX + address
+
+
+def mobile_address(key: str) -> str | None:
+    """The mobile address of an advertised key; None for link routes, other phases, edge routers and the empty address."""
+    address = key.removeprefix(MOBILE_PREFIX)
+    return address if address and address != key else None
+
+
+@attrs.frozen(kw_only=True)
+class ControlMessage:
+    """What every message carries; made of a body by `from_body`, never itself sent."""
+
+    opcode: ClassVar[str] = ""
+
+    id: RouterId
+    """The router that made it."""
+    pv: int = PROTOCOL_VERSION
+    area: str = AREA
+
+    def to_body(self) -> dict[str, object]:
+        """The body in qdrouterd's order of keys: text, ints, lists and dicts."""
+        return {"id": self.id, "pv": self.pv, "area": self.area, **self._own_keys()}
+
+    def _own_keys(self) -> dict[str, object]:
+        return {}
+
+    @classmethod
+    def read(cls, body: _Body) -> Self:
+        """The message with this body. Raises: DecodeError."""
+        return cls(**body.envelope())
+
+
+@attrs.frozen(kw_only=True)
+class Hello(ControlMessage):
+    """HELLO, to the other end of one connection."""
+
+    opcode: ClassVar[str] = "HELLO"
+
+    instance: int
+    """Boot number of the sender; another one means that it restarted."""
+    seen: tuple[RouterId, ...]
+    """Routers that the sender heard lately, on any of its connections."""
+
+    def _own_keys(self) -> dict[str, object]:
+        return {"instance": self.instance, "seen": list(self.seen)}
+
+    @classmethod
+    def read(cls, body: _Body) -> Self:
+        return cls(**body.envelope(), instance=body.integer("instance", low=-MAX_INT), seen=body.routers("seen"))
+
+
+@attrs.frozen(kw_only=True)
+class RouterAdvertisement(ControlMessage):
+    """RA, to all routers: how far the sender's link state and addresses have got."""
+
+    opcode: ClassVar[str] = "RA"
+
+    instance: int
+    ls_seq: int
+    mobile_seq: int
+
+    def _own_keys(self) -> dict[str, object]:
+        return {"instance": self.instance, "ls_seq": self.ls_seq, "mobile_seq": self.mobile_seq}
+
+    @classmethod
+    def read(cls, body: _Body) -> Self:
+        return cls(
+            **body.envelope(),
+            instance=body.integer("instance", low=-MAX_INT),
+            ls_seq=body.integer("ls_seq"),
+            mobile_seq=body.integer("mobile_seq"),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class LinkStateRequest(ControlMessage):
+    """LSR, to one router: send me your link state."""
+
+    opcode: ClassVar[str] = "LSR"
+
+
+@attrs.frozen(kw_only=True)
+class LinkStateUpdate(ControlMessage):
+    """LSU: the sender's neighbors and what it costs to reach each.
+
+    A qdrouterd sends it to one router that asked; ours flood it to each other as well.
+    """
+
+    opcode: ClassVar[str] = "LSU"
+
+    instance: int
+    ls_seq: int
+    """Sequence within `ls`, the one that counts; the outer one is the same."""
+    peers: Mapping[RouterId, int] = attrs.field(hash=False)
+    """Cost of the edge to each neighbor, 1 at least."""
+
+    def _own_keys(self) -> dict[str, object]:
+        peers: dict[str, object] = dict(self.peers)
+        inner: dict[str, object] = {"id": self.id, "area": self.area, "ls_seq": self.ls_seq, "peers": peers}
+        return {"instance": self.instance, "ls_seq": self.ls_seq, "ls": inner}
+
+    @classmethod
+    def read(cls, body: _Body) -> Self:
+        # The outer ls_seq says nothing that the inner one does not, so one is enough (qdrouterd-protocol.md, 6.4).
+        inner = body.inner("ls")
+        if inner.router("id") != body.router("id"):
+            raise DecodeError(f"LSU of {body.router('id')} holds the link state of {inner.router('id')}")
+        return cls(
+            **body.envelope(),
+            instance=body.integer("instance", low=-MAX_INT),
+            ls_seq=inner.integer("ls_seq"),
+            peers=inner.costs("peers"),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class MobileAddressUpdate(ControlMessage):
+    """MAU: what changed since `mobile_seq` - 1 (to all routers), or all there is (to one that asked).
+
+    Addresses are keys as on the wire, with class and phase (`mobile_key`, `mobile_address`).
+    """
+
+    opcode: ClassVar[str] = "MAU"
+
+    mobile_seq: int
+    add: tuple[str, ...] = ()
+    delete: tuple[str, ...] = ()
+    exist: tuple[str, ...] | None = None
+    """All keys of the sender; None in a differential update, else `add` and `delete` are empty."""
+    hints: tuple[int, ...] = ()
+    """Treatment of each of `add` or `exist` (`TREATMENT_OF_HINT`); not to be used when their number differs."""
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether it replaces everything that was known of the sender's addresses."""
+        return self.exist is not None
+
+    def treatments(self) -> tuple[Treatment | None, ...]:
+        """The hint for each of `exist` or `add` as a treatment; None where there is no usable one."""
+        keys = self.add if self.exist is None else self.exist
+        if len(self.hints) != len(keys):
+            return (None,) * len(keys)
+        return tuple(TREATMENT_OF_HINT.get(hint) for hint in self.hints)
+
+    def _own_keys(self) -> dict[str, object]:
+        if self.exist is not None:
+            return {"mobile_seq": self.mobile_seq, "exist": list(self.exist), "hints": list(self.hints)}
+        return {
+            "mobile_seq": self.mobile_seq,
+            "hints": list(self.hints),
+            "add": list(self.add),
+            "del": list(self.delete),
+        }
+
+    @classmethod
+    def read(cls, body: _Body) -> Self:
+        hints = body.hints("hints")
+        mobile_seq = body.integer("mobile_seq")
+        if body.has("exist"):
+            if body.has("add") or body.has("del"):
+                raise DecodeError("MAU is both differential and absolute")
+            return cls(**body.envelope(), mobile_seq=mobile_seq, exist=body.texts("exist"), hints=hints)
+        add, delete = body.texts("add"), body.texts("del")
+        return cls(**body.envelope(), mobile_seq=mobile_seq, add=add, delete=delete, hints=hints)
+
+
+@attrs.frozen(kw_only=True)
+class MobileAddressRequest(ControlMessage):
+    """MAR, to one router: send me your addresses when you are past `have_seq`."""
+
+    opcode: ClassVar[str] = "MAR"
+
+    have_seq: int
+
+    def _own_keys(self) -> dict[str, object]:
+        return {"have_seq": self.have_seq}
+
+    @classmethod
+    def read(cls, body: _Body) -> Self:
+        return cls(**body.envelope(), have_seq=body.integer("have_seq"))
+
+
+@attrs.frozen(kw_only=True)
+class ForeignMessage(ControlMessage):
+    """A message of a newer protocol or of an unknown kind: never read any further, reported once for each router."""
+
+    opcode: ClassVar[str] = "FOREIGN"
+
+    name: str
+    """Its opcode on the wire."""
+
+    def _own_keys(self) -> dict[str, object]:
+        return {"name": self.name}
+
+
+KINDS: Final[Mapping[str, type[ControlMessage]]] = {
+    kind.opcode: kind
+    for kind in (
+        Hello,
+        RouterAdvertisement,
+        LinkStateRequest,
+        LinkStateUpdate,
+        MobileAddressUpdate,
+        MobileAddressRequest,
+    )
+}
+
+
+def from_body(opcode: str, body: Mapping[str, object]) -> ControlMessage:
+    """The message that has this opcode and body.
+
+    Args:
+        opcode: `HELLO`, `RA`, `LSR`, `LSU`, `MAU` or `MAR`; any other makes a `ForeignMessage`, and so does a `pv` above 1.
+        body: text keys; values of text, int, list (or tuple) and dict. Unknown keys are ignored.
+    Raises: DecodeError when a mandatory key is missing or has another shape; the message is then dropped.
+    """
+    reader = _Body(opcode, body)
+    version = reader.integer("pv", default=0)
+    kind = KINDS.get(opcode)
+    if kind is None or version > PROTOCOL_VERSION:
+        name = reader.text("name", default=opcode) if opcode == ForeignMessage.opcode else opcode
+        return ForeignMessage(id=reader.router("id"), pv=version, name=name)
+    return kind.read(reader)
+
+
+def is_router_id(text: str) -> bool:
+    """Whether *text* can name a router: no blank, control character or slash, and not the word for all routers."""
+    if not 0 < len(text) <= MAX_ROUTER_ID_CHARS or text == "all":
+        return False
+    return text.isprintable() and " " not in text and "/" not in text
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class _Envelope(TypedDict):
+    id: RouterId
+    pv: int
+    area: str
+
+
+@attrs.frozen
+class _Body:
+    """Reads the keys of one body; each method raises DecodeError that names message and key."""
+
+    opcode: str
+    body: Mapping[str, object]
+
+    def has(self, key: str) -> bool:
+        return self.body.get(key) is not None
+
+    def envelope(self) -> _Envelope:
+        return {"id": self.router("id"), "pv": self.integer("pv", default=0), "area": self.text("area", default=AREA)}
+
+    def integer(self, key: str, *, low: int = 0, default: int | None = None) -> int:
+        value = self._get(key, default)
+        if not _is_int(value) or not low <= value <= MAX_INT:
+            raise self._wrong(key)
+        return value
+
+    def text(self, key: str, *, default: str | None = None) -> str:
+        value = self._get(key, default)
+        if not isinstance(value, str):
+            raise self._wrong(key)
+        return value
+
+    def router(self, key: str) -> RouterId:
+        return self._router(self._get(key), key)
+
+    def routers(self, key: str) -> tuple[RouterId, ...]:
+        return tuple(self._router(item, key) for item in self._list(key))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        items = self._list(key)
+        texts = tuple(item for item in items if isinstance(item, str))
+        if len(texts) != len(items):
+            raise self._wrong(key)
+        return texts
+
+    def hints(self, key: str) -> tuple[int, ...]:
+        # They only advise, so absent or odd ones are no reason to lose the addresses: a wrong count voids them all.
+        value = self.body.get(key)
+        if not isinstance(value, (list, tuple)):
+            return ()
+        return tuple(item for item in value if _is_int(item))
+
+    def costs(self, key: str) -> dict[RouterId, int]:
+        value = self._get(key)
+        if not isinstance(value, Mapping):
+            raise self._wrong(key)
+        costs: dict[RouterId, int] = {}
+        for peer, cost in value.items():
+            # A cost below 1 would let shortest paths run in circles.
+            if not _is_int(cost) or not 1 <= cost <= MAX_INT:
+                raise self._wrong(key)
+            costs[self._router(peer, key)] = cost
+        return costs
+
+    def inner(self, key: str) -> _Body:
+        value = self._get(key)
+        if not isinstance(value, Mapping):
+            raise self._wrong(key)
+        return _Body(self.opcode, value)
+
+    def _get(self, key: str, default: object = None) -> object:
+        value = self.body.get(key, default)
+        if value is None:
+            raise DecodeError(f"{self.opcode} without {key}")
+        return value
+
+    def _list(self, key: str) -> Sequence[object]:
+        value = self._get(key)
+        if not isinstance(value, (list, tuple)):
+            raise self._wrong(key)
+        return value
+
+    def _router(self, value: object, key: str) -> RouterId:
+        if not isinstance(value, str) or not is_router_id(value):
+            raise self._wrong(key)
+        return RouterId(value)
+
+    def _wrong(self, key: str) -> DecodeError:
+        return DecodeError(f"{self.opcode} with a malformed {key}")
