@@ -1,0 +1,37 @@
+"""What all tests share: the seed, hypothesis profiles, and the proof that the installed wheel is what is tested."""
+
+from __future__ import annotations
+
+import os
+import random
+import sysconfig
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+import mesh_config
+import router
+
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+TEST_INSTALLED = "AMQP_MESH_TEST_INSTALLED"
+"""Set by scripts/pytest-installed: both packages must come from site-packages."""
+
+
+def pytest_report_header() -> list[str]:
+    return [f"amqp-mesh {router.__version__}: {Path(router.__file__).parent}, {Path(mesh_config.__file__).parent}"]
+
+
+@pytest.fixture(scope="session")
+def site_packages() -> Path | None:
+    """Where the packages must lie; None in a developer's checkout."""
+    return Path(sysconfig.get_path("purelib")).resolve() if os.environ.get(TEST_INSTALLED) else None
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> random.Random:
+    """A generator that gives the same numbers to the same test each time."""
+    return random.Random(request.node.nodeid)

@@ -1,0 +1,44 @@
+"""What a user gets from the wheel."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+import mesh_config
+import router
+
+
+@pytest.mark.parametrize("package", [router, mesh_config], ids=["router", "mesh_config"])
+def test_the_tested_package_is_the_installed_one(package: object, site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    assert Path(package.__file__).resolve().parent.parent == site_packages
+
+
+@pytest.mark.parametrize("package", [router, mesh_config], ids=["router", "mesh_config"])
+def test_packages_are_typed(package: object) -> None:
+    assert Path(package.__file__).with_name("py.typed").is_file()
+
+
+def test_version_is_the_one_of_the_distribution(site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    assert importlib.metadata.version("amqp-mesh") == router.__version__
+
+
+def test_the_wheel_carries_nothing_but_the_two_packages(site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    files = importlib.metadata.files("amqp-mesh") or []
+    top = {file.parts[0] for file in files if ".." not in file.parts}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"router", "mesh_config"}
+
+
+def test_the_command_is_installed(site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    (command,) = importlib.metadata.entry_points(group="console_scripts", name="amqp-mesh")
+    assert command.load() is not None
