@@ -14,6 +14,11 @@ import attrs
 
 MIB = 1024 * 1024
 
+ID_PATTERN = "[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+"
+"""Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it."""
+HOST_PATTERN = "[^\\s/]+"
+"""A host name or an address; IPv6 without brackets."""
+
 
 class Treatment(enum.StrEnum):
     """How the messages of an address are given to its subscribers."""
@@ -30,6 +35,16 @@ class Role(enum.StrEnum):
     INTER_ROUTER = "inter-router"
 
 
+class SaslMechanism(enum.StrEnum):
+    """How a peer says who it is (RFC 4422 and its registry)."""
+
+    ANONYMOUS = "ANONYMOUS"
+    PLAIN = "PLAIN"
+    EXTERNAL = "EXTERNAL"
+    SCRAM_SHA_1 = "SCRAM-SHA-1"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+
+
 def setting(
     doc: str,
     *,
@@ -38,9 +53,18 @@ def setting(
     unit: str = "",
     low: float | None = None,
     high: float | None = None,
+    pattern: str | None = None,
 ) -> Any:
-    """One setting: an attrs field with its sentence, unit and inclusive range as metadata."""
-    metadata: Mapping[str, object] = {"doc": doc, "unit": unit, "low": low, "high": high}
+    """One setting: an attrs field whose metadata the loader, the checks, the schema and the reference read.
+
+    Args:
+        doc: a sentence for operators.
+        default, factory: as in `attrs.field`; without either the setting must be written.
+        unit: of a number, in words; empty for a plain number.
+        low, high: inclusive range of a number, in that unit.
+        pattern: regular expression (common to Python and ECMA 262) that the whole of a text must match.
+    """
+    metadata: Mapping[str, object] = {"doc": doc, "unit": unit, "low": low, "high": high, "pattern": pattern}
     if factory is not None:
         return attrs.field(factory=factory, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)
@@ -50,7 +74,9 @@ def setting(
 class AddressSettings:
     """The treatment of every address below one prefix, or of one pattern."""
 
-    prefix: str | None = setting("Whole words of an address, separated by `/` or `.`; the longest prefix wins.", default=None)
+    prefix: str | None = setting(
+        "Whole words of an address, separated by `/` or `.`; the longest prefix wins.", default=None
+    )
     pattern: str | None = setting("Words of which `*` stands for any one and `#` for any number.", default=None)
     treatment: Treatment = setting("What is done with its messages.", default=Treatment.BALANCED)
 
@@ -72,16 +98,41 @@ DEFAULT_ADDRESSES: tuple[AddressSettings, ...] = tuple(
 
 
 @attrs.frozen(kw_only=True)
+class TlsSettings:
+    """TLS from the first byte of a connection; files are PEM."""
+
+    certificate_file: str | None = setting("Certificate shown to the peer, with its chain.", default=None)
+    key_file: str | None = setting("Private key of the certificate; in the same file when absent.", default=None)
+    ca_file: str | None = setting(
+        "Authorities that peers' certificates are checked against; those of the system when absent.", default=None
+    )
+    verify_peer: bool = setting(
+        "A listener demands a certificate of its peers; a connector checks the certificate and host name of its peer.",
+        default=True,
+    )
+
+
+@attrs.frozen(kw_only=True)
 class LinkSettings:
     """What a listener and a connector have in common: the AMQP side of a connection."""
 
-    role: Role = setting("Who connects here: clients (`normal`) or other routers (`inter-router`).", default=Role.NORMAL)
-    cost: int = setting("Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535)
+    role: Role = setting(
+        "Who connects here: clients (`normal`) or other routers (`inter-router`).", default=Role.NORMAL
+    )
+    cost: int = setting(
+        "Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535
+    )
     max_frame_bytes: int = setting("Largest frame accepted.", default=65536, unit="bytes", low=512, high=16 * MIB)
-    max_sessions: int = setting("Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=65536)
+    max_sessions: int = setting(
+        "Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=65536
+    )
     idle_timeout_s: float = setting(
         "A connection silent for so long is closed; 0 never.", default=16.0, unit="seconds", low=0, high=86400
     )
+    sasl_mechanisms: tuple[SaslMechanism, ...] = setting(
+        "SASL mechanisms that a listener offers, or a connector may choose from.", default=(SaslMechanism.ANONYMOUS,)
+    )
+    tls: TlsSettings | None = setting("TLS of the connections; in the clear when absent.", default=None)
 
 
 @attrs.frozen(kw_only=True)
@@ -89,7 +140,7 @@ class ListenerSettings(LinkSettings):
     """A socket that waits for connections."""
 
     name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
-    host: str = setting("Address to bind.", default="127.0.0.1")
+    host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
     handshake_timeout_s: float = setting(
         "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600
@@ -107,23 +158,43 @@ class ConnectorSettings(LinkSettings):
 
     name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
     role: Role = setting("What is at the other end.", default=Role.INTER_ROUTER)
-    to: str | None = setting("Router of the same file to connect to, instead of host and port.", default=None)
-    host: str = setting("Host to connect to.", default="127.0.0.1")
-    port: int = setting("TCP port to connect to.", default=5672, low=1, high=65535)
-    reconnect_initial_s: float = setting(
-        "Pause before the first new attempt; doubled each time, with jitter.", default=0.05, unit="seconds", low=0.001, high=3600
+    to: str | None = setting(
+        "Router of the same file to connect to: host and port are those of its inter-router listener.",
+        default=None,
+        pattern=ID_PATTERN,
     )
-    reconnect_max_s: float = setting("Longest pause between attempts.", default=5.0, unit="seconds", low=0.01, high=3600)
+    host: str = setting("Host to connect to.", default="127.0.0.1", pattern=HOST_PATTERN)
+    port: int = setting("TCP port to connect to.", default=5672, low=1, high=65535)
+    username: str | None = setting("User to authenticate as (PLAIN, SCRAM).", default=None)
+    password_file: str | None = setting("File whose first line is the user's password.", default=None)
+    reconnect_initial_s: float = setting(
+        "Pause before the first new attempt; doubled each time, with jitter.",
+        default=0.05,
+        unit="seconds",
+        low=0.001,
+        high=3600,
+    )
+    reconnect_max_s: float = setting(
+        "Longest pause between attempts.", default=5.0, unit="seconds", low=0.01, high=3600
+    )
 
 
 @attrs.frozen(kw_only=True)
 class LinkStateSettings:
     """Timers of the routing protocol (names and defaults of Qpid Dispatch, where it has them)."""
 
-    hello_interval_s: float = setting("Between two HELLOs to a neighbor.", default=1.0, unit="seconds", low=0.01, high=3600)
-    hello_max_age_s: float = setting("A neighbor silent for so long is lost.", default=3.0, unit="seconds", low=0.05, high=3600)
-    ra_interval_s: float = setting("Between two advertisements in calm times.", default=30.0, unit="seconds", low=0.1, high=3600)
-    ra_interval_flux_s: float = setting("The same after a change of topology.", default=4.0, unit="seconds", low=0.1, high=3600)
+    hello_interval_s: float = setting(
+        "Between two HELLOs to a neighbor.", default=1.0, unit="seconds", low=0.01, high=3600
+    )
+    hello_max_age_s: float = setting(
+        "A neighbor silent for so long is lost.", default=3.0, unit="seconds", low=0.05, high=3600
+    )
+    ra_interval_s: float = setting(
+        "Between two advertisements in calm times.", default=30.0, unit="seconds", low=0.1, high=3600
+    )
+    ra_interval_flux_s: float = setting(
+        "The same after a change of topology.", default=4.0, unit="seconds", low=0.1, high=3600
+    )
     remote_ls_max_age_s: float = setting(
         "Link state that nobody refreshed for so long is forgotten.", default=60.0, unit="seconds", low=1, high=86400
     )
@@ -140,23 +211,40 @@ class ForwardingSettings:
         "Credit of a publisher while its address has a subscriber.", default=250, unit="messages", low=1, high=1000000
     )
     anonymous_window: int = setting(
-        "Credit of a sender that names its destination in each message.", default=250, unit="messages", low=1, high=1000000
+        "Credit of a sender that names its destination in each message.",
+        default=250,
+        unit="messages",
+        low=1,
+        high=1000000,
     )
-    router_window: int = setting("Credit given on each data link to a neighbor.", default=1000, unit="messages", low=1, high=1000000)
+    router_window: int = setting(
+        "Credit given on each data link to a neighbor.", default=1000, unit="messages", low=1, high=1000000
+    )
     held_message_bytes: int = setting(
-        "A multi-frame message up to this size is held until it is whole, before a client gets it; a larger one streams.",
-        default=16 * MIB, unit="bytes", low=0, high=1024 * MIB,
+        "A multi-frame message up to this size is held until whole before a client gets it; a larger one streams.",
+        default=16 * MIB,
+        unit="bytes",
+        low=0,
+        high=1024 * MIB,
     )
     held_connection_bytes: int = setting(
         "The same for all messages held for one connection.", default=64 * MIB, unit="bytes", low=0, high=16384 * MIB
     )
     waiting_messages: int = setting(
-        "Messages of one address that may wait here for a subscriber's credit.", default=10000, unit="messages", low=1, high=10000000
+        "Messages of one address that may wait here for a subscriber's credit.",
+        default=10000,
+        unit="messages",
+        low=1,
+        high=10000000,
     )
     waiting_bytes: int = setting("The same in bytes.", default=64 * MIB, unit="bytes", low=1, high=16384 * MIB)
     waiting_s: float = setting("Longest time that a message waits.", default=60.0, unit="seconds", low=0.1, high=86400)
     session_window_bytes: int = setting(
-        "Bytes of a session that may lie unread here before its sender is stopped.", default=MIB, unit="bytes", low=65536, high=1024 * MIB
+        "Bytes of a session that may lie unread here before its sender is stopped.",
+        default=MIB,
+        unit="bytes",
+        low=65536,
+        high=1024 * MIB,
     )
     max_links: int = setting("Links of one connection.", default=65536, unit="links", low=1, high=1000000)
 
@@ -165,7 +253,12 @@ class ForwardingSettings:
 class RouterSettings:
     """Everything one router process needs."""
 
-    id: str = setting("Name of the router, unique in the mesh, without blanks.")
+    id: str = setting("Name of the router, unique in the mesh, without blanks and `/`.", pattern=ID_PATTERN)
+    host: str | None = setting(
+        "Host by which other routers reach this one; where a listener binds to all addresses, `to` resolves to it.",
+        default=None,
+        pattern=HOST_PATTERN,
+    )
     site: str | None = setting("Where it stands; routers of one site may fail together.", default=None)
     listeners: tuple[ListenerSettings, ...] = setting("Sockets that wait for connections.", default=())
     connectors: tuple[ConnectorSettings, ...] = setting("Connections to make.", default=())

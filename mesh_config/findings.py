@@ -1,0 +1,94 @@
+"""What the loader and the checks tell the operator: where, what was found, what was expected, what is nearest."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+Step = str | int
+"""One step of a key path: a key, or a place in a list counted from 0."""
+
+_PLAIN_KEY = re.compile(r"[\w-]+")
+
+
+class Severity(enum.StrEnum):
+    """Whether the settings can be used as they are."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One thing that is wrong, or looks wrong, with the settings."""
+
+    severity: Severity
+    file: str | None = None
+    """Path of the file as the operator gave it; None for settings that come from no file."""
+    line: int | None = None
+    """Counted from 1."""
+    key: str = ""
+    """Key path, for instance `routers.A.listeners[0].port`; empty for the whole file."""
+    message: str
+    """What was found."""
+    expected: str = ""
+    """What may stand there; empty where the message says it."""
+    nearest: str | None = None
+    """The right key or value most like the one found."""
+
+    def __str__(self) -> str:
+        """One line in the manner of compilers, so that editors can jump to the place."""
+        place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
+        head = f"{place}: " if place else ""
+        key = f"{self.key}: " if self.key else ""
+        expected = f"; expected {self.expected}" if self.expected else ""
+        nearest = f"; did you mean `{self.nearest}`?" if self.nearest is not None else ""
+        return f"{head}{self.severity}: {key}{self.message}{expected}{nearest}"
+
+
+class SettingsError(Exception):
+    """A file, or one router of it, cannot be used; `findings` has everything that is wrong with it."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings: tuple[Finding, ...] = tuple(findings)
+        super().__init__("\n".join(str(finding) for finding in self.findings))
+
+
+def has_errors(findings: Iterable[Finding]) -> bool:
+    """Whether one of them forbids the use of the settings."""
+    return any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each finding once, in the order of files and lines."""
+    once = dict.fromkeys(findings)
+    return tuple(sorted(once, key=lambda it: (it.file or "", it.line or 0, it.key, it.severity, it.message)))
+
+
+def key_path(steps: Sequence[Step]) -> str:
+    """Steps as operators write them: `routers.A.listeners[0]`; unusual keys are put in quotes."""
+    parts: list[str] = []
+    for step in steps:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        else:
+            parts.append(("." if parts else "") + (step if _PLAIN_KEY.fullmatch(step) else json.dumps(step)))
+    return "".join(parts)
+
+
+def nearest(found: str, known: Iterable[str]) -> str | None:
+    """The known word most like the one found, case and `-` or `_` apart; None if none is like it."""
+    by_folded: dict[str, str] = {}
+    for word in known:
+        by_folded.setdefault(_folded(word), word)
+    close = difflib.get_close_matches(_folded(found), list(by_folded), n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def _folded(word: str) -> str:
+    return word.casefold().replace("_", "-")

@@ -1,0 +1,246 @@
+"""YAML text to values that know their line, and back. The one file that knows the YAML reader.
+
+Scalars follow the core schema of YAML 1.2: `yes`, `on` and `12:30` are text, as an operator expects of a router's id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import yaml
+
+from mesh_config.findings import Finding, Severity, Step, key_path
+
+Scalar = str | int | float | bool | None
+
+_MAX_DEPTH = 100
+_TAG = "tag:yaml.org,2002:"
+_PYTHON_READER = (yaml.SafeLoader, yaml.SafeDumper)
+_Loader: Any = getattr(yaml, "CSafeLoader", _PYTHON_READER[0])  # ten times as fast, but not in every build
+_Dumper: Any = getattr(yaml, "CSafeDumper", _PYTHON_READER[1])
+
+_RESOLVERS = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+)
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """Where something stands in a file."""
+
+    file: str | None
+    line: int | None
+    """Counted from 1."""
+    path: tuple[Step, ...]
+
+    def finding(
+        self,
+        message: str,
+        *,
+        expected: str = "",
+        nearest: str | None = None,
+        severity: Severity = Severity.ERROR,
+        at: tuple[Step, ...] = (),
+    ) -> Finding:
+        """A finding about this place, or about what is (or should be) *at* some steps below it."""
+        return Finding(
+            severity=severity,
+            file=self.file,
+            line=self.line,
+            key=key_path(self.path + at),
+            message=message,
+            expected=expected,
+            nearest=nearest,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ScalarNode:
+    """A single value."""
+
+    place: Place
+    value: Scalar
+
+
+@attrs.frozen(kw_only=True)
+class ListNode:
+    """Values in order."""
+
+    place: Place
+    items: tuple[Node, ...]
+
+
+@attrs.frozen(kw_only=True)
+class MapNode:
+    """Values by key; `key_places` has the lines of the keys, which may be above those of the values."""
+
+    place: Place
+    items: Mapping[str, Node]
+    key_places: Mapping[str, Place]
+
+
+Node = ScalarNode | ListNode | MapNode
+
+
+class _CoreLoader(_Loader):  # type: ignore[misc]
+    """Reader with the core schema's idea of a plain scalar."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (as in PyYAML)
+
+
+class _CoreDumper(_Dumper):  # type: ignore[misc]
+    """Writer of the same; text that a reader of YAML 1.1 or 1.2 could take for something else is put in quotes."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write everything out: equal settings are not the same thing to an operator."""
+        return True
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    is_ambiguous = any(re.fullmatch(pattern, text) for _, pattern, _ in _RESOLVERS)
+    return dumper.represent_scalar(_TAG + "str", text, style="'" if is_ambiguous else None)
+
+
+for _name, _pattern, _first in _RESOLVERS:
+    for _character in _first.replace("\0", ""):
+        _CoreLoader.yaml_implicit_resolvers.setdefault(_character, []).append(
+            (_TAG + _name, re.compile(f"(?:{_pattern})$"))
+        )
+_CoreLoader.yaml_implicit_resolvers[""] = [(_TAG + "null", re.compile("$"))]
+_CoreDumper.add_representer(str, _represent_text)
+
+
+def read(text: str, file: str | None) -> tuple[Node | None, tuple[Finding, ...]]:
+    """The one document of *text*, and what is wrong with it as YAML.
+
+    Of a duplicate key the first value is kept, so that the rest of the file can still be looked at.
+    Returns: the root, or None when there is none; findings.
+    """
+    start = Place(file=file, line=1, path=())
+    try:
+        too_deep = _first_line_too_deep(text)
+        if too_deep is not None:
+            place = attrs.evolve(start, line=too_deep)
+            return None, (place.finding("nested too deep", expected=f"at most {_MAX_DEPTH} levels"),)
+        root = yaml.compose(text, Loader=_CoreLoader)
+    except yaml.MarkedYAMLError as error:
+        return None, (_syntax_finding(error, start),)
+    except yaml.YAMLError as error:
+        return None, (start.finding(f"not readable as YAML: {error}".replace("\n", " ")),)
+    if root is None:
+        return None, (start.finding("the file is empty", expected="`router` or `routers`"),)
+    conversion = _Conversion(file)
+    node = conversion.node(root, ())
+    return node, tuple(conversion.findings)
+
+
+def write(value: object) -> str:
+    """*value* (mappings, lists, scalars) as YAML text that `read` gives back; order of keys is kept."""
+    text: str = yaml.dump(value, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, width=110, indent=2)
+    return text
+
+
+def plain(node: Node) -> object:
+    """The values of *node* without their places: dicts, lists and scalars."""
+    match node:
+        case MapNode():
+            return {key: plain(item) for key, item in node.items.items()}
+        case ListNode():
+            return [plain(item) for item in node.items]
+        case ScalarNode():
+            return node.value
+
+
+def _first_line_too_deep(text: str) -> int | None:
+    """The line where mappings and lists are nested too deep: the C reader's composer recurses, and would overflow."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_CoreLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _MAX_DEPTH:
+                return int(event.start_mark.line) + 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
+
+
+def _syntax_finding(error: yaml.MarkedYAMLError, start: Place) -> Finding:
+    mark = error.problem_mark or error.context_mark
+    place = attrs.evolve(start, line=mark.line + 1) if mark is not None else start
+    words = [word for word in (error.context, error.problem) if word]
+    return place.finding(f"not readable as YAML: {', '.join(words)}")
+
+
+class _Conversion:
+    """One pass over the reader's nodes."""
+
+    def __init__(self, file: str | None) -> None:
+        self.findings: list[Finding] = []
+        self._file = file
+        self._seen: set[int] = set()
+
+    def node(self, raw: yaml.Node, path: tuple[Step, ...]) -> Node:
+        place = Place(file=self._file, line=raw.start_mark.line + 1, path=path)
+        # The reader gives the very same node for an alias. Aliases are refused: a few of them blow up to gigabytes, and
+        # the place of what they stand for is not where the operator would look for it.
+        if id(raw) in self._seen:
+            self.findings.append(place.finding("an alias (`*name`)", expected="the value itself, or `defaults`"))
+            return ScalarNode(place=place, value=None)
+        self._seen.add(id(raw))
+        if isinstance(raw, yaml.MappingNode):
+            return self._mapping(raw, place)
+        if isinstance(raw, yaml.SequenceNode):
+            return ListNode(
+                place=place, items=tuple(self.node(item, (*path, index)) for index, item in enumerate(raw.value))
+            )
+        return ScalarNode(place=place, value=self._scalar(raw, place))
+
+    def _mapping(self, raw: yaml.MappingNode, place: Place) -> MapNode:
+        items: dict[str, Node] = {}
+        key_places: dict[str, Place] = {}
+        for key_node, value_node in raw.value:
+            line = key_node.start_mark.line + 1
+            key_place = Place(file=self._file, line=line, path=(*place.path, str(key_node.value)))
+            if not isinstance(key_node, yaml.ScalarNode):
+                bad_place = attrs.evolve(place, line=line)
+                self.findings.append(bad_place.finding("a mapping or a list as a key", expected="a word"))
+                continue
+            key = str(key_node.value)
+            if key in items:
+                first = key_places[key].line
+                self.findings.append(
+                    key_place.finding(f"key `{key}` is given twice, first in line {first}", expected="each key once")
+                )
+                continue
+            items[key] = self.node(value_node, key_place.path)
+            key_places[key] = key_place
+        return MapNode(place=place, items=items, key_places=key_places)
+
+    def _scalar(self, raw: yaml.Node, place: Place) -> Scalar:
+        text = str(raw.value)
+        kind = raw.tag.removeprefix(_TAG)
+        try:
+            if kind == "null":
+                return None
+            if kind == "bool" and text.lower() in ("true", "false"):
+                return text.lower() == "true"
+            if kind == "int":
+                return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+            if kind == "float":
+                return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            if kind == "str":
+                return text
+        except ValueError:
+            pass
+        self.findings.append(place.finding(f"a value with the tag `{raw.tag}`", expected="a plain value"))
+        return None
