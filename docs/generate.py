@@ -1,0 +1,62 @@
+"""Write the pages that are made from the program: `reference/cli.md` from the click commands.
+
+Run by scripts/build-docs. What it writes is not kept in the repository, so it can't be out of date.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+REFERENCE = Path(__file__).parent / "reference"
+
+HEAD = """# Commands
+
+Made from the program: `amqp-mesh COMMAND --help` says the same.
+"""
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command, click.Context]]:
+    """`command` and all below it as (words to type, command, context)."""
+    path = (*path, command.name or "")
+    context = click.Context(command, info_name=" ".join(path), terminal_width=100)
+    if not command.hidden:
+        yield " ".join(path), command, context
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                assert child is not None
+                child.name = name
+                yield from commands(child, path)
+
+
+def cli_page(program: click.Command) -> str:
+    """The page as Markdown: a section for each command with its help in full."""
+    program.name = "amqp-mesh"
+    parts = [HEAD]
+    for words, command, context in commands(program):
+        level = min(2 + words.count(" ") - 1, 4) if " " in words else 2
+        parts.append(f"{'#' * level} {words}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
+def find_program() -> click.Command:
+    """The command that `amqp-mesh` is: `router.cli.main`, or what it calls, which is named `cli` or `program`."""
+    module = importlib.import_module("router.cli")
+    for name in ("main", "cli", "program", "amqp_mesh"):
+        found = getattr(module, name, None)
+        if isinstance(found, click.Command):
+            return found
+    raise SystemExit("docs/generate.py: router.cli has no click command")
+
+
+def main() -> None:
+    REFERENCE.mkdir(exist_ok=True)
+    (REFERENCE / "cli.md").write_text(cli_page(find_program()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

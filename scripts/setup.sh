@@ -1,0 +1,75 @@
+# Sourced by scripts/demo and scripts/test: system packages, a Python, a virtual environment.
+# Each part is checked by what it is needed for, so that nothing is installed where all is there.
+
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 DEBIAN_FRONTEND=noninteractive
+
+say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+# Print the name of a Python from 3.11 on; $PYTHON, when set, is the only one looked at.
+find_python() {
+    local python
+    for python in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+        if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$python"
+            return
+        fi
+    done
+    return 1
+}
+
+has_header() { "$1" -c 'import os, sysconfig as s; os.stat(os.path.join(s.get_path("include"), "Python.h"))' 2>/dev/null; }
+
+has_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+
+# Print the Debian packages that are missing. python-qpid-proton is compiled on installation; without libssl-dev,
+# libsasl2-dev and pkg-config it compiles too, but knows neither TLS nor the SASL mechanisms of Cyrus.
+missing_packages() {
+    local python
+    if ! python=$(find_python); then
+        echo python3 python3-dev python3-venv
+    else
+        has_header "$python" || echo python3-dev
+        has_venv "$python" || echo python3-venv
+    fi
+    command -v gcc >/dev/null && command -v g++ >/dev/null || echo build-essential
+    if command -v pkg-config >/dev/null; then
+        pkg-config --exists openssl || echo libssl-dev
+        pkg-config --exists libsasl2 || echo libsasl2-dev
+    else
+        echo pkg-config libssl-dev libsasl2-dev
+    fi
+    if [ "${1:-}" = node ]; then
+        command -v node >/dev/null || echo nodejs
+        command -v npm >/dev/null || echo npm
+    fi
+}
+
+# install_packages [node]
+install_packages() {
+    local packages
+    packages=$(missing_packages "$@" | tr '\n' ' ')
+    [ -n "${packages// /}" ] || return 0
+    command -v apt-get >/dev/null || fail "install what Debian calls: $packages"
+    say "Installing $packages"
+    as_root apt-get update -qq
+    # shellcheck disable=SC2086  # several words
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >&2
+    packages=$(missing_packages "$@" | tr '\n' ' ')
+    [ -z "${packages// /}" ] || fail "still missing after installation: $packages"
+}
+
+# make_venv NAME: print the folder of the virtual environment NAME for the Python found.
+make_venv() {
+    local python venv
+    python=$(find_python) || fail "no Python 3.11 or newer; set PYTHON to one"
+    venv="$PWD/.venv/$1-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv"
+    echo "$venv"
+}
