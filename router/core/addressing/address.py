@@ -1,0 +1,186 @@
+"""An AMQP address as this router reads it: who may answer for it, and under which text it is looked up there.
+
+Source: qdrouterd-protocol.md, sections 4 (addresses), 19 (virtual hosts).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+import attrs
+
+from router.core.terms import AREA, RouterId
+
+HELLO: Final = "qdhello"
+"""Text of the address of HELLO, local to one hop."""
+
+ROUTING: Final = "qdrouter"
+"""Text of the addresses of RA, LSR and LSU."""
+
+MOBILE_SYNC: Final = "qdrouter.ma"
+"""Text of the addresses of MAU and MAR."""
+
+RESERVED: Final = frozenset({HELLO, ROUTING, MOBILE_SYNC})
+"""Texts below a topological prefix that only control links may name."""
+
+MANAGEMENT: Final = "$management"
+"""Text of the management node's address."""
+
+_EVERY: Final = "all"
+_VOLATILE_PREFIX: Final = "amq.rabbitmq.reply-to."
+
+
+class AddressKind(enum.Enum):
+    """Who answers for an address."""
+
+    LOCAL = "local"
+    """This router and no other: `_local/x`, `_topo/0/<me>/x`."""
+    EVERY_ROUTER = "every-router"
+    """Each router once: `_topo/0/all/x`."""
+    ROUTER = "router"
+    """One other router, which looks `text` up as its own LOCAL: `_topo/0/<router>/x`."""
+    MOBILE = "mobile"
+    """The subscribers, wherever they are attached: everything without a topological prefix."""
+    FOREIGN = "foreign"
+    """Well formed, but nobody here can answer: another area, or an edge router."""
+
+
+@attrs.frozen
+class Address:
+    """A normalised address."""
+
+    kind: AddressKind
+    text: str
+    """What is looked up at the router that answers; never empty. A FOREIGN address keeps its prefix."""
+    router: RouterId | None = None
+    """The router that answers, for ROUTER; None otherwise."""
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether only control links may send here (protocol, 4.4)."""
+        return self.kind is not AddressKind.MOBILE and self.text in RESERVED
+
+
+def normalise(text: str) -> str:
+    """The address without scheme, host and outer separators; "" when nothing remains.
+
+    What it returns is its own normal form, so every router on the way finds the same text.
+    """
+    # qdrouterd removes one scheme and one slash; we go on until nothing changes, because the text travels on in
+    # x-opt-qd.to and a second router must not read it otherwise than the first.
+    while True:
+        if text.startswith("/"):
+            text = text.lstrip("/")
+        elif text.startswith(("amqp://", "amqps://")):
+            text = text.partition("://")[2].partition("/")[2]
+        elif text.startswith(("amqp:/", "amqps:/")):
+            text = text.partition(":/")[2]
+        else:
+            return text.rstrip("./")
+
+
+def parse_address(text: str, *, me: RouterId) -> Address | None:
+    """What *text*, as a terminus or a message's `to` has it, means on router *me*.
+
+    Args:
+        text: with or without `amqp:/`, `amqp://host/`, a leading `/`, trailing `/` and `.`.
+        me: id of this router.
+    Returns: the address; None when it names nothing (empty, or a topological prefix without a text).
+    Source: qdrouterd-protocol.md, 4.2.
+    """
+    text = normalise(text)
+    if not text.startswith("_"):
+        return Address(AddressKind.MOBILE, text) if text else None
+    head, _, rest = text.partition("/")
+    if head == "_local":
+        return Address(AddressKind.LOCAL, rest) if rest else None
+    if head == "_edge":
+        # No edge routers are attached here, so no router of the mesh can reach one through us.
+        return Address(AddressKind.FOREIGN, text) if rest else None
+    if head == "_topo":
+        return _topological(text, rest, me)
+    return Address(AddressKind.MOBILE, text)
+
+
+def _topological(text: str, below: str, me: RouterId) -> Address | None:
+    """The meaning of *text*, which is `_topo/` and *below*."""
+    area, _, rest = below.partition("/")
+    if area not in (AREA, _EVERY):
+        return Address(AddressKind.FOREIGN, text) if area else None
+    # An id with a slash in it would be cut by partition: our own is compared whole first.
+    if rest.startswith(me + "/"):
+        return Address(AddressKind.LOCAL, rest[len(me) + 1 :])
+    router, _, name = rest.partition("/")
+    if not router or not name:
+        return None
+    if router == _EVERY:
+        return Address(AddressKind.EVERY_ROUTER, name)
+    return Address(AddressKind.ROUTER, name, RouterId(router))
+
+
+def is_reserved(text: str) -> bool:
+    """Whether *text*, in any form, is an address that only control links may name, at whichever router.
+
+    A mobile address that happens to be called `qdrouter` is not. Source: qdrouterd-protocol.md, 4.4.
+    """
+    # No router is called "", so its own addresses come out as ROUTER here, which changes nothing.
+    address = parse_address(text, me=RouterId(""))
+    return address is not None and address.is_reserved
+
+
+def router_address(router: RouterId, text: str) -> str:
+    """The wire form of *text* at *router*: `amqp:/_topo/0/<router>/<text>`."""
+    return f"amqp:/_topo/{AREA}/{router}/{text}"
+
+
+def every_router_address(text: str) -> str:
+    """The wire form of *text* at every router, without a scheme: `_topo/0/all/<text>`."""
+    return f"_topo/{AREA}/{_EVERY}/{text}"
+
+
+def local_address(text: str) -> str:
+    """The wire form of *text* at whoever receives it: `amqp:/_local/<text>`."""
+    return f"amqp:/_local/{text}"
+
+
+def dynamic_address(router: RouterId, random: str) -> str:
+    """Address of a dynamic terminus on *router*, reachable from anywhere without being advertised.
+
+    Args:
+        random: text without `/`, long enough that no other terminus of the router's lifetime has it.
+    """
+    return router_address(router, f"temp.{random}")
+
+
+def volatile_reply_address(router: RouterId, random: str) -> str:
+    """Address of a reply receiver in the manner of RabbitMQ's Direct Reply-To.
+
+    It is mobile, hence advertised: every router knows when it is gone and can refuse a sender's attach to it.
+
+    Args:
+        router: where the receiver is attached; keeps the addresses of two routers apart.
+        random: text without `/` and `.`, never used twice by *router*.
+    """
+    return f"{_VOLATILE_PREFIX}{router}.{random}"
+
+
+def is_volatile_reply(text: str) -> bool:
+    """Whether *text*, in any form, was made by `volatile_reply_address`."""
+    return normalise(text).startswith(_VOLATILE_PREFIX)
+
+
+def with_vhost(text: str, vhost: str) -> str:
+    """*text* inside a virtual host: `<vhost>/<text>`, normalised.
+
+    Reply addresses name one terminus of the whole mesh, and `$...` the router itself: they, `_topo/`, `_local/` and
+    `_edge/` come back as they were given, as does everything when *vhost* is empty.
+
+    Source: qdrouterd-protocol.md, 19.
+    """
+    plain = normalise(text)
+    if not vhost or not plain or plain.startswith(("$", _VOLATILE_PREFIX)):
+        return text
+    if plain.partition("/")[0] in ("_topo", "_local", "_edge"):
+        return text
+    return f"{vhost}/{plain}"

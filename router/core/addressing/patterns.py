@@ -1,0 +1,154 @@
+"""Which treatment an address gets: prefixes and patterns of whole words, the built-in ones below the configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from mesh_config.models import DEFAULT_ADDRESSES, AddressSettings, Treatment
+from router.core.errors import LocalError
+
+ANY_WORD: Final = "*"
+"""In a pattern: exactly one word, whichever."""
+
+ANY_WORDS: Final = "#"
+"""In a pattern: any number of words, none included."""
+
+_EXACT_RANK, _ANY_WORD_RANK, _END_RANK, _ANY_WORDS_RANK = range(4)
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a normalised address or a pattern, which `/` and `.` separate alike."""
+    return text.replace(".", "/").split("/")
+
+
+def pattern_words(settings: AddressSettings) -> tuple[str, ...]:
+    """The words of one entry's pattern; a prefix is the pattern of its own words, literally, and then any.
+
+    Raises:
+        LocalError: not exactly one of prefix and pattern is given, or it has no word.
+    """
+    text = settings.prefix if settings.prefix is not None else settings.pattern
+    if text is None or (settings.prefix is not None and settings.pattern is not None):
+        raise LocalError("an address entry has either a prefix or a pattern")
+    stripped = text.strip("/.")
+    if not stripped:
+        raise LocalError("the prefix or pattern of an address entry is empty")
+    words = tuple(split_words(stripped))
+    if settings.prefix is None:
+        return words
+    if ANY_WORD in words or ANY_WORDS in words:
+        raise LocalError(f"`*` and `#` are words of a pattern, not of the prefix {text!r}")
+    return (*words, ANY_WORDS)
+
+
+def precedence(words: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Sort key of a pattern: of all that match an address, the smallest wins.
+
+    The first word where two patterns differ decides: an exact word before `*`, before the pattern's end, before `#`;
+    so the longest prefix wins. The words themselves only make the order total.
+    """
+    ranks = [_rank(word) for word in words]
+    return (*ranks, _END_RANK), tuple(words)
+
+
+def _rank(word: str) -> int:
+    if word == ANY_WORD:
+        return _ANY_WORD_RANK
+    return _ANY_WORDS_RANK if word == ANY_WORDS else _EXACT_RANK
+
+
+_NONE: Final = 1 << 30
+"""Precedence of a node where no pattern ends: worse than any."""
+
+
+@attrs.define(eq=False)
+class _Node:
+    """One word of the trie; its place is among the patterns sorted by precedence, 0 the first."""
+
+    words: dict[str, _Node] = attrs.field(factory=dict)
+    any_word: _Node | None = None
+    any_words: _Node | None = None
+    repeats: bool = False
+    """Reached by `#`: stays active however many words follow."""
+    place: int = _NONE
+    """Of the pattern that ends here."""
+    place_of_rest: int = _NONE
+    """Of the pattern that ends here with one `#` more: it matches whatever follows."""
+
+
+class TreatmentTable:
+    """The treatments of a router's addresses, unchangeable.
+
+    A table of prefixes alone costs one dictionary look-up for each word; each pattern that shares the beginning of the
+    address by `*` or by a `#` in its middle adds its own.
+    """
+
+    def __init__(self, settings: Iterable[AddressSettings], default: Treatment) -> None:
+        """Of two entries for the same pattern the later wins, and any entry wins over the built-in one.
+
+        Args:
+            settings: configured entries, each with either a prefix or a pattern.
+            default: treatment where nothing matches.
+        Raises:
+            LocalError: an entry without exactly one of prefix and pattern.
+        """
+        self._default = default
+        treatments = {pattern_words(entry): entry.treatment for entry in (*DEFAULT_ADDRESSES, *settings)}
+        ordered = sorted(treatments, key=precedence)
+        self._treatments = [treatments[words] for words in ordered]
+        self._root = _Node()
+        for place, words in enumerate(ordered):
+            self._insert(words, place)
+
+    def _insert(self, words: Sequence[str], place: int) -> None:
+        node = self._root
+        for index, word in enumerate(words):
+            if word == ANY_WORDS:
+                if index == len(words) - 1:
+                    node.place_of_rest = place
+                    return
+                if node.any_words is None:
+                    node.any_words = _Node(repeats=True)
+                node = node.any_words
+            elif word == ANY_WORD:
+                if node.any_word is None:
+                    node.any_word = _Node()
+                node = node.any_word
+            else:
+                node = node.words.setdefault(word, _Node())
+        node.place = place
+
+    def lookup(self, text: str) -> Treatment:
+        """The treatment of the address *text*, normalised (`Address.text`), with its virtual host if it has one."""
+        best = _NONE
+        # Every node that the words so far can stand for. Without `*` and inner `#` that is one node.
+        active = _with_empty_repeats([self._root])
+        for word in split_words(text):
+            following: list[_Node] = []
+            for node in active:
+                if node.place_of_rest < best:
+                    best = node.place_of_rest
+                if node.repeats and node not in following:
+                    following.append(node)
+                exact = node.words.get(word)
+                if exact is not None:
+                    following.append(exact)
+                if node.any_word is not None:
+                    following.append(node.any_word)
+            active = _with_empty_repeats(following)
+            if not active:
+                break
+        for node in active:
+            best = min(best, node.place, node.place_of_rest)
+        return self._default if best == _NONE else self._treatments[best]
+
+
+def _with_empty_repeats(nodes: list[_Node]) -> list[_Node]:
+    """*nodes*, and those reached from them by a `#` that stands for no word; each once."""
+    for node in nodes:  # grows while it is walked: `#` may follow `#`
+        if node.any_words is not None and node.any_words not in nodes:
+            nodes.append(node.any_words)
+    return nodes
