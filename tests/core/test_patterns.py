@@ -88,6 +88,13 @@ def test_a_pattern_ends_where_its_words_end() -> None:
     assert table.lookup("a/b/c") is BALANCED
 
 
+def test_built_in_entries_count_as_configured() -> None:
+    table = TreatmentTable([AddressSettings(prefix="a")], BALANCED)
+    assert table.is_configured("a/b")
+    assert table.is_configured("broadcast/x")
+    assert not table.is_configured("b")
+
+
 @pytest.mark.parametrize(
     "entry",
     [

@@ -44,6 +44,8 @@ class AddressKind(enum.Enum):
     """The subscribers, wherever they are attached: everything without a topological prefix."""
     FOREIGN = "foreign"
     """Well formed, but nobody here can answer: another area, or an edge router."""
+    INVALID = "invalid"
+    """Names nothing: empty, or a topological prefix without what follows."""
 
 
 @attrs.frozen
@@ -52,7 +54,7 @@ class Address:
 
     kind: AddressKind
     text: str
-    """What is looked up at the router that answers; never empty. A FOREIGN address keeps its prefix."""
+    """What is looked up at the router that answers; FOREIGN and INVALID addresses keep their prefix."""
     router: RouterId | None = None
     """The router that answers, for ROUTER; None otherwise."""
 
@@ -80,40 +82,39 @@ def normalise(text: str) -> str:
             return text.rstrip("./")
 
 
-def parse_address(text: str, *, me: RouterId) -> Address | None:
+def parse_address(text: str, *, me: RouterId) -> Address:
     """What *text*, as a terminus or a message's `to` has it, means on router *me*.
 
     Args:
         text: with or without `amqp:/`, `amqp://host/`, a leading `/`, trailing `/` and `.`.
         me: id of this router.
-    Returns: the address; None when it names nothing (empty, or a topological prefix without a text).
     Source: qdrouterd-protocol.md, 4.2.
     """
     text = normalise(text)
     if not text.startswith("_"):
-        return Address(AddressKind.MOBILE, text) if text else None
+        return Address(AddressKind.MOBILE if text else AddressKind.INVALID, text)
     head, _, rest = text.partition("/")
     if head == "_local":
-        return Address(AddressKind.LOCAL, rest) if rest else None
+        return Address(AddressKind.LOCAL, rest) if rest else Address(AddressKind.INVALID, text)
     if head == "_edge":
         # No edge routers are attached here, so no router of the mesh can reach one through us.
-        return Address(AddressKind.FOREIGN, text) if rest else None
+        return Address(AddressKind.FOREIGN if rest else AddressKind.INVALID, text)
     if head == "_topo":
         return _topological(text, rest, me)
     return Address(AddressKind.MOBILE, text)
 
 
-def _topological(text: str, below: str, me: RouterId) -> Address | None:
+def _topological(text: str, below: str, me: RouterId) -> Address:
     """The meaning of *text*, which is `_topo/` and *below*."""
     area, _, rest = below.partition("/")
     if area not in (AREA, _EVERY):
-        return Address(AddressKind.FOREIGN, text) if area else None
+        return Address(AddressKind.FOREIGN if rest else AddressKind.INVALID, text)
     # An id with a slash in it would be cut by partition: our own is compared whole first.
     if rest.startswith(me + "/"):
         return Address(AddressKind.LOCAL, rest[len(me) + 1 :])
     router, _, name = rest.partition("/")
     if not router or not name:
-        return None
+        return Address(AddressKind.INVALID, text)
     if router == _EVERY:
         return Address(AddressKind.EVERY_ROUTER, name)
     return Address(AddressKind.ROUTER, name, RouterId(router))
@@ -125,8 +126,7 @@ def is_reserved(text: str) -> bool:
     A mobile address that happens to be called `qdrouter` is not. Source: qdrouterd-protocol.md, 4.4.
     """
     # No router is called "", so its own addresses come out as ROUTER here, which changes nothing.
-    address = parse_address(text, me=RouterId(""))
-    return address is not None and address.is_reserved
+    return parse_address(text, me=RouterId("")).is_reserved
 
 
 def router_address(router: RouterId, text: str) -> str:

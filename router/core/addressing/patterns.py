@@ -123,6 +123,15 @@ class TreatmentTable:
 
     def lookup(self, text: str) -> Treatment:
         """The treatment of the address *text*, normalised (`Address.text`), with its virtual host if it has one."""
+        place = self._place(text)
+        return self._default if place == _NONE else self._treatments[place]
+
+    def is_configured(self, text: str) -> bool:
+        """Whether an entry, configured or built in, matches *text*: only then is a neighbor's hint not asked."""
+        return self._place(text) != _NONE
+
+    def _place(self, text: str) -> int:
+        """The precedence of the best pattern that matches; _NONE when none does."""
         best = _NONE
         # Every node that the words so far can stand for. Without `*` and inner `#` that is one node.
         active = _with_empty_repeats([self._root])
@@ -143,7 +152,7 @@ class TreatmentTable:
                 break
         for node in active:
             best = min(best, node.place, node.place_of_rest)
-        return self._default if best == _NONE else self._treatments[best]
+        return best
 
 
 def _with_empty_repeats(nodes: list[_Node]) -> list[_Node]:
