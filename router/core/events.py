@@ -1,7 +1,7 @@
 """What moves the control plane (events, past tense) and what it asks for (actions, orders).
 
-Both are frozen, register themselves by name and turn into plain dicts and back (`to_dict`, `from_dict`), so that a log of
-them can be replayed by the simulation. None is made per message.
+Both are frozen, register themselves by name and turn into plain dicts and back (`to_dict`, `from_dict`), so that a log
+of them can be replayed by the simulation. None is made per message.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import attrs
 
 from mesh_config.models import Treatment
 from router.core.linkstate.messages import ControlMessage
+from router.core.records import Record
 from router.core.terms import Condition, ConnectionId, RouterId
 
 
 @attrs.frozen(kw_only=True)
-class Event:
-    """Something that happened outside the control plane."""
+class Event(Record):
+    """Something that happened outside the control plane. `Event.from_dict` makes any kind of event."""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,8 +78,8 @@ class SubscriptionRemoved(Event):
 
 
 @attrs.frozen(kw_only=True)
-class Action:
-    """Something that the control plane asks for."""
+class Action(Record):
+    """Something that the control plane asks for. `Action.from_dict` makes any kind of action."""
 
 
 @attrs.frozen(kw_only=True)
@@ -147,8 +148,8 @@ class TopologyChanged(Action):
 class Report(Action):
     """A change of state or a peer's fault, for the log: one line, once."""
 
-    INFO: ClassVar = "info"
-    WARNING: ClassVar = "warning"
+    INFO: ClassVar[str] = "info"
+    WARNING: ClassVar[str] = "warning"
 
     level: str
     what: str

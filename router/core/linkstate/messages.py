@@ -1,7 +1,8 @@
 """The six messages of the routing protocol, and their bodies as plain dicts.
 
-A body has text keys and holds text, ints, lists and dicts only; bytes are the business of `router.engine.codec`. Messages
-keep what they were read from (raw address keys, all hints), so that a relayed one reaches a qdrouterd behind this router whole.
+A body has text keys and holds text, ints, lists and dicts only; bytes are the business of `router.engine.codec`.
+Messages keep what they were read from (raw address keys, all hints), so that a relayed one reaches a qdrouterd behind
+this router whole.
 
 Source: qdrouterd-protocol.md, sections 4.1, 4.3 and 5.
 """
@@ -27,7 +28,11 @@ MAX_INT: Final = 2**63 - 1
 MOBILE_PREFIX: Final = "M0"
 """Class and phase of the addresses that this router serves; the other classes are carried but not used."""
 
-HINT_OF_TREATMENT: Final[Mapping[Treatment, int]] = {Treatment.MULTICAST: 1, Treatment.CLOSEST: 2, Treatment.BALANCED: 3}
+HINT_OF_TREATMENT: Final[Mapping[Treatment, int]] = {
+    Treatment.MULTICAST: 1,
+    Treatment.CLOSEST: 2,
+    Treatment.BALANCED: 3,
+}
 TREATMENT_OF_HINT: Final[Mapping[int, Treatment]] = {hint: treatment for treatment, hint in HINT_OF_TREATMENT.items()}
 """Hints 0 (flood), 4 (link-balanced) and 5 (unavailable) name no treatment of a mobile address."""
 
@@ -38,7 +43,7 @@ def mobile_key(address: str) -> str:
 
 
 def mobile_address(key: str) -> str | None:
-    """The mobile address of an advertised key; None for link routes, other phases, edge routers and the empty address."""
+    """The mobile address of an advertised key; None for link routes, other phases, edge routers and an empty address."""
     address = key.removeprefix(MOBILE_PREFIX)
     return address if address and address != key else None
 
@@ -62,8 +67,7 @@ class ControlMessage:
         return {}
 
     @classmethod
-    def read(cls, body: _Body) -> Self:
-        """The message with this body. Raises: DecodeError."""
+    def _read(cls, body: _Body) -> Self:
         return cls(**body.envelope())
 
 
@@ -82,7 +86,7 @@ class Hello(ControlMessage):
         return {"instance": self.instance, "seen": list(self.seen)}
 
     @classmethod
-    def read(cls, body: _Body) -> Self:
+    def _read(cls, body: _Body) -> Self:
         return cls(**body.envelope(), instance=body.integer("instance", low=-MAX_INT), seen=body.routers("seen"))
 
 
@@ -100,7 +104,7 @@ class RouterAdvertisement(ControlMessage):
         return {"instance": self.instance, "ls_seq": self.ls_seq, "mobile_seq": self.mobile_seq}
 
     @classmethod
-    def read(cls, body: _Body) -> Self:
+    def _read(cls, body: _Body) -> Self:
         return cls(
             **body.envelope(),
             instance=body.integer("instance", low=-MAX_INT),
@@ -132,12 +136,12 @@ class LinkStateUpdate(ControlMessage):
     """Cost of the edge to each neighbor, 1 at least."""
 
     def _own_keys(self) -> dict[str, object]:
-        peers: dict[str, object] = dict(self.peers)
+        peers: dict[str, object] = {str(peer): cost for peer, cost in self.peers.items()}
         inner: dict[str, object] = {"id": self.id, "area": self.area, "ls_seq": self.ls_seq, "peers": peers}
         return {"instance": self.instance, "ls_seq": self.ls_seq, "ls": inner}
 
     @classmethod
-    def read(cls, body: _Body) -> Self:
+    def _read(cls, body: _Body) -> Self:
         # The outer ls_seq says nothing that the inner one does not, so one is enough (qdrouterd-protocol.md, 6.4).
         inner = body.inner("ls")
         if inner.router("id") != body.router("id"):
@@ -190,7 +194,7 @@ class MobileAddressUpdate(ControlMessage):
         }
 
     @classmethod
-    def read(cls, body: _Body) -> Self:
+    def _read(cls, body: _Body) -> Self:
         hints = body.hints("hints")
         mobile_seq = body.integer("mobile_seq")
         if body.has("exist"):
@@ -213,7 +217,7 @@ class MobileAddressRequest(ControlMessage):
         return {"have_seq": self.have_seq}
 
     @classmethod
-    def read(cls, body: _Body) -> Self:
+    def _read(cls, body: _Body) -> Self:
         return cls(**body.envelope(), have_seq=body.integer("have_seq"))
 
 
@@ -247,7 +251,7 @@ def from_body(opcode: str, body: Mapping[str, object]) -> ControlMessage:
     """The message that has this opcode and body.
 
     Args:
-        opcode: `HELLO`, `RA`, `LSR`, `LSU`, `MAU` or `MAR`; any other makes a `ForeignMessage`, and so does a `pv` above 1.
+        opcode: `HELLO`, `RA`, `LSR`, `LSU`, `MAU` or `MAR`; any other, and a `pv` above 1, make a `ForeignMessage`.
         body: text keys; values of text, int, list (or tuple) and dict. Unknown keys are ignored.
     Raises: DecodeError when a mandatory key is missing or has another shape; the message is then dropped.
     """
@@ -257,7 +261,7 @@ def from_body(opcode: str, body: Mapping[str, object]) -> ControlMessage:
     if kind is None or version > PROTOCOL_VERSION:
         name = reader.text("name", default=opcode) if opcode == ForeignMessage.opcode else opcode
         return ForeignMessage(id=reader.router("id"), pv=version, name=name)
-    return kind.read(reader)
+    return kind._read(reader)
 
 
 def is_router_id(text: str) -> bool:
