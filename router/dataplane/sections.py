@@ -11,16 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from router.dataplane.scanner import (
-    KEY_INGRESS,
-    KEY_PHASE,
-    KEY_STREAM,
-    KEY_TO,
-    KEY_TRACE,
-    InvalidAnnotation,
-    Scan,
-    scan,
-)
+from router.dataplane.annotations import KEY_INGRESS, KEY_PHASE, KEY_STREAM, KEY_TO, KEY_TRACE
+from router.dataplane.scan_result import InvalidAnnotation, Scan
+from router.dataplane.scanner import scan
 
 __all__ = ["InvalidAnnotation", "Scan", "annotate", "append_self", "scan", "strip"]
 

@@ -1,0 +1,94 @@
+"""What is known of a message without having decoded it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from router.core.errors import RemoteProtocolError
+from router.core.terms import Condition
+
+DEFAULT_PRIORITY: Final = 4
+"""Priority of a message whose header names none (AMQP part 3, 3.2.1)."""
+
+HIGHEST_PRIORITY: Final = 9
+"""Larger ones are read as this (protocol, 12)."""
+
+
+class InvalidAnnotation(RemoteProtocolError):  # noqa: N818 - a state of the message, not of ours
+    """A router annotation of the wrong type or out of place: the delivery is rejected, the link goes on."""
+
+    condition = Condition.INVALID_FIELD
+
+
+class Scan:
+    """What `scan` found. Offsets are bytes from the start of the message; an absent section starts where it ends."""
+
+    __slots__ = (
+        "annotations_end",
+        "annotations_start",
+        "has_router_annotations",
+        "header_end",
+        "header_start",
+        "ingress",
+        "phase",
+        "priority",
+        "properties_end",
+        "properties_start",
+        "rest_offset",
+        "stream",
+        "to",
+        "to_override",
+        "trace",
+        "trace_at",
+        "ttl_ms",
+        "user_count",
+        "user_end",
+        "user_start",
+    )
+
+    header_start: int
+    header_end: int
+    annotations_start: int
+    """Of the message-annotations; where they would have to be inserted when there are none."""
+    annotations_end: int
+    properties_start: int
+    properties_end: int
+    """Both 0 when the properties are absent or were not read."""
+    rest_offset: int
+    """From here on the message is sent as it came, behind what `annotate`, `append_self` or `strip` return."""
+    user_start: int
+    """First byte of the annotations that are not the router's."""
+    user_end: int
+    user_count: int
+    """Entries (pairs of key and value) between `user_start` and `user_end`."""
+    has_router_annotations: bool
+    to: str | None
+    """`to` of the properties; None too when it is no string or the properties were not read."""
+    to_override: str | None
+    """`x-opt-qd.to`; when present it is the routing address."""
+    phase: int
+    """`x-opt-qd.phase`; 0 without `x-opt-qd.to`, as qdrouterd has it."""
+    stream: bool
+    """Whether `x-opt-qd.stream` was there: the message has no end in sight."""
+    ingress: str | None
+    """`x-opt-qd.ingress` without its area."""
+    trace: tuple[str, ...]
+    """`x-opt-qd.trace` without areas, the origin first."""
+    trace_at: int
+    """Offset of the trace's list when it is the last annotation, else 0."""
+    priority: int
+    """Of the header, 0 to 9."""
+    ttl_ms: int | None
+    """Of the header, milliseconds."""
+
+    def __init__(self) -> None:
+        self.header_start = self.header_end = 0
+        self.annotations_start = self.annotations_end = 0
+        self.properties_start = self.properties_end = 0
+        self.rest_offset = 0
+        self.user_start = self.user_end = self.user_count = 0
+        self.has_router_annotations = self.stream = False
+        self.to = self.to_override = self.ingress = self.ttl_ms = None
+        self.phase = self.trace_at = 0
+        self.trace = ()
+        self.priority = DEFAULT_PRIORITY
