@@ -61,12 +61,16 @@ RINGS = (
     Ring("router.binding", others=("cffi", "cproton", "cproton_ffi", "proton")),
     Ring(
         "router.dataplane",
-        ours=("router.core.forwarding", "router.core.terms", "router.core.errors", "router.binding"),
+        ours=(
+            "router.core.forwarding", "router.core.terms", "router.core.errors", "router.binding",
+            # Reading an address is needed for each message of an anonymous sender; the settings are plain data.
+            "router.core.addressing.address", "mesh_config.models",
+        ),
         others=("attrs", "cython"),
     ),
     Ring(
         "router.engine",
-        ours=("router.core", "router.dataplane.interface", "router.binding"),
+        ours=("router.core", "router.dataplane.interface", "router.binding", "mesh_config.models"),
         others=("attrs", "structlog"),
     ),
     Ring(
