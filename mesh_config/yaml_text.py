@@ -168,7 +168,7 @@ def _first_line_too_deep(text: str) -> int | None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _MAX_DEPTH:
-                return int(event.start_mark.line) + 1
+                return event.start_mark.line + 1 if event.start_mark else 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
     return None

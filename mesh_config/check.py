@@ -1,0 +1,250 @@
+"""What is wrong, or looks wrong, with a whole mesh: routers that do not fit each other, and each router by itself."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import networkx as nx
+
+from mesh_config.check_router import Locate, router_findings
+from mesh_config.findings import Finding, Severity, Step, has_errors, in_order, nearest
+from mesh_config.links import (
+    Link,
+    is_loopback,
+    is_same_host,
+    is_wildcard,
+    links,
+    may_share_machine,
+    target_of,
+)
+from mesh_config.loader import Document, FilePath, read_document
+from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+from mesh_config.yaml_text import Place
+
+__all__ = ["Finding", "Severity", "check_file", "check_files", "check_mesh", "has_errors"]
+
+
+def check_mesh(mesh: MeshSettings) -> tuple[Finding, ...]:
+    """Findings about a mesh that a program made; they have key paths, but no file and line."""
+
+    def locate(key: str, *steps: Step) -> Place:
+        return Place(file=None, line=None, path=("routers", key, *steps))
+
+    findings = [
+        locate(key, "id").finding(f"id `{router.id}` is not the key `{key}`", expected="the key")
+        for key, router in mesh.routers.items()
+        if router.id != key
+    ]
+    findings += _alone(mesh, locate)
+    findings += _together(mesh, locate)
+    return in_order(findings)
+
+
+def check_file(path: FilePath) -> tuple[Finding, ...]:
+    """All findings about one file."""
+    return check_files([path])
+
+
+def check_files(paths: Iterable[FilePath]) -> tuple[Finding, ...]:
+    """All findings about files, by file and line.
+
+    Each mesh file is a mesh. Several files of one router each are taken for one mesh, so that they are checked against
+    each other. Routers are compared only when each can be read: a value that is wrong would breed further findings.
+    """
+    documents = [read_document(path) for path in dict.fromkeys(paths)]
+    findings = [finding for document in documents for finding in document.findings]
+    for document in documents:
+        findings += _alone(document.mesh, document.place)
+    for group in [[document] for document in documents if document.is_whole_mesh] + [
+        [document for document in documents if not document.is_whole_mesh]
+    ]:
+        if not any(document.findings for document in group):
+            findings += _group_findings(group)
+    return in_order(findings)
+
+
+def _group_findings(group: list[Document]) -> Iterator[Finding]:
+    """Findings about routers of a mesh file, or of several files of one router each, together."""
+    if not group:
+        return
+    if group[0].is_whole_mesh:
+        yield from _together(group[0].mesh, group[0].place)
+        return
+    routers: dict[str, RouterSettings] = {}
+    owners: dict[str, tuple[Document, str]] = {}
+    for document in group:
+        for router_id, router in document.mesh.routers.items():
+            # Two files may have the same id, which is what a check is for; keys must differ.
+            key = router_id if router_id not in routers else f"{router_id} of {document.file}"
+            routers[key] = router
+            owners[key] = (document, router_id)
+
+    def locate(key: str, *steps: Step) -> Place:
+        document, router_id = owners[key]
+        return document.place(router_id, *steps)
+
+    mesh = MeshSettings(name=group[0].mesh.name, routers=routers)
+    # The file of one router says nothing about who its neighbors are.
+    yield from _together(mesh, locate) if len(routers) > 1 else _collisions(mesh, locate)
+
+
+def _alone(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
+    for key, router in mesh.routers.items():
+        yield from router_findings(key, router, locate)
+
+
+def _together(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
+    yield from _duplicate_ids(mesh, locate)
+    yield from _collisions(mesh, locate)
+    dangling = list(_dangling(mesh, locate))
+    yield from dangling
+    found = list(links(mesh))
+    for link in found:
+        yield from _link_findings(link, locate)
+    yield from _parallel(found, locate)
+    yield from _partitions(mesh, found, locate, has_neighbors_outside=bool(dangling))
+
+
+def _duplicate_ids(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
+    first: dict[str, str] = {}
+    for key, router in mesh.routers.items():
+        if router.id in first:
+            other = locate(first[router.id], "id")
+            yield locate(key, "id").finding(
+                f"router id `{router.id}` is taken{_where(other)}", expected="an id of its own in the mesh"
+            )
+        first.setdefault(router.id, key)
+
+
+def _collisions(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
+    by_port: defaultdict[int, list[tuple[str, int, ListenerSettings]]] = defaultdict(list)
+    for key, router in mesh.routers.items():
+        for index, listener in enumerate(router.listeners):
+            if listener.port:
+                by_port[listener.port].append((key, index, listener))
+    for port, found in sorted(by_port.items()):
+        for place, (key, index, listener) in enumerate(found):
+            for other_key, other_index, other in found[:place]:
+                if not _collide(mesh.routers[key], listener, mesh.routers[other_key], other):
+                    continue
+                where = _where(locate(other_key, "listeners", other_index))
+                yield locate(key, "listeners", index, "port").finding(
+                    f"{listener.host}:{port} collides with {other.host}:{port} of router `{other_key}`{where}",
+                    expected="another port, or a different `host` of each router when they have a machine each",
+                )
+                break
+
+
+def _collide(
+    router: RouterSettings, listener: ListenerSettings, other: RouterSettings, taken: ListenerSettings
+) -> bool:
+    if router is not other and not may_share_machine(router, other):
+        return False
+    return is_wildcard(listener.host) or is_wildcard(taken.host) or is_same_host(listener.host, taken.host)
+
+
+def _dangling(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
+    """Connectors between routers that reach no listener of the mesh."""
+    for key, router in mesh.routers.items():
+        for index, connector in enumerate(router.connectors):
+            is_ours = connector.to in mesh.routers
+            if target_of(mesh, key, connector) is not None or (connector.role is Role.NORMAL and not is_ours):
+                continue
+            known = _addresses(mesh.routers if not is_ours else {connector.to or "": mesh.routers[connector.to or ""]})
+            is_host_known = any(is_same_host(connector.host, host) for host, _ in known)
+            yield locate(key, "connectors", index, "to" if connector.to else "port").finding(
+                _dangling_message(mesh, router, connector),
+                expected="host and port of a listener for other routers",
+                nearest=nearest(
+                    f"{connector.host}:{connector.port}", [f"{host}:{port}" for host, port in known if port]
+                ),
+                # A neighbor that is not of this mesh, say another vendor's router, is nothing wrong.
+                severity=Severity.ERROR if is_ours or is_host_known else Severity.WARNING,
+            )
+
+
+def _dangling_message(mesh: MeshSettings, router: RouterSettings, connector: ConnectorSettings) -> str:
+    address = f"{connector.host}:{connector.port}"
+    target = mesh.routers.get(connector.to or "")
+    if target is None:
+        return f"no router of this mesh listens at {address}"
+    if is_loopback(connector.host) and not may_share_machine(router, target):
+        return f"router `{target.id}`, on another machine than `{router.id}`, cannot be reached at {address}"
+    return f"router `{target.id}` does not listen at {address}"
+
+
+def _addresses(routers: Mapping[str, RouterSettings]) -> list[tuple[str, int]]:
+    """Where routers listen for other routers."""
+    found = []
+    for router in routers.values():
+        for listener in router.listeners:
+            if listener.role is Role.INTER_ROUTER:
+                host = (router.host or "127.0.0.1") if is_wildcard(listener.host) else listener.host
+                found.append((host, listener.port))
+    return found
+
+
+def _link_findings(link: Link, locate: Locate) -> Iterator[Finding]:
+    place = locate(link.router, "connectors", link.index)
+    there = f"the listener {link.listener.host}:{link.listener.port} of router `{link.target}`"
+    if link.target == link.router:
+        yield place.finding(f"router `{link.router}` connects to itself", expected="another router")
+    elif link.connector.role is not link.listener.role:
+        yield place.finding(
+            f"{there} has the role `{link.listener.role}`, this connector `{link.connector.role}`",
+            expected="one role at both ends",
+            at=("role",),
+        )
+    # A listener left at the default says nothing about the cost: it serves connectors of different costs.
+    elif link.is_between_routers and link.listener.cost not in (ListenerSettings().cost, link.connector.cost):
+        yield locate(link.router, "connectors", link.index, "cost").finding(
+            f"cost {link.connector.cost} here, {link.listener.cost} at {there}: the larger, {link.cost}, counts",
+            expected="one cost at both ends",
+            nearest=str(link.cost),
+            severity=Severity.WARNING,
+        )
+
+
+def _parallel(found: list[Link], locate: Locate) -> Iterator[Finding]:
+    count: Counter[tuple[str, str]] = Counter()
+    for link in found:
+        if not link.is_between_routers or link.router == link.target:
+            continue
+        count[link.pair] += 1
+        if count[link.pair] > 1:
+            yield locate(link.router, "connectors", link.index).finding(
+                f"connection {count[link.pair]} between `{link.pair[0]}` and `{link.pair[1]}`: one is active,"
+                " the others stand by",
+                expected="one connector for each pair of routers",
+                severity=Severity.WARNING,
+            )
+
+
+def _partitions(
+    mesh: MeshSettings, found: list[Link], locate: Locate, *, has_neighbors_outside: bool
+) -> Iterator[Finding]:
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(mesh.routers)
+    graph.add_edges_from(link.pair for link in found if link.is_between_routers)
+    parts = sorted((sorted(part) for part in nx.connected_components(graph)), key=lambda part: (-len(part), part))
+    if len(parts) < 2:
+        return
+    names = [_names(part) for part in parts]
+    for part, name in list(zip(parts, names, strict=True))[1:]:
+        first = next(key for key in mesh.routers if key in part)
+        others = " and ".join(other for other in names if other != name) if len(parts) <= 4 else names[0]
+        yield locate(first).finding(
+            f"the mesh is in {len(parts)} parts: no path from {name} to {others}",
+            expected="a connector between the parts",
+            severity=Severity.WARNING if has_neighbors_outside else Severity.ERROR,
+        )
+
+
+def _names(part: list[str], limit: int = 8) -> str:
+    shown = ", ".join(part[:limit]) + (f" and {len(part) - limit} more" if len(part) > limit else "")
+    return f"{{{shown}}}"
+
+
+def _where(place: Place) -> str:
+    return "" if place.line is None else f" ({place.file}:{place.line})"

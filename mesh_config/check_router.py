@@ -1,0 +1,122 @@
+"""What can be wrong with one router's settings beyond the single value: values that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from mesh_config.findings import Finding, Severity, Step
+from mesh_config.links import is_loopback
+from mesh_config.merging import address_key
+from mesh_config.models import AddressSettings, ListenerSettings, RouterSettings, SaslMechanism
+from mesh_config.values import fault_of, fields_of, kind_of
+from mesh_config.yaml_text import Place
+
+Locate = Callable[..., Place]
+"""Key of a router and steps below it to the place where the setting stands."""
+
+_PASSWORDS = frozenset({SaslMechanism.PLAIN})
+
+
+def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterator[Finding]:
+    """Findings about one router alone.
+
+    Args:
+        key: key of the router in its mesh.
+        locate: called with the key and the steps to a setting.
+    """
+
+    def at(*steps: Step) -> Place:
+        return locate(key, *steps)
+
+    yield from _value_findings(router, (), at)
+    yield from _timer_findings(router, at)
+    yield from _address_findings(router.addresses, at)
+    for index, listener in enumerate(router.listeners):
+        yield from _listener_findings(listener, at("listeners", index), router.id)
+
+
+def _value_findings(
+    settings: attrs.AttrsInstance, steps: tuple[Step, ...], at: Callable[..., Place]
+) -> Iterator[Finding]:
+    """Ranges and patterns of every value. The loader has looked at them; settings made by a program come here first."""
+    for field in fields_of(type(settings)):
+        value = getattr(settings, field.name)
+        here = (*steps, field.name)
+        if kind_of(field.type).is_list:
+            for index, item in enumerate(value):
+                if attrs.has(type(item)):
+                    yield from _value_findings(item, (*here, index), at)
+        elif attrs.has(type(value)):
+            yield from _value_findings(value, here, at)
+        else:
+            fault = fault_of(field, value)
+            if fault is not None:
+                yield at(*here).finding(fault.message, expected=fault.expected, nearest=fault.nearest)
+
+
+def _timer_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
+    times = router.link_state
+    if times.hello_max_age_s <= times.hello_interval_s:
+        yield at("link_state", "hello_max_age_s").finding(
+            f"router `{router.id}`: a neighbor is lost after {times.hello_max_age_s} s, but says HELLO every"
+            f" {times.hello_interval_s} s only",
+            expected="more than hello_interval_s; three times as much is usual",
+            nearest=f"{3 * times.hello_interval_s:g}",
+        )
+    if times.remote_ls_max_age_s <= times.ra_interval_s:
+        yield at("link_state", "remote_ls_max_age_s").finding(
+            f"router `{router.id}`: link state is forgotten after {times.remote_ls_max_age_s} s, but refreshed every"
+            f" {times.ra_interval_s} s only",
+            expected="more than ra_interval_s; twice as much is usual",
+            nearest=f"{2 * times.ra_interval_s:g}",
+        )
+    for index, connector in enumerate(router.connectors):
+        if connector.reconnect_max_s < connector.reconnect_initial_s:
+            yield at("connectors", index, "reconnect_max_s").finding(
+                f"the longest pause, {connector.reconnect_max_s} s, is below the first,"
+                f" {connector.reconnect_initial_s} s",
+                expected="not below reconnect_initial_s",
+                nearest=f"{connector.reconnect_initial_s:g}",
+            )
+
+
+def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., Place]) -> Iterator[Finding]:
+    first: dict[tuple[str, ...], int] = {}
+    for index, address in enumerate(addresses):
+        place = at("addresses", index)
+        if (address.prefix is None) == (address.pattern is None):
+            both = "both `prefix` and `pattern`" if address.prefix is not None else "neither `prefix` nor `pattern`"
+            yield place.finding(both, expected="one of them")
+            continue
+        key = address_key(address.prefix, address.pattern)
+        if key in first:
+            line = at("addresses", first[key]).line
+            where = f", first in line {line}" if line is not None else ""
+            yield place.finding(
+                f"{key[0]} `{address.prefix or address.pattern}` is given twice{where}",
+                expected="each prefix and pattern once (`.` and `/` are the same)",
+            )
+        first.setdefault(key, index)
+
+
+def _listener_findings(listener: ListenerSettings, place: Place, router_id: str) -> Iterator[Finding]:
+    if listener.tls is not None and listener.tls.certificate_file is None:
+        yield place.finding("TLS without a certificate", expected="a PEM file", at=("tls", "certificate_file"))
+    if not listener.sasl_mechanisms:
+        yield place.finding("no SASL mechanism", expected="at least one", at=("sasl_mechanisms",))
+    if is_loopback(listener.host):
+        return
+    is_anonymous = SaslMechanism.ANONYMOUS in listener.sasl_mechanisms
+    who = f"{listener.host}:{listener.port} of router `{router_id}` is open to other machines"
+    if is_anonymous and (listener.tls is None or not listener.tls.verify_peer):
+        yield place.finding(
+            f"{who} and lets anybody in",
+            expected="`tls` with `verify_peer`, or `sasl_mechanisms` without ANONYMOUS",
+            severity=Severity.WARNING,
+        )
+    elif listener.tls is None and _PASSWORDS & set(listener.sasl_mechanisms):
+        yield place.finding(
+            f"{who} and takes passwords in the clear", expected="`tls`, or SCRAM", severity=Severity.WARNING
+        )

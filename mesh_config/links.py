@@ -1,0 +1,136 @@
+"""Which connector reaches which listener: hosts, ports, and what two ends make of a cost."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+import attrs
+
+from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
+
+
+@attrs.frozen(kw_only=True)
+class Link:
+    """A connector and the listener that it reaches, of any role."""
+
+    router: str
+    """Key of the router that connects."""
+    index: int
+    """Of the connector in that router, from 0."""
+    connector: ConnectorSettings
+    target: str
+    """Key of the router that listens."""
+    target_index: int
+    listener: ListenerSettings
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Both routers, in the order of their ids."""
+        return (min(self.router, self.target), max(self.router, self.target))
+
+    @property
+    def cost(self) -> int:
+        """Cost that counts. Source: design of the protocol; the larger of both ends, as Qpid Dispatch has it."""
+        return max(self.connector.cost, self.listener.cost)
+
+    @property
+    def is_between_routers(self) -> bool:
+        """Whether both ends take it for a link between routers."""
+        return self.connector.role is Role.INTER_ROUTER and self.listener.role is Role.INTER_ROUTER
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether a listener of that host binds to all addresses."""
+    return host in ("0.0.0.0", "::", "*", "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only processes of the same machine reach that host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def is_same_host(one: str, other: str) -> bool:
+    """Whether two names are certainly one address; `localhost` may be any loopback address."""
+    if one.lower() == other.lower() or (is_loopback(one) and is_loopback(other) and "localhost" in (one, other)):
+        return True
+    try:
+        return ipaddress.ip_address(one) == ipaddress.ip_address(other)
+    except ValueError:
+        return False
+
+
+def may_share_machine(one: RouterSettings, other: RouterSettings) -> bool:
+    """Whether two routers may run on one machine: they do not if both say their `host` and the hosts differ."""
+    return one.host is None or other.host is None or is_same_host(one.host, other.host)
+
+
+def router_listener(router: RouterSettings) -> ListenerSettings | None:
+    """The listener that `to` stands for: the first for other routers."""
+    return next((listener for listener in router.listeners if listener.role is Role.INTER_ROUTER), None)
+
+
+def link_address(router: RouterSettings, *, needs_host: bool = True) -> tuple[str, int] | str:
+    """Host and port at which other routers reach *router*, or why there are none.
+
+    Args:
+        needs_host: False when the host is known from elsewhere; a wildcard will do then.
+    """
+    listener = router_listener(router)
+    if listener is None:
+        return f"router `{router.id}` has no listener for other routers"
+    if listener.port == 0:
+        return f"the system chooses the port of router `{router.id}`, so no connector can know it"
+    host = listener.host
+    if is_wildcard(host) and needs_host:
+        if router.host is None:
+            return f"router `{router.id}` listens on all addresses and says no `host`"
+        host = router.host
+    return host, listener.port
+
+
+def links(mesh: MeshSettings) -> Iterator[Link]:
+    """Every connector that reaches a listener of the mesh, in the order of the file."""
+    for key, router in mesh.routers.items():
+        for index, connector in enumerate(router.connectors):
+            found = target_of(mesh, key, connector)
+            if found is not None:
+                target, target_index = found
+                listener = mesh.routers[target].listeners[target_index]
+                yield Link(
+                    router=key,
+                    index=index,
+                    connector=connector,
+                    target=target,
+                    target_index=target_index,
+                    listener=listener,
+                )
+
+
+def target_of(mesh: MeshSettings, key: str, connector: ConnectorSettings) -> tuple[str, int] | None:
+    """Router and index of the listener that a connector of the router *key* reaches; None if it is none of the mesh."""
+    names = mesh.routers if connector.to is None else [connector.to] if connector.to in mesh.routers else []
+    for name in names:
+        for index, listener in enumerate(mesh.routers[name].listeners):
+            if _reaches(mesh.routers[key], connector, mesh.routers[name], listener):
+                return name, index
+    return None
+
+
+def _reaches(
+    router: RouterSettings, connector: ConnectorSettings, target: RouterSettings, listener: ListenerSettings
+) -> bool:
+    if listener.port == 0 or listener.port != connector.port:
+        return False
+    if is_loopback(connector.host):
+        if not may_share_machine(router, target):
+            return False
+        return is_wildcard(listener.host) or is_same_host(connector.host, listener.host)
+    if is_wildcard(listener.host):
+        # Without a host of its own nothing says that the target is elsewhere; with `to` the operator says where it is.
+        return connector.to is not None or target.host is None or is_same_host(connector.host, target.host)
+    is_hosted = target.host is not None and is_same_host(connector.host, target.host)
+    return is_same_host(connector.host, listener.host) or (is_hosted and not is_loopback(listener.host))

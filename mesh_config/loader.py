@@ -1,0 +1,282 @@
+"""One YAML file to the settings of a whole mesh or of one router of it; all that is wrong with the file at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from mesh_config import merging, yaml_text
+from mesh_config.findings import Finding, SettingsError, Step, in_order, nearest
+from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsSection
+from mesh_config.links import link_address
+from mesh_config.models import AddressSettings, ConnectorSettings, MeshSettings, RouterSettings
+from mesh_config.structuring import structure, unknown_key
+from mesh_config.values import found_words
+from mesh_config.yaml_text import MapNode, Node, Place
+
+FilePath = str | os.PathLike[str]
+
+
+@attrs.frozen(kw_only=True)
+class Document:
+    """What could be read of a file."""
+
+    file: str
+    mesh: MeshSettings
+    """Routers with which nothing is wrong; `to` of their connectors is resolved where possible."""
+    findings: tuple[Finding, ...]
+    is_whole_mesh: bool
+    """False for a file of one router, whose neighbors are unknown."""
+    nodes: Mapping[str, MapNode]
+    """What the file says of each router, defaults merged into it; also of routers that are not in `mesh`."""
+
+    def place(self, router_id: str, *steps: Step) -> Place:
+        """Where a setting of a router stands: the line of the nearest thing around it that the file has."""
+        root: tuple[Step, ...] = ("routers", router_id) if self.is_whole_mesh else ("router",)
+        node: Node | None = self.nodes.get(router_id)
+        if node is None:
+            return Place(file=self.file, line=1, path=(*root, *steps))
+        for count, step in enumerate(steps):
+            below = _child(node, step)
+            if below is None:
+                # Absent, so its place would be in the router itself, though what is around it may come from `defaults`.
+                return attrs.evolve(node.place, path=(*node.place.path, *steps[count:]))
+            node = below
+        return node.place
+
+
+def load_mesh(path: FilePath) -> MeshSettings:
+    """Settings of every router of a file, each complete: defaults merged, `to` resolved to host and port.
+
+    A file of one router is a mesh of one, named after it.
+    Raises:
+        SettingsError: the file cannot be read or anything in it is wrong; it has all findings.
+    """
+    document = read_document(path)
+    if document.findings:
+        raise SettingsError(document.findings)
+    return document.mesh
+
+
+def load_router(path: FilePath, router_id: str | None = None) -> RouterSettings:
+    """Settings of one router of a file.
+
+    Args:
+        router_id: may be left out when the file has one router only.
+    Raises:
+        SettingsError: as `load_mesh`; or the file has no such router, or several when none is named.
+    """
+    mesh = load_mesh(path)
+    if router_id is None and len(mesh.routers) == 1:
+        return next(iter(mesh.routers.values()))
+    if router_id is not None and router_id in mesh.routers:
+        return mesh.routers[router_id]
+    start = Place(file=os.fspath(path), line=1, path=("routers",))
+    message = "the file has several routers" if router_id is None else f"no router `{router_id}`"
+    near = nearest(router_id, mesh.routers) if router_id is not None else None
+    raise SettingsError([start.finding(message, expected=f"one of {_some(mesh.routers)}", nearest=near)])
+
+
+def read_document(path: FilePath) -> Document:
+    """What can be read of a file; never raises for what is wrong with it: `findings` says."""
+    file = os.fspath(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        return _nothing(file, f"cannot be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        return _nothing(file, f"cannot be read: byte {error.start} is not UTF-8")
+    return parse_document(text, file)
+
+
+def parse_document(text: str, file: str) -> Document:
+    """As `read_document`, of text that is at hand; *file* is for the findings."""
+    root, findings = yaml_text.read(text, file)
+    if root is None:
+        return Document(file=file, mesh=MeshSettings(), findings=findings, is_whole_mesh=False, nodes={})
+    reading = _Reading(file, list(findings))
+    return reading.document(root)
+
+
+def _nothing(file: str, message: str) -> Document:
+    finding = Place(file=file, line=None, path=()).finding(message)
+    return Document(file=file, mesh=MeshSettings(), findings=(finding,), is_whole_mesh=False, nodes={})
+
+
+class _Reading:
+    """One pass over a file; collects findings on its way."""
+
+    def __init__(self, file: str, findings: list[Finding]) -> None:
+        self._file = file
+        self._findings = findings
+
+    def document(self, root: Node) -> Document:
+        top = self._mapping(root, expected="`router`, or `routers` and what belongs to them")
+        is_whole_mesh = "router" not in top.items
+        known = MESH_FILE_KEYS if is_whole_mesh else ROUTER_FILE_KEYS
+        self._refuse_unknown(top, known if top.items.keys() & {"router", "routers"} else (*MESH_FILE_KEYS, "router"))
+        if is_whole_mesh:
+            name, nodes = self._whole_mesh(top)
+        else:
+            router = self._mapping(top.items["router"])
+            id_node = router.items.get("id")
+            name = id_node.value if isinstance(id_node, yaml_text.ScalarNode) and isinstance(id_node.value, str) else ""
+            nodes = {name: router}
+        routers = dict(self._routers(nodes))
+        self._refuse_unknown_targets(nodes)
+        routers = {key: self._with_targets(router, nodes[key], routers) for key, router in routers.items()}
+        return Document(
+            file=self._file,
+            mesh=MeshSettings(name=name, routers=routers),
+            findings=in_order(self._findings),
+            is_whole_mesh=is_whole_mesh,
+            nodes=nodes,
+        )
+
+    def _whole_mesh(self, top: MapNode) -> tuple[str, dict[str, MapNode]]:
+        """Name of the mesh, and the node of each router with all defaults in it."""
+        mesh = self._mapping(top.items["mesh"]) if "mesh" in top.items else None
+        name = self._mesh_name(mesh) if mesh is not None else MeshSettings().name
+        defaults = self._defaults(self._mapping(top.items["defaults"])) if "defaults" in top.items else {}
+        addresses = self._addresses(top.items["addresses"]) if "addresses" in top.items else None
+        if "routers" not in top.items:
+            self._findings.append(top.place.finding("`routers` is missing", expected="a mapping", at=("routers",)))
+            return name, {}
+        routers = self._mapping(top.items["routers"])
+        if not routers.items and isinstance(top.items["routers"], MapNode):
+            self._findings.append(routers.place.finding("no router", expected="at least one"))
+        nodes: dict[str, MapNode] = {}
+        for router_id, node in routers.items.items():
+            raw = self._mapping(node)
+            if "id" not in raw.items:
+                raw = merging.with_item(raw, "id", router_id, routers.key_places[router_id])
+            nodes[router_id] = merging.router_with_defaults(raw, defaults, addresses)
+        return name, nodes
+
+    def _mesh_name(self, node: MapNode) -> str:
+        self._refuse_unknown(node, MESH_KEYS)
+        name = node.items.get("name")
+        if name is None:
+            return MeshSettings().name
+        if isinstance(name, yaml_text.ScalarNode) and isinstance(name.value, str):
+            return name.value
+        self._findings.append(name.place.finding(found_words(yaml_text.plain(name)), expected="text"))
+        return MeshSettings().name
+
+    def _defaults(self, node: MapNode) -> dict[str, MapNode]:
+        self._refuse_unknown(node, tuple(DEFAULTS_SECTIONS))
+        sections: dict[str, MapNode] = {}
+        for word, section in DEFAULTS_SECTIONS.items():
+            if word not in node.items:
+                continue
+            found = self._mapping(node.items[word])
+            self._refuse_unknown(found, section.keys)
+            sections[word] = merging.only(found, [key for key in section.keys if self._is_sound(found, key, section)])
+        return sections
+
+    def _is_sound(self, node: MapNode, key: str, section: DefaultsSection) -> bool:
+        """Whether a default can be used: a bad one is told here, once, and not again at each router."""
+        trial = merging.only(node, [key])
+        if section.cls is RouterSettings:
+            trial = merging.with_item(trial, "id", "trial", node.place)
+        findings = structure(trial, section.cls)[1]
+        self._findings += findings
+        return not findings
+
+    def _addresses(self, node: Node) -> yaml_text.ListNode | None:
+        if not isinstance(node, yaml_text.ListNode):
+            self._findings.append(node.place.finding(found_words(yaml_text.plain(node)), expected="a list"))
+            return None
+        sound = []
+        for item in node.items:
+            settings, findings = structure(item, AddressSettings)
+            self._findings += findings
+            if settings is not None:
+                sound.append(item)
+        return attrs.evolve(node, items=tuple(sound))
+
+    def _routers(self, nodes: Mapping[str, MapNode]) -> Iterator[tuple[str, RouterSettings]]:
+        for router_id, node in nodes.items():
+            settings, findings = structure(node, RouterSettings)
+            self._findings += findings
+            if settings is None:
+                continue
+            if settings.id != router_id:
+                place = node.items["id"].place
+                self._findings.append(
+                    place.finding(f"id `{settings.id}` is not the key `{router_id}`", expected="the key, or no id")
+                )
+            yield router_id, settings
+
+    def _refuse_unknown_targets(self, nodes: Mapping[str, MapNode]) -> None:
+        """Look for `to` without a router, in the nodes, since the routers with other faults have no settings."""
+        for router in nodes.values():
+            connectors = router.items.get("connectors")
+            for node in connectors.items if isinstance(connectors, yaml_text.ListNode) else ():
+                to = _child(node, "to")
+                if not isinstance(to, yaml_text.ScalarNode) or not isinstance(to.value, str) or to.value in nodes:
+                    continue
+                if _own_address(node) != {"host", "port"}:
+                    expected = f"one of {_some(nodes)}, or also `host` and `port`"
+                    message = f"no router `{to.value}` in this file"
+                    near = nearest(to.value, nodes)
+                    self._findings.append(to.place.finding(message, expected=expected, nearest=near))
+
+    def _with_targets(
+        self, router: RouterSettings, node: MapNode, routers: Mapping[str, RouterSettings]
+    ) -> RouterSettings:
+        """The router, host and port of its connectors taken from the listener that `to` stands for."""
+        connectors = []
+        for index, connector in enumerate(router.connectors):
+            target = routers.get(connector.to) if connector.to is not None else None
+            written = _child(_child(node, "connectors"), index)
+            if target is not None and isinstance(written, MapNode):
+                connectors.append(self._resolved(connector, written, target))
+            else:
+                connectors.append(connector)  # no `to`, or a target whose faults are told already
+        return attrs.evolve(router, connectors=tuple(connectors))
+
+    def _resolved(self, connector: ConnectorSettings, node: MapNode, target: RouterSettings) -> ConnectorSettings:
+        own = _own_address(node)
+        if own == {"host", "port"}:
+            return connector
+        address = link_address(target, needs_host="host" not in own)
+        if isinstance(address, str):
+            self._findings.append(node.items["to"].place.finding(address, expected="a fixed address to connect to"))
+            return connector
+        host, port = address
+        return attrs.evolve(
+            connector, host=connector.host if "host" in own else host, port=connector.port if "port" in own else port
+        )
+
+    def _mapping(self, node: Node, *, expected: str = "a mapping") -> MapNode:
+        if isinstance(node, MapNode):
+            return node
+        self._findings.append(node.place.finding(found_words(yaml_text.plain(node)), expected=expected))
+        return MapNode(place=node.place, items={}, key_places={})
+
+    def _refuse_unknown(self, node: MapNode, known: tuple[str, ...]) -> None:
+        self._findings += [unknown_key(node, key, known) for key in node.items if key not in known]
+
+
+def _own_address(node: Node) -> set[str]:
+    """Which of host and port are written at a connector itself; those in `defaults` give way to `to`."""
+    items = node.items if isinstance(node, MapNode) else {}
+    return {key for key in ("host", "port") if key in items and items[key].place.path[0] != "defaults"}
+
+
+def _child(node: Node | None, step: Step) -> Node | None:
+    if isinstance(node, MapNode) and isinstance(step, str):
+        return node.items.get(step)
+    if isinstance(node, yaml_text.ListNode) and isinstance(step, int) and step < len(node.items):
+        return node.items[step]
+    return None
+
+
+def _some(words: Mapping[str, object], limit: int = 12) -> str:
+    """The first of many words, for a message."""
+    shown = [f"`{word}`" for word in words][:limit]
+    return ", ".join(shown) + (f" and {len(words) - limit} more" if len(words) > limit else "")

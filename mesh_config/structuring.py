@@ -1,0 +1,206 @@
+"""Nodes of a file to settings, by cattrs, with every fault put at its line. The one file that knows cattrs."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import attrs
+import cattrs
+from cattrs.errors import ForbiddenExtraKeysError
+from cattrs.gen import make_dict_structure_fn, override
+
+from mesh_config import models, yaml_text
+from mesh_config.findings import Finding, nearest
+from mesh_config.values import (
+    Fault,
+    SettingsClass,
+    base_words,
+    expectation,
+    fault_of,
+    fields_of,
+    found_words,
+    kind_of,
+)
+
+S = TypeVar("S", bound=attrs.AttrsInstance)
+
+_TRUTH = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+
+
+class _UnfitError(ValueError):
+    """A value that cannot be the setting's; `fault` says why."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def structure(node: yaml_text.Node, cls: type[S]) -> tuple[S | None, tuple[Finding, ...]]:
+    """Settings of class *cls* from *node*.
+
+    Returns: the settings, or None when anything is wrong with them; all that is wrong.
+    """
+    try:
+        return _CONVERTER.structure(yaml_text.plain(node), cls), ()
+    except (ValueError, cattrs.BaseValidationError) as error:
+        return None, tuple(_findings(error, node, cls))
+
+
+def unstructure(settings: attrs.AttrsInstance, *, with_defaults: bool) -> dict[str, Any]:
+    """Plain mappings, lists and scalars, in the order of the models.
+
+    Args:
+        with_defaults: also what has the default value.
+    """
+    plain: dict[str, Any] = {}
+    for field in fields_of(type(settings)):
+        value = getattr(settings, field.name)
+        if with_defaults or value != default_of(field):
+            plain[field.name] = _plain(value, with_defaults)
+    return plain
+
+
+def default_of(field: attrs.Attribute[Any]) -> Any:
+    """Default value of a setting; `attrs.NOTHING` when it must be written."""
+    default: Any = field.default
+    return default.factory() if hasattr(default, "factory") else default
+
+
+def _plain(value: Any, with_defaults: bool) -> Any:
+    if attrs.has(type(value)):
+        return unstructure(value, with_defaults=with_defaults)
+    if isinstance(value, tuple):
+        return [_plain(item, with_defaults) for item in value]
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=True, forbid_extra_keys=True)
+    for base in (str, int, float, bool):
+        converter.register_structure_hook(base, _scalar)
+    # One by one: by its class alone an enum of text would fall to the hook of text.
+    for member in vars(models).values():
+        if isinstance(member, type) and issubclass(member, enum.Enum):
+            converter.register_structure_hook(member, _enum_member)
+    converter.register_structure_hook_factory(attrs.has, lambda cls: _settings_hook(converter, cls))
+    return converter
+
+
+def _scalar(value: Any, base: type) -> Any:
+    """A scalar of exactly its type, for `"5672"` or `true` as a port is a slip; a whole number may be a float."""
+    if type(value) is base:
+        return value
+    if base is float and type(value) is int:
+        return float(value)
+    near = _TRUTH.get(value.lower()) if base is bool and isinstance(value, str) else None
+    if base is str and isinstance(value, (bool, int, float)):
+        near = f'"{yaml_text.write(value).split()[0]}"'
+    if base in (int, float) and isinstance(value, str) and value.strip().isdecimal():
+        near = value.strip()
+    raise _UnfitError(Fault(message=found_words(value), expected=base_words(base), nearest=near))
+
+
+def _enum_member(value: Any, cls: type[enum.Enum]) -> enum.Enum:
+    members = {str(member.value): member for member in cls}
+    if isinstance(value, str) and value in members:
+        return members[value]
+    near = nearest(value, members) if isinstance(value, str) else None
+    raise _UnfitError(Fault(message=found_words(value), expected=base_words(cls), nearest=near))
+
+
+def _settings_hook(converter: cattrs.Converter, cls: SettingsClass) -> Callable[[Any, Any], Any]:
+    overrides: dict[str, Any] = {
+        field.name: override(struct_hook=_field_hook(converter, field)) for field in fields_of(cls)
+    }
+    from_dict = make_dict_structure_fn(cls, converter, **overrides)
+
+    def hook(value: Any, _: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _UnfitError(Fault(message=found_words(value), expected="a mapping"))
+        return from_dict(value, cls)
+
+    return hook
+
+
+def _field_hook(converter: cattrs.Converter, field: attrs.Attribute[Any]) -> Callable[[Any, Any], Any]:
+    kind = kind_of(field.type)
+
+    def hook(value: Any, _: Any) -> Any:
+        if kind.is_optional and value is None:
+            return None
+        if kind.is_list:
+            if not isinstance(value, list):
+                raise _UnfitError(Fault(message=found_words(value), expected="a list"))
+            return converter.structure(value, tuple[kind.base, ...])  # type: ignore[name-defined]
+        try:
+            result: Any = converter.structure(value, kind.base)
+        except _UnfitError as unfit:
+            # The field knows the range too, which the base type does not.
+            raise _UnfitError(attrs.evolve(unfit.fault, expected=expectation(field))) from None
+        fault = fault_of(field, result)
+        if fault is not None:
+            raise _UnfitError(fault)
+        return result
+
+    return hook
+
+
+def _findings(error: BaseException, node: yaml_text.Node, cls: SettingsClass) -> Iterator[Finding]:
+    """Findings of one error tree; each level of it says by a note which attribute or item it is about."""
+    if isinstance(error, cattrs.BaseValidationError):
+        for inner in error.exceptions:
+            step = _step(inner)
+            if isinstance(inner, KeyError) and isinstance(step, str):
+                yield node.place.finding(f"`{step}` is missing", expected=_expected(cls, step), at=(step,))
+            else:
+                yield from _findings(inner, _below(node, step), _class_below(cls, step))
+    elif isinstance(error, ForbiddenExtraKeysError):
+        for key in sorted(error.extra_fields):
+            yield unknown_key(node, key, tuple(field.name for field in fields_of(cls)))
+    elif isinstance(error, _UnfitError):
+        yield node.place.finding(error.fault.message, expected=error.fault.expected, nearest=error.fault.nearest)
+    else:
+        raise error
+
+
+def unknown_key(node: yaml_text.Node, key: str, known: tuple[str, ...]) -> Finding:
+    """The finding that *key* of *node* is none of the known ones."""
+    place = node.key_places[key] if isinstance(node, yaml_text.MapNode) and key in node.key_places else node.place
+    near = nearest(key, known)
+    return place.finding(
+        f"unknown key `{key}`", expected=f"one of {', '.join(known)}" if near is None else "a known key", nearest=near
+    )
+
+
+def _step(error: BaseException) -> str | int | None:
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, cattrs.AttributeValidationNote):
+            return note.name
+        if isinstance(note, cattrs.IterableValidationNote):
+            return int(note.index)
+    return None
+
+
+def _below(node: yaml_text.Node, step: str | int | None) -> yaml_text.Node:
+    if isinstance(node, yaml_text.MapNode) and isinstance(step, str):
+        return node.items.get(step, node)
+    if isinstance(node, yaml_text.ListNode) and isinstance(step, int):
+        return node.items[step]
+    return node
+
+
+def _class_below(cls: SettingsClass, step: str | int | None) -> SettingsClass:
+    for field in fields_of(cls):
+        if field.name == step and kind_of(field.type).is_settings:
+            below: SettingsClass = kind_of(field.type).base
+            return below
+    return cls
+
+
+def _expected(cls: SettingsClass, name: str) -> str:
+    return next((expectation(field) for field in fields_of(cls) if field.name == name), "")
+
+
+_CONVERTER = _converter()

@@ -1,0 +1,140 @@
+"""What the models say about single values: kind, range, pattern; and the words in which operators are told so."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+import re
+import types
+import typing
+from typing import Any
+
+import attrs
+
+from mesh_config.models import HOST_PATTERN, ID_PATTERN
+
+SettingsClass = type[attrs.AttrsInstance]
+
+_PATTERN_WORDS = {
+    ID_PATTERN: "a word without blanks, control characters and `/`",
+    HOST_PATTERN: "a host name or an address",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Kind:
+    """What a setting's type annotation comes down to."""
+
+    base: type
+    """str, int, float, bool, an enum or a class of settings."""
+    is_list: bool = False
+    is_map: bool = False
+    is_optional: bool = False
+
+    @property
+    def is_settings(self) -> bool:
+        """Whether the value, or each value of the list or mapping, has settings of its own."""
+        return attrs.has(self.base)
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """Why a value cannot be a setting's."""
+
+    message: str
+    expected: str
+    nearest: str | None = None
+
+
+def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
+    """Settings of a class in the order of their definition, with types resolved."""
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(attrs.resolve_types(cls))
+    return fields
+
+
+def kind_of(annotation: Any) -> Kind:
+    """The kind of values that a resolved annotation stands for.
+
+    Raises:
+        TypeError: an annotation that settings do not use.
+    """
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is tuple:
+        return Kind(base=arguments[0], is_list=True)
+    if origin is not None and isinstance(origin, type) and issubclass(origin, typing.Mapping):
+        return Kind(base=arguments[1], is_map=True)
+    if origin in (types.UnionType, typing.Union):
+        (inner,) = (argument for argument in arguments if argument is not types.NoneType)
+        return attrs.evolve(kind_of(inner), is_optional=True)
+    if isinstance(annotation, type):
+        return Kind(base=annotation)
+    raise TypeError(f"no setting may have the type {annotation!r}")
+
+
+def expectation(field: attrs.Attribute[Any]) -> str:
+    """What may stand at a setting, in words."""
+    kind = kind_of(field.type)
+    if kind.is_list:
+        return "a list"
+    if kind.is_map or kind.is_settings:
+        return "a mapping"
+    if kind.base in (int, float):
+        unit = f" ({field.metadata['unit']})" if field.metadata.get("unit") else ""
+        return f"{base_words(kind.base)}{_range_words(field)}{unit}"
+    pattern = field.metadata.get("pattern")
+    return _PATTERN_WORDS.get(pattern, f"text that fits {pattern}") if pattern else base_words(kind.base)
+
+
+def base_words(base: type) -> str:
+    """What a value of a kind is called."""
+    if issubclass(base, enum.Enum):
+        return f"one of {', '.join(f'`{member.value}`' for member in base)}"
+    if attrs.has(base):
+        return "a mapping"
+    return {str: "text", bool: "`true` or `false`", int: "a whole number", float: "a number"}[base]
+
+
+def found_words(value: object) -> str:
+    """What was found, for the operator."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case int() | float():
+            return f"the number `{value}`"
+        case str():
+            # In quotes, or "5" where a number belongs would look right.
+            return f"the text {json.dumps(value if len(value) <= 60 else value[:57] + '...', ensure_ascii=False)}"
+        case dict():
+            return "a mapping"
+        case _:
+            return "a list"
+
+
+def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
+    """Why *value*, of the right type already, is out of the setting's range or pattern; None if it is not.
+
+    Source: the field's metadata (`mesh_config.models.setting`).
+    """
+    low, high, pattern = (field.metadata.get(key) for key in ("low", "high", "pattern"))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        # Written so that NaN, which compares with nothing, is refused.
+        if (low is None or value >= low) and (high is None or value <= high):
+            return None
+        limit = low if low is not None and not value >= low else high
+        nearest = None if limit is None or math.isnan(value) else str(limit)
+        return Fault(message=f"{value} is out of range", expected=expectation(field), nearest=nearest)
+    if isinstance(value, str) and pattern and not re.fullmatch(pattern, value):
+        return Fault(message=f"{found_words(value)} has characters that it may not have", expected=expectation(field))
+    return None
+
+
+def _range_words(field: attrs.Attribute[Any]) -> str:
+    low, high = field.metadata.get("low"), field.metadata.get("high")
+    if low is None and high is None:
+        return ""
+    if high is None:
+        return f" not below {low}"
+    return f" up to {high}" if low is None else f" from {low} to {high}"
