@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
+from itertools import combinations
 
 import networkx as nx
 
@@ -18,8 +19,10 @@ _HOP = 120
 """Pixels between neighbors in a small mesh."""
 _MARGIN = 50
 _TITLE = 34
-_MANY = 60
-"""With more routers the discs and hops shrink."""
+_NEAREST = 44
+"""Pixels between the middles of any two discs, if the picture need not grow beyond twice its size for it."""
+_MANY_LINKS = 24
+"""With more links of one and the same cost, the title says it instead of each link."""
 
 
 def svg(graph: nx.Graph[str]) -> str:
@@ -27,11 +30,13 @@ def svg(graph: nx.Graph[str]) -> str:
 
     Routers of one site have one colour. Sizes are pixels; the picture grows with the mesh.
     """
-    hop = _HOP if len(graph) <= _MANY else 70
-    points = _pixels(place(graph), hop)
+    points = _pixels(place(graph))
     width = max((x for x, _ in points.values()), default=0.0) + _MARGIN
     height = max((y for _, y in points.values()), default=0.0) + _MARGIN
-    title = f"{graph.name or 'mesh'}: {len(graph)} routers, {graph.number_of_edges()} links"
+    links = costs(graph)
+    is_uniform = len(links) > _MANY_LINKS and len({cost for _, _, cost in links}) == 1
+    title = f"{graph.name or 'mesh'}: {len(graph)} routers, {len(links)} links"
+    title += f" of cost {links[0][2]}" if is_uniform else ""
     width = max(width, len(title) * _LETTER + 2 * 16)
     by_node = sites(graph)
     names = sorted({site for site in by_node.values() if site is not None})
@@ -44,9 +49,9 @@ def svg(graph: nx.Graph[str]) -> str:
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         f'<text x="16" y="24" fill="#333333" font-weight="bold">{_text(title)}</text>',
         '<g stroke="#8d949b" stroke-width="1.6">',
-        *(_line(points[one], points[other]) for one, other, _ in costs(graph)),
+        *(_line(points[one], points[other]) for one, other, _ in links),
         "</g>",
-        *_cost_labels(graph, points),
+        *_cost_labels([] if is_uniform else links, points),
         *(_router(node, points[node], _color(site, names), site) for node, site in by_node.items()),
         *legend,
         "</svg>",
@@ -55,9 +60,11 @@ def svg(graph: nx.Graph[str]) -> str:
     return "\n".join(parts)
 
 
-def _pixels(points: dict[str, Point], hop: float) -> dict[str, Point]:
+def _pixels(points: dict[str, Point]) -> dict[str, Point]:
     left = min((x for x, _ in points.values()), default=0.0)
     top = min((y for _, y in points.values()), default=0.0)
+    nearest = min((math.dist(one, other) for one, other in combinations(points.values(), 2)), default=1.0)
+    hop = min(max(_HOP, _NEAREST / max(nearest, 1e-9)), 2 * _HOP)
     return {node: ((x - left) * hop + _MARGIN, (y - top) * hop + _MARGIN + _TITLE) for node, (x, y) in points.items()}
 
 
@@ -65,11 +72,11 @@ def _line(one: Point, other: Point) -> str:
     return f'<line x1="{one[0]:.1f}" y1="{one[1]:.1f}" x2="{other[0]:.1f}" y2="{other[1]:.1f}"/>'
 
 
-def _cost_labels(graph: nx.Graph[str], points: dict[str, Point]) -> list[str]:
-    """Costs at a third of each link: at the middle those of crossing links would lie upon each other."""
+def _cost_labels(links: list[tuple[str, str, int]], points: dict[str, Point]) -> list[str]:
+    """Costs at the middle of each link, or where another's cost is not in the way."""
     labels = []
     drawn: list[Point] = []
-    for one, other, cost in costs(graph):
+    for one, other, cost in links:
         (x1, y1), (x2, y2) = points[one], points[other]
         candidates = [(x1 + part * (x2 - x1), y1 + part * (y2 - y1)) for part in (0.5, 0.4, 0.6, 0.33, 0.67)]
         x, y = max(candidates, key=lambda point: min([math.dist(point, taken) for taken in drawn] + [24.0]))

@@ -58,7 +58,7 @@ def unstructure(settings: attrs.AttrsInstance, *, with_defaults: bool) -> dict[s
     for field in fields_of(type(settings)):
         value = getattr(settings, field.name)
         if with_defaults or value != default_of(field):
-            plain[field.name] = _plain(value, with_defaults)
+            plain[field.name] = plain_value(value, with_defaults=with_defaults)
     return plain
 
 
@@ -68,11 +68,12 @@ def default_of(field: attrs.Attribute[Any]) -> Any:
     return default.factory() if hasattr(default, "factory") else default
 
 
-def _plain(value: Any, with_defaults: bool) -> Any:
+def plain_value(value: Any, *, with_defaults: bool) -> Any:
+    """As `unstructure`, of any value of a setting."""
     if attrs.has(type(value)):
         return unstructure(value, with_defaults=with_defaults)
     if isinstance(value, tuple):
-        return [_plain(item, with_defaults) for item in value]
+        return [plain_value(item, with_defaults=with_defaults) for item in value]
     return value.value if isinstance(value, enum.Enum) else value
 
 

@@ -48,9 +48,9 @@ class Fault:
 
 
 def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
-    """Settings of a class in the order of their definition, with types resolved."""
+    """Settings of a class with types resolved: its own in the order of definition, then the inherited ones."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(attrs.resolve_types(cls))
-    return fields
+    return tuple(sorted(fields, key=lambda field: field.inherited))
 
 
 def kind_of(annotation: Any) -> Kind:
