@@ -6,12 +6,14 @@ Run by scripts/build-docs. What it writes is not kept in the repository, so it c
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 REFERENCE = Path(__file__).parent / "reference"
+sys.path.insert(0, str(REFERENCE.parent.parent))
 
 HEAD = """# Commands
 

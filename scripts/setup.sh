@@ -3,7 +3,7 @@
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 DEBIAN_FRONTEND=noninteractive
 
-say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+say() { printf '== %s\n' "$*" >&2; }
 
 fail() {
     printf 'error: %s\n' "$*" >&2

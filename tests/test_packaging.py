@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from pathlib import Path
 
+import proton
 import pytest
 
 import mesh_config
@@ -42,3 +43,10 @@ def test_the_command_is_installed(site_packages: Path | None) -> None:
         pytest.skip("a developer's checkout")
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="amqp-mesh")
     assert command.load() is not None
+
+
+def test_proton_was_compiled_with_tls_and_cyrus_sasl(site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    assert proton.SSL.present()
+    assert proton.SASL.extended()
