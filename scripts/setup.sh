@@ -73,3 +73,13 @@ make_venv() {
     "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv"
     echo "$venv"
 }
+
+# check_proton VENV: compile python-qpid-proton anew if it knows neither TLS nor the mechanisms of Cyrus. pip keeps what it
+# once compiled, also when that was before libssl-dev and libsasl2-dev were there.
+check_proton() {
+    local complete='import proton, sys; sys.exit(not (proton.SSL.present() and proton.SASL.extended()))'
+    "$1/bin/python" -c "$complete" && return
+    say "Compiling python-qpid-proton with TLS and SASL"
+    "$1/bin/pip" install -q --no-cache-dir --force-reinstall --no-deps -c requirements/dev.txt python-qpid-proton
+    "$1/bin/python" -c "$complete" || fail "python-qpid-proton was compiled without TLS or SASL"
+}

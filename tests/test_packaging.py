@@ -48,5 +48,6 @@ def test_the_command_is_installed(site_packages: Path | None) -> None:
 def test_proton_was_compiled_with_tls_and_cyrus_sasl(site_packages: Path | None) -> None:
     if site_packages is None:
         pytest.skip("a developer's checkout")
-    assert proton.SSL.present()
-    assert proton.SASL.extended()
+    hint = "libssl-dev, libsasl2-dev or pkg-config was missing; see `pip cache remove python-qpid-proton`"
+    assert proton.SSL.present(), hint
+    assert proton.SASL.extended(), hint
