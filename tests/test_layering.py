@@ -70,17 +70,17 @@ RINGS = (
     ),
     Ring(
         "router.engine",
-        ours=("router.core", "router.dataplane.interface", "router.binding", "mesh_config.models"),
+        ours=("router.core", "router.dataplane.interface", "router.binding", "mesh_config.models", "router.logs"),
         others=("attrs", "structlog"),
     ),
     Ring(
         "router.net",
-        ours=("router.core", "router.engine.connection", "mesh_config.models"),
+        ours=("router.core", "router.engine.connection", "mesh_config.models", "router.logs"),
         others=("attrs", "hypercorn", "structlog", "trio"),
     ),
     Ring(
         "router.management",
-        ours=("router.core", "router.engine.codec", "mesh_config.models"),
+        ours=("router.core", "router.engine.codec", "mesh_config.models", "router.logs"),
         others=("attrs", "cattrs", "structlog"),
     ),
     Ring(
@@ -106,15 +106,14 @@ RINGS = (
     Ring(
         "router.cli",
         ours=(
-            "router", "router.daemon", "router.core", "router.management", "router.simulation", "mesh_config",
+            "router.daemon", "router.core", "router.management", "router.simulation", "router.logs", "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),
-    Ring(
-        "router.daemon",
-        ours=("router", "mesh_config"),
-        others=("attrs", "cattrs", "structlog", "trio"),
-    ),
+    # The wiring.
+    Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
+    Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
+    Ring("router.logs", others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),
     Ring("router", ours=()),
     Ring("mesh_config", others=("attrs", "cattrs", "networkx", "yaml")),
@@ -165,8 +164,7 @@ def may_import(ring: Ring, imported: str) -> bool:
     if top in ROOTS:
         if below(imported, ring.folder) and ring.folder != "router":
             return True
-        return any(imported == own if own == "router" and ring.folder != "router.daemon" else below(imported, own)
-                   for own in ring.ours)
+        return any(below(imported, own) for own in ring.ours)
     if top in sys.stdlib_module_names:
         return not any(below(imported, bad) for bad in ring.forbidden)
     return any(below(imported, other) for other in (*ring.others, *(("attr",) if "attrs" in ring.others else ())))
