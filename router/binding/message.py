@@ -1,0 +1,297 @@
+"""Whole messages to bytes and back, by proton's codec: for control and management, never for what is only passed on.
+
+Values are plain Python ones. Where AMQP has more types than Python (symbol, int, ulong ...) they are subclasses of
+`str` and `int`: ask with `isinstance`, make them with the functions here; a plain `int` is written as long, a plain
+`str` as string. What has no counterpart at all is a `proton.Array` or `proton.Described`.
+
+`proton.Data` does the work and not `proton.Message`, which writes no symbols as keys of application properties, reads
+an absent content-type as "None", and hands out binary that points into memory freed with the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import proton
+
+MessageId = str | int | bytes | UUID
+"""Types of message-id and correlation-id; an int is written as ulong (AMQP part 3, 3.2.11)."""
+
+_HEADER: Final = 0x70
+_MESSAGE_ANNOTATIONS: Final = 0x72
+_PROPERTIES: Final = 0x73
+_APPLICATION_PROPERTIES: Final = 0x74
+_DATA: Final = 0x75
+_SEQUENCE: Final = 0x76
+_VALUE: Final = 0x77
+_FOOTER: Final = 0x78
+
+_MAX_DEPTH: Final = 64
+"""Lists and maps within each other; nothing that this program understands has more than five."""
+
+_T = TypeVar("_T")
+
+
+class MalformedMessage(ValueError):  # noqa: N818 - what it is, not what we did
+    """Bytes that proton cannot read as a message."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Message:
+    """A decoded message. None is an absent field; fields that no part of this program uses are left out."""
+
+    durable: bool | None = None
+    priority: int | None = None
+    """0 to 255."""
+    ttl_ms: int | None = None
+    """Milliseconds, at least 1."""
+    delivery_count: int | None = None
+    annotations: Mapping[str, object] = field(default_factory=dict)
+    """Message-annotations, in order; written with symbols as keys."""
+    message_id: MessageId | None = None
+    user_id: bytes | None = None
+    to: str | None = None
+    subject: str | None = None
+    reply_to: str | None = None
+    correlation_id: MessageId | None = None
+    application_properties: Mapping[str, object] = field(default_factory=dict)
+    """In order; keys are written as what they are, strings or symbols."""
+    body: object = None
+    """Content of the amqp-value section; of a data section its bytes, of a sequence its list."""
+
+
+def symbol(text: str) -> str:
+    """*text* (ASCII) to be written as a symbol."""
+    return proton.symbol(text)
+
+
+def int32(number: int) -> int:
+    """*number* to be written as an int of 32 bits, signed."""
+    return proton.int32(number)
+
+
+def uint(number: int) -> int:
+    """*number* to be written as an uint of 32 bits."""
+    return proton.uint(number)
+
+
+def ulong(number: int) -> int:
+    """*number* to be written as an ulong of 64 bits."""
+    return proton.ulong(number)
+
+
+def timestamp(milliseconds: int) -> int:
+    """*milliseconds* since 1970, UTC, to be written as a timestamp."""
+    return proton.timestamp(milliseconds)
+
+
+def is_symbol(value: object) -> bool:
+    """Whether a decoded value is a symbol, and not a string."""
+    return isinstance(value, proton.symbol)
+
+
+def decode_message(data: bytes) -> Message:
+    """The message in *data*. Fields with their default value may be absent, written out or null: that is kept.
+
+    Raises:
+        MalformedMessage: no AMQP, sections out of order, or a field of a type that it cannot have.
+    """
+    message = Message()
+    pos = last = 0
+    try:
+        while pos < len(data):
+            section = proton.Data()
+            pos += section.decode(data[pos:])
+            section.rewind()
+            section.next()
+            code, value = _read_section(section)
+            if code < last or (code == last and code not in (_DATA, _SEQUENCE)):
+                raise MalformedMessage(f"section {code:#x} after section {last:#x}")
+            _take_section(message, code, value)
+            last = code
+            if code == _VALUE:
+                # A footer tells us nothing, and qdrouterd writes a stray map behind some of its replies' null bodies.
+                break
+    # TypeError: a map's key that Python cannot hash. ValueError: text that is no UTF-8.
+    except (proton.ProtonException, TypeError, ValueError) as error:
+        raise MalformedMessage(f"no message: {error}") from error
+    if not last:
+        raise MalformedMessage("no message: no section")
+    return message
+
+
+def _read_section(data: proton.Data) -> tuple[int, object]:
+    """Descriptor and content of the section that *data* stands on."""
+    if not data.is_described() or not data.enter():
+        raise MalformedMessage("a section without a descriptor")
+    data.next()
+    code = data.get_object()
+    data.next()
+    if not isinstance(code, proton.ulong) or not _HEADER <= code <= _FOOTER:
+        raise MalformedMessage(f"no section has the descriptor {code!r}")
+    return int(code), _read(data, 0)
+
+
+def _read(data: proton.Data, depth: int) -> object:
+    """The value that *data* stands on, free of proton's memory."""
+    if depth > _MAX_DEPTH:
+        raise MalformedMessage(f"values nested deeper than {_MAX_DEPTH}")
+    kind = data.type()
+    if kind == proton.Data.BINARY:
+        return bytes(data.get_binary())
+    if kind not in (proton.Data.LIST, proton.Data.MAP, proton.Data.ARRAY, proton.Data.DESCRIBED):
+        value: object = data.get_object()
+        return value
+    _, array_is_described, element_type = data.get_array() if kind == proton.Data.ARRAY else (0, False, 0)
+    items: list[Any] = []
+    data.enter()
+    while data.next() is not None:
+        items.append(_read(data, depth + 1))
+    data.exit()
+    if kind == proton.Data.LIST:
+        return items
+    if kind == proton.Data.MAP:
+        return dict(zip(items[::2], items[1::2], strict=True))
+    if kind == proton.Data.DESCRIBED:
+        return proton.Described(*items)
+    descriptor: Any = items.pop(0) if array_is_described else proton.UNDESCRIBED
+    return proton.Array(descriptor, element_type or 0, *items)
+
+
+def _take_section(message: Message, code: int, value: object) -> None:
+    """Put the content of one section where it belongs."""
+    if code == _HEADER:
+        durable, priority, ttl, _, delivery_count = _fields(value, 5)
+        message.durable = _optional(durable, bool)
+        message.priority = _optional(priority, int)
+        message.ttl_ms = _optional(ttl, int)
+        message.delivery_count = _optional(delivery_count, int)
+    elif code == _MESSAGE_ANNOTATIONS:
+        message.annotations = _map(value)
+    elif code == _PROPERTIES:
+        fields = _fields(value, 13)
+        message.message_id = _read_message_id(fields[0])
+        message.user_id = _optional(fields[1], bytes)
+        message.to = _optional(fields[2], str)
+        message.subject = _optional(fields[3], str)
+        message.reply_to = _optional(fields[4], str)
+        message.correlation_id = _read_message_id(fields[5])
+    elif code == _APPLICATION_PROPERTIES:
+        message.application_properties = _map(value)
+    elif code == _DATA and isinstance(value, bytes):
+        message.body = message.body + value if isinstance(message.body, bytes) else value
+    elif code == _SEQUENCE and isinstance(value, list):
+        message.body = message.body + value if isinstance(message.body, list) else value
+    elif code == _VALUE:
+        message.body = value
+    elif code in (_DATA, _SEQUENCE):
+        raise MalformedMessage("a body that is not what its section says")
+
+
+def _fields(value: object, count: int) -> list[object]:
+    """A section's list, with null for each field that was left out."""
+    if not isinstance(value, list) or len(value) > count:
+        raise MalformedMessage("a section that is no list of its fields")
+    return [*value, *[None] * (count - len(value))]
+
+
+def _map(value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise MalformedMessage("a section that is no map")
+    # Keys may be integers (annotations) or binary (qdrouterd takes that for text): rare, and no lie to those who look
+    # keys up by their names.
+    return value
+
+
+def _optional(value: object, kind: type[_T]) -> _T | None:
+    if value is not None and not isinstance(value, kind):
+        raise MalformedMessage(f"a field is {type(value).__name__}, not {kind.__name__}")
+    return value
+
+
+def _read_message_id(value: object) -> MessageId | None:
+    if value is None or isinstance(value, (str, int, bytes, UUID)):
+        return value
+    raise MalformedMessage(f"a message id is {type(value).__name__}")
+
+
+def encode_message(message: Message, *, properties_at_least: int = 0) -> bytes:
+    """The bytes of *message*, its body as amqp-value; a section without a field is left out.
+
+    Args:
+        properties_at_least: fields that the properties' list counts even though the last ones are null.
+    """
+    data = proton.Data()
+    header = [message.durable, _ubyte(message.priority), _uint(message.ttl_ms), None, _uint(message.delivery_count)]
+    _put_list(data, _HEADER, _trimmed(header, 0))
+    if message.annotations:
+        _put_map(data, _MESSAGE_ANNOTATIONS, ((symbol(key), value) for key, value in message.annotations.items()))
+    properties = [
+        _message_id(message.message_id),
+        message.user_id,
+        message.to,
+        message.subject,
+        message.reply_to,
+        _message_id(message.correlation_id),
+    ]
+    _put_list(data, _PROPERTIES, _trimmed(properties, properties_at_least))
+    if message.application_properties:
+        _put_map(data, _APPLICATION_PROPERTIES, message.application_properties.items())
+    _open_section(data, _VALUE)
+    data.put_object(message.body)
+    data.exit()
+    return data.encode()
+
+
+def _message_id(value: MessageId | None) -> MessageId | None:
+    return ulong(value) if isinstance(value, int) else value
+
+
+def _ubyte(value: int | None) -> int | None:
+    return None if value is None else proton.ubyte(value)
+
+
+def _uint(value: int | None) -> int | None:
+    return None if value is None else uint(value)
+
+
+def _trimmed(values: Sequence[object], at_least: int) -> Sequence[object]:
+    """*values* without the nulls at the end, as far as *at_least* allows."""
+    count = len(values)
+    while count > at_least and values[count - 1] is None:
+        count -= 1
+    return values[:count]
+
+
+def _put_list(data: proton.Data, descriptor: int, values: Sequence[object]) -> None:
+    """A section that is a list; none when it is empty."""
+    if not values:
+        return
+    _open_section(data, descriptor)
+    data.put_list()
+    data.enter()
+    for value in values:
+        data.put_object(value)
+    data.exit()
+    data.exit()
+
+
+def _put_map(data: proton.Data, descriptor: int, entries: Iterable[tuple[object, object]]) -> None:
+    """A section that is a map."""
+    _open_section(data, descriptor)
+    data.put_map()
+    data.enter()
+    for key, value in entries:
+        data.put_object(key)
+        data.put_object(value)
+    data.exit()
+    data.exit()
+
+
+def _open_section(data: proton.Data, descriptor: int) -> None:
+    data.put_described()
+    data.enter()
+    data.put_ulong(descriptor)

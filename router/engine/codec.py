@@ -1,0 +1,189 @@
+"""Control and management messages to bytes and back.
+
+Control messages are written as qdrouterd 1.19 writes them, and read as tolerantly as it reads them.
+
+Source: qdrouterd-protocol.md, sections 4.1 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from router.binding.message import (
+    MalformedMessage,
+    Message,
+    MessageId,
+    int32,
+    is_symbol,
+    symbol,
+    timestamp,
+    uint,
+    ulong,
+)
+from router.binding.message import decode_message as decode_by_proton
+from router.binding.message import encode_message as encode_by_proton
+from router.core.errors import DecodeError, LocalError
+from router.core.linkstate.messages import KINDS, ControlMessage, MobileAddressRequest, MobileAddressUpdate, from_body
+from router.core.terms import AREA, RouterId
+
+__all__ = [
+    "Control",
+    "Message",
+    "MessageId",
+    "decode_control",
+    "decode_message",
+    "encode_control",
+    "encode_message",
+    "int32",
+    "is_symbol",
+    "symbol",
+    "timestamp",
+    "uint",
+    "ulong",
+]
+
+_INGRESS: Final = "x-opt-qd.ingress"
+_TRACE: Final = "x-opt-qd.trace"
+_AREA_PREFIX: Final = f"{AREA}/"
+_INT_MAX: Final = 2**31 - 1
+
+
+@attrs.frozen(kw_only=True)
+class Control:
+    """A control message with its envelope, as `ControlReceived` and `SendControl` have it."""
+
+    to: str
+    message: ControlMessage
+    ingress: RouterId | None
+    trace: tuple[RouterId, ...]
+
+
+def decode_message(data: bytes) -> Message:
+    """A management message: properties, application properties and body, plain.
+
+    Raises: DecodeError.
+    """
+    try:
+        return decode_by_proton(data)
+    except MalformedMessage as error:
+        raise DecodeError(str(error)) from error
+
+
+def encode_message(message: Message) -> bytes:
+    """The bytes of a management message, its body as amqp-value."""
+    return encode_by_proton(message)
+
+
+def decode_control(data: bytes) -> Control:
+    """The control message in *data*.
+
+    Integers of any width do, and symbol or binary where a string belongs; missing router annotations are tolerated.
+
+    Raises:
+        DecodeError: not a control message, or a mandatory key is missing or of the wrong type; to be dropped.
+    """
+    message = decode_message(data)
+    if message.to is None:
+        raise DecodeError("a control message without `to`")
+    properties = {_text(key): value for key, value in message.application_properties.items()}
+    annotations = {_text(key): value for key, value in message.annotations.items()}
+    if not isinstance(message.body, Mapping):
+        raise DecodeError("the body of a control message is no map")
+    body = _plain(message.body)
+    assert isinstance(body, dict)
+    ingress = annotations.get(_INGRESS)
+    trace = annotations.get(_TRACE, [])
+    if not isinstance(trace, list):
+        raise DecodeError(f"{_TRACE} is no list")
+    return Control(
+        to=message.to,
+        message=from_body(_text(properties.get("opcode")), body),
+        ingress=None if ingress is None else _without_area(ingress),
+        trace=tuple(_without_area(router) for router in trace),
+    )
+
+
+def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: Sequence[RouterId]) -> bytes:
+    """The bytes of a control message.
+
+    The form is the one captured from qdrouterd, byte for byte, but for two encodings of the same values: proton writes
+    the annotations' map and list with sizes of four bytes and not of one, and an empty list in MAU as list0.
+
+    Args:
+        to: address as `core.addressing` writes it.
+        ingress: the router that made the message.
+        trace: the routers that it passed, the origin first, this one last.
+    Raises: LocalError when *message* is of a kind that this router does not speak.
+    """
+    if message.opcode not in KINDS:
+        raise LocalError(f"a message of kind {message.opcode} can only be read")
+    annotations: dict[str, object] = {
+        _INGRESS: _AREA_PREFIX + ingress,
+        _TRACE: [_AREA_PREFIX + router for router in trace],
+    }
+    # In qdrouterd the mobile addresses are C code and the rest is Python, which shows in keys, integers and properties.
+    if isinstance(message, (MobileAddressUpdate, MobileAddressRequest)):
+        return encode_by_proton(
+            Message(
+                durable=False,
+                annotations=annotations,
+                to=to,
+                application_properties={symbol("opcode"): message.opcode},
+                body={symbol(key): _narrow(value) if key == "hints" else value for key, value in _items(message)},
+            )
+        )
+    return encode_by_proton(
+        Message(
+            durable=False,
+            annotations=annotations,
+            to=to,
+            application_properties={"opcode": message.opcode},
+            body={key: _narrow(value) for key, value in _items(message)},
+        ),
+        properties_at_least=6,
+    )
+
+
+def _items(message: ControlMessage) -> list[tuple[str, object]]:
+    return list(message.to_body().items())
+
+
+def _narrow(value: object) -> object:
+    """*value* with its integers as int where they fit, else as long."""
+    if isinstance(value, int):
+        return int32(value) if -_INT_MAX <= value <= _INT_MAX else value
+    if isinstance(value, list):
+        return [_narrow(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _narrow(item) for key, item in value.items()}
+    return value
+
+
+def _plain(value: object) -> object:
+    """*value* with text, ints, lists and dicts only; what is none of these stays, for `from_body` to refuse."""
+    if isinstance(value, (str, bytes)):
+        return _text(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {_text(key): _plain(item) for key, item in value.items()}
+    return value
+
+
+def _text(value: object) -> str:
+    """String, symbol or binary as text."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise DecodeError("binary that stands for text is no UTF-8") from error
+    if isinstance(value, str):
+        return str(value)
+    raise DecodeError(f"text was expected, not {type(value).__name__}")
+
+
+def _without_area(value: object) -> RouterId:
+    return RouterId(_text(value).removeprefix(_AREA_PREFIX))
