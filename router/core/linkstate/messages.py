@@ -43,7 +43,7 @@ def mobile_key(address: str) -> str:
 
 
 def mobile_address(key: str) -> str | None:
-    """The mobile address of an advertised key; None for link routes, other phases, edge routers and an empty address."""
+    """The mobile address of an advertised key; None for the other classes and for an empty address."""
     address = key.removeprefix(MOBILE_PREFIX)
     return address if address and address != key else None
 

@@ -1,0 +1,272 @@
+"""Who subscribes to which mobile address: tells the others of this router's, keeps theirs.
+
+Each router numbers the changes of its addresses (`mobile_seq`) and floods each change (a differential MAU). Whoever
+missed one notices the gap and asks for everything (MAR, answered by an absolute MAU). What an unreachable router had is
+kept, so that it is there again with the router, unless that has changed or started anew in between.
+
+Source: qdrouterd-protocol.md, section 8.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from mesh_config.models import LinkStateSettings, Treatment
+from router.core.events import ControlReceived, InstallAddress, SubscriptionAdded, SubscriptionRemoved, WithdrawAddress
+from router.core.linkstate.messages import (
+    HINT_OF_TREATMENT,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    mobile_address,
+    mobile_key,
+)
+from router.core.linkstate.outbox import ALL_ADDRESSES_TO, Outbox, addresses_to
+from router.core.linkstate.protocol import retry_s
+from router.core.terms import ConnectionId, RouterId
+
+
+@attrs.define(kw_only=True, eq=False)
+class Subscriptions:
+    """What is held of one other router."""
+
+    seq: int = 0
+    """The state that `addresses` shows."""
+    newest: int = 0
+    """The newest that is known to exist."""
+    relayed: int = 0
+    """The newest differential update passed on."""
+    addresses: dict[str, Treatment | None] = attrs.field(factory=dict)
+    is_installed: bool = False
+    """The router is reachable, so the forwarding side knows its addresses."""
+    ask_at: float | None = None
+    """When to ask (again) for everything, seconds; not None from the moment a gap was noticed."""
+    asked: int = 0
+
+
+class AddressSync:
+    """Mobile addresses of this router and of all others."""
+
+    def __init__(self, outbox: Outbox, settings: LinkStateSettings) -> None:
+        self.router_id = outbox.router_id
+        self.mobile_seq = 0
+        """Changes of this router's own addresses since it started."""
+        self.own: dict[str, Treatment] = {}
+        """Addresses with local subscribers."""
+        self.routers: dict[RouterId, Subscriptions] = {}
+        """By router, as far as anything was heard of its addresses."""
+        self._outbox = outbox
+        self._settings = settings
+        self._advertised: dict[str, Treatment] = {}
+        self._touched: dict[str, None] = {}
+        self._answers: dict[RouterId, ConnectionId] = {}
+        self._asks: dict[RouterId, None] = {}
+        self._ask_at = math.inf
+
+    # This router's own
+
+    def add(self, event: SubscriptionAdded) -> None:
+        """An address has its first local subscriber, or another treatment."""
+        self.own[event.address] = event.treatment
+        self._touched[event.address] = None
+
+    def remove(self, event: SubscriptionRemoved) -> None:
+        """An address has lost its last local subscriber."""
+        del self.own[event.address]
+        self._touched[event.address] = None
+
+    def settle(self) -> bool:
+        """End a turn: tell the others what changed in it, answer who asked. Returns: whether `mobile_seq` rose."""
+        is_change = bool(self._touched) and self._tell()
+        for router, via in self._answers.items():
+            answer = MobileAddressUpdate(
+                id=self.router_id,
+                mobile_seq=self.mobile_seq,
+                exist=tuple(mobile_key(address) for address in self._advertised),
+                hints=tuple(HINT_OF_TREATMENT[treatment] for treatment in self._advertised.values()),
+            )
+            self._outbox.send(router, addresses_to(router), answer, via)
+        self._answers.clear()
+        return is_change
+
+    def _tell(self) -> bool:
+        # Compared with what was told last, so what came and went within the turn is not told at all.
+        gone = [a for a in self._touched if a in self._advertised and a not in self.own]
+        new = [a for a in self._touched if a in self.own and self._advertised.get(a) != self.own[a]]
+        self._touched.clear()
+        if not gone and not new:
+            return False
+        self.mobile_seq += 1
+        for address in gone:
+            del self._advertised[address]
+        self._advertised.update((address, self.own[address]) for address in new)
+        update = MobileAddressUpdate(
+            id=self.router_id,
+            mobile_seq=self.mobile_seq,
+            add=tuple(mobile_key(address) for address in new),
+            delete=tuple(mobile_key(address) for address in gone),
+            hints=tuple(HINT_OF_TREATMENT[self.own[address]] for address in new),
+        )
+        self._outbox.flood(ALL_ADDRESSES_TO, update)
+        return True
+
+    # Messages
+
+    def on_request(self, received: ControlReceived, message: MobileAddressRequest) -> None:
+        """A MAR came; it is answered at the end of the turn, with what changed in the turn."""
+        if message.id != self.router_id and message.have_seq < self.mobile_seq:
+            self._answers[message.id] = received.connection
+
+    def on_advertised(self, router: RouterId, mobile_seq: int, now: float) -> None:
+        """*router* has got as far as *mobile_seq*."""
+        held = self.routers.get(router)
+        if held is None:
+            if mobile_seq == 0:
+                return
+            held = self.routers[router] = self._made(router)
+        held.newest = max(held.newest, mobile_seq)
+        self._want_rest(router, held, now)
+
+    def on_update(self, received: ControlReceived, message: MobileAddressUpdate, now: float) -> None:
+        """A MAU came from a router that is known."""
+        if message.id == self.router_id:
+            return
+        held = self.routers.get(message.id)
+        if held is None:
+            held = self.routers[message.id] = self._made(message.id)
+        if not message.is_absolute and message.mobile_seq > held.relayed:
+            held.relayed = message.mobile_seq
+            self._outbox.relay(received, message, received.to)
+        # A qdrouterd floods along every path, so copies are common; DEV: it asks for everything at each copy.
+        if message.mobile_seq <= held.seq:
+            return
+        held.newest = max(held.newest, message.mobile_seq)
+        if message.exist is not None:
+            self._replace(message.id, held, message.exist, message.treatments())
+            held.seq = message.mobile_seq
+            held.asked = 0
+            held.ask_at = None
+        elif message.mobile_seq == held.seq + 1:
+            self._change(message.id, held, message)
+            held.seq = message.mobile_seq
+        self._want_rest(message.id, held, now)
+
+    # Reachability
+
+    def reach(self, router: RouterId, now: float) -> None:
+        """*router* is reachable now."""
+        held = self.routers.get(router)
+        if held is None:
+            return
+        held.is_installed = True
+        for address, treatment in held.addresses.items():
+            self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
+        self._want_rest(router, held, now)
+
+    def lose(self, router: RouterId) -> None:
+        """*router* is unreachable now; what it had is kept."""
+        held = self.routers.get(router)
+        if held is None:
+            return
+        for address in held.addresses:
+            self._outbox.do(WithdrawAddress(address=address, router=router))
+        held.is_installed = False
+        held.ask_at = None
+        held.asked = 0
+
+    def forget(self, router: RouterId) -> None:
+        """*router* started anew, or is gone for good."""
+        held = self.routers.pop(router, None)
+        if held is not None and held.is_installed:
+            for address in held.addresses:
+                self._outbox.do(WithdrawAddress(address=address, router=router))
+
+    # Asking
+
+    def next_deadline(self) -> float:
+        """When `ask` has something to do, seconds; `math.inf` when never."""
+        return self._ask_at
+
+    def ask(self, now: float) -> None:
+        """Ask for the addresses that are due."""
+        if self._ask_at > now:
+            return
+        self._ask_at = math.inf
+        for router in sorted(self._asks):
+            held = self.routers.get(router)
+            if held is None or held.ask_at is None:
+                del self._asks[router]
+                continue
+            if held.ask_at <= now:
+                request = MobileAddressRequest(id=self.router_id, have_seq=held.seq)
+                self._outbox.send(router, addresses_to(router), request, None)
+                held.asked += 1
+                held.ask_at = now + retry_s(self._settings, held.asked)
+            self._ask_at = min(self._ask_at, held.ask_at)
+
+    def _want_rest(self, router: RouterId, held: Subscriptions, now: float) -> None:
+        if held.newest <= held.seq:
+            held.ask_at = None
+            held.asked = 0
+        elif held.ask_at is None and held.is_installed:
+            held.ask_at = now
+            self._asks[router] = None
+            self._ask_at = min(self._ask_at, now)
+
+    def _made(self, router: RouterId) -> Subscriptions:
+        return Subscriptions(is_installed=router in self._outbox.routes)
+
+    # What the forwarding side gets
+
+    def _replace(
+        self,
+        router: RouterId,
+        held: Subscriptions,
+        keys: tuple[str, ...],
+        treatments: tuple[Treatment | None, ...],
+    ) -> None:
+        wanted: dict[str, Treatment | None] = {}
+        for key, treatment in zip(keys, treatments, strict=True):
+            address = mobile_address(key)
+            if address is not None:
+                wanted[address] = treatment
+        for address in [a for a in held.addresses if a not in wanted]:
+            self._withdraw(router, held, address)
+        for address, treatment in wanted.items():
+            self._install(router, held, address, treatment)
+
+    def _change(self, router: RouterId, held: Subscriptions, message: MobileAddressUpdate) -> None:
+        for key, treatment in zip(message.add, message.treatments(), strict=True):
+            address = mobile_address(key)
+            if address is not None:
+                self._install(router, held, address, treatment)
+        for key in message.delete:
+            address = mobile_address(key)
+            if address is not None and address in held.addresses:
+                self._withdraw(router, held, address)
+
+    def _install(self, router: RouterId, held: Subscriptions, address: str, treatment: Treatment | None) -> None:
+        if address in held.addresses and held.addresses[address] == treatment:
+            return
+        held.addresses[address] = treatment
+        if held.is_installed:
+            self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
+
+    def _withdraw(self, router: RouterId, held: Subscriptions, address: str) -> None:
+        del held.addresses[address]
+        if held.is_installed:
+            self._outbox.do(WithdrawAddress(address=address, router=router))
+
+    def check_invariants(self) -> None:
+        """Assert that sequences agree, nothing is left untold, and what is missing is asked for while it can be."""
+        assert self._advertised == self.own
+        assert not self._touched
+        assert not self._answers
+        for router, held in self.routers.items():
+            assert router != self.router_id
+            assert held.seq <= held.newest
+            assert held.is_installed == (router in self._outbox.routes)
+            is_behind = held.seq < held.newest
+            assert (held.ask_at is not None) == (is_behind and held.is_installed)
+            assert held.ask_at is None or (router in self._asks and self._ask_at <= held.ask_at)

@@ -1,0 +1,324 @@
+"""The control plane of one router: events in, actions out; no clock, no sockets.
+
+    actions = control.handle(events, now=now)      # seconds, monotonic
+    when = control.next_deadline()                 # math.inf if never
+    actions = control.handle_deadline(now=now)
+
+A turn is one call. What its events changed is advertised, and what is due is computed, at the end of the turn. Actions
+are to be carried out in their order: a router is installed before its addresses and withdrawn after them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from mesh_config.models import LinkStateSettings, Treatment
+from router.core.addressing.sync import AddressSync
+from router.core.errors import LocalError
+from router.core.events import (
+    Action,
+    ControlLinkDown,
+    ControlLinkUp,
+    ControlReceived,
+    Event,
+    InstallRouter,
+    Report,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+    TopologyChanged,
+    WithdrawRouter,
+)
+from router.core.linkstate.messages import (
+    PROTOCOL_VERSION,
+    ForeignMessage,
+    Hello,
+    LinkStateRequest,
+    LinkStateUpdate,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+)
+from router.core.linkstate.neighbors import Neighbors
+from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, Outbox, Reach, target_of
+from router.core.linkstate.protocol import LinkState, RouteChange
+from router.core.linkstate.spf import Tree
+from router.core.terms import ConnectionId, RouterId
+
+
+@attrs.frozen(kw_only=True)
+class NeighborView:
+    """One inter-router connection, for management."""
+
+    router: RouterId
+    connection: ConnectionId
+    state: str
+    """`silent`, `one-way` or `two-way`."""
+    cost: int
+    is_standby: bool
+    """Another connection to the same neighbor is in use."""
+    pushes_lsu: bool
+
+
+@attrs.frozen(kw_only=True)
+class NodeView:
+    """One router of the mesh, for management."""
+
+    id: RouterId
+    instance: int | None
+    """Boot number; None while only others spoke of it."""
+    ls_seq: int
+    mobile_seq: int
+    """State of its addresses that is known here."""
+    peers: Mapping[RouterId, int]
+    next_hop: RouterId | None
+    """The router itself when it is a neighbor; None for this router and when unreachable."""
+    cost: int | None
+    """None when unreachable; 0 for this router."""
+    changed_at: float
+    """Time of the last change of its peers, seconds."""
+
+
+class ControlPlane:
+    """The control plane of one router.
+
+    Args:
+        router_id: unique in the mesh.
+        instance: boot number, up to 2**63 - 1; it must be higher at each start of the same router. Milliseconds since
+            1970 do: with seconds, two starts within one are told apart only with the help of neighbors of our kind.
+        now: seconds, monotonic.
+        rng: for jitter alone.
+    """
+
+    def __init__(
+        self, *, router_id: RouterId, settings: LinkStateSettings, instance: int, now: float, rng: random.Random
+    ) -> None:
+        self.router_id = router_id
+        self.settings = settings
+        self.received: Counter[str] = Counter()
+        """Control messages received, by opcode, those to be relayed included."""
+        self.ignored = 0
+        """Messages of no use: of a refused connection, of a foreign kind, from routers unknown, to nobody."""
+        self._started_at = now
+        self._neighbors = Neighbors(router_id, settings)
+        self._outbox = Outbox(router_id, self._neighbors)
+        self._addresses = AddressSync(self._outbox, settings)
+        self._link_state = LinkState(
+            outbox=self._outbox,
+            neighbors=self._neighbors,
+            settings=settings,
+            instance=instance,
+            rng=rng,
+            mobile_seq=lambda: self._addresses.mobile_seq,
+            on_restart=self._addresses.forget,
+        )
+        self._foreign: set[RouterId] = set()
+
+    # The three drivers
+
+    def handle(self, events: Sequence[Event], *, now: float) -> list[Action]:
+        """What follows from *events*, in their order, at *now* (seconds, monotonic).
+
+        Raises: LocalError for an event of an unknown kind.
+        """
+        for event in events:
+            match event:
+                case ControlReceived():
+                    self._on_received(event, now)
+                case ControlLinkUp():
+                    self._neighbors.attach(event, now)
+                case ControlLinkDown():
+                    self._neighbors.detach(event.connection, now)
+                case SubscriptionAdded():
+                    self._addresses.add(event)
+                case SubscriptionRemoved():
+                    self._addresses.remove(event)
+                case _:
+                    raise LocalError(f"the control plane knows no event {type(event).__name__}")
+        return self._settle(now)
+
+    def next_deadline(self) -> float:
+        """When `handle_deadline` is to be called if nothing happens before, seconds; `math.inf` if never."""
+        return min(self._link_state.next_deadline(), self._addresses.next_deadline())
+
+    def handle_deadline(self, *, now: float) -> list[Action]:
+        """What is due at *now*; nothing when it is called too early."""
+        self._link_state.elapse(now)
+        return self._settle(now)
+
+    # For multicast
+
+    def tree(self, root: RouterId) -> Tree:
+        """This router's place in the tree of *root*: worked out when first asked for, stale after `TopologyChanged`."""
+        return self._link_state.topology.tree(root, self.router_id)
+
+    # For management
+
+    @property
+    def instance(self) -> int:
+        """Boot number of this router as it is advertised."""
+        return self._link_state.instance
+
+    @property
+    def mobile_seq(self) -> int:
+        """State of this router's own addresses."""
+        return self._addresses.mobile_seq
+
+    def neighbors(self) -> list[NeighborView]:
+        """Every inter-router connection, by router and connection."""
+        views = [
+            NeighborView(
+                router=c.router,
+                connection=c.connection,
+                state=c.state.value,
+                cost=c.cost,
+                is_standby=self._neighbors.is_standby(c),
+                pushes_lsu=c.pushes_lsu,
+            )
+            for c in self._neighbors.connections.values()
+        ]
+        return sorted(views, key=lambda view: (view.router, view.connection))
+
+    def own_node(self) -> NodeView:
+        """This router itself."""
+        return NodeView(
+            id=self.router_id,
+            instance=self._link_state.instance,
+            ls_seq=self._link_state.ls_seq,
+            mobile_seq=self._addresses.mobile_seq,
+            peers=dict(self._link_state.peers),
+            next_hop=None,
+            cost=0,
+            changed_at=max(self._started_at, self._link_state.changed_at),
+        )
+
+    def nodes(self) -> list[NodeView]:
+        """Every other router known, reachable or not, by id."""
+        views = []
+        for router, node in sorted(self._link_state.database.nodes.items()):
+            route = self._outbox.routes.get(router)
+            held = self._addresses.routers.get(router)
+            views.append(
+                NodeView(
+                    id=router,
+                    instance=node.instance,
+                    ls_seq=node.ls_seq,
+                    mobile_seq=held.seq if held is not None else 0,
+                    peers=dict(node.peers),
+                    next_hop=route.next_hop if route is not None else None,
+                    cost=route.cost if route is not None else None,
+                    changed_at=node.changed_at,
+                )
+            )
+        return views
+
+    def addresses(self) -> dict[str, list[RouterId]]:
+        """Routers with subscribers of each mobile address, this one included, the unreachable left out; all sorted."""
+        routers: dict[str, list[RouterId]] = {address: [self.router_id] for address in self._addresses.own}
+        for router, held in self._addresses.routers.items():
+            if held.is_installed:
+                for address in held.addresses:
+                    routers.setdefault(address, []).append(router)
+        return {address: sorted(routers[address]) for address in sorted(routers)}
+
+    def own_addresses(self) -> dict[str, Treatment]:
+        """Addresses with local subscribers."""
+        return dict(self._addresses.own)
+
+    def counters(self) -> dict[str, int]:
+        """Counts since the start, by name."""
+        counts = {
+            "spf_runs": self._link_state.spf_runs,
+            "dijkstra_runs": self._link_state.topology.runs,
+            "control_dropped": self._outbox.dropped,
+            "control_ignored": self.ignored,
+        }
+        counts.update((f"control_received_{opcode}", self.received[opcode]) for opcode in sorted(self.received))
+        counts.update((f"control_sent_{opcode}", self._outbox.sent[opcode]) for opcode in sorted(self._outbox.sent))
+        return counts
+
+    def check_invariants(self) -> None:
+        """Assert what must hold between two turns."""
+        self._link_state.check_invariants()
+        self._addresses.check_invariants()
+
+    # Inside
+
+    def _on_received(self, event: ControlReceived, now: float) -> None:
+        message = event.message
+        self.received[message.opcode] += 1
+        if event.connection not in self._neighbors.connections:
+            self.ignored += 1
+        elif isinstance(message, ForeignMessage) or message.pv > PROTOCOL_VERSION:
+            self._on_foreign(event)
+        elif isinstance(message, Hello):
+            self._link_state.on_hello(event, message, now)
+        else:
+            target = target_of(event.to)
+            if target == self.router_id or target == ALL:
+                self._on_addressed(event, now)
+            elif target is not None:
+                self._outbox.forward(event, target)
+            else:
+                self.ignored += 1
+
+    def _on_addressed(self, event: ControlReceived, now: float) -> None:
+        message = event.message
+        match message:
+            case RouterAdvertisement():
+                if self._link_state.on_advertisement(event, message, now):
+                    self._addresses.on_advertised(message.id, message.mobile_seq, now)
+            case LinkStateUpdate():
+                self._link_state.on_update(event, message, now)
+            case LinkStateRequest():
+                self._link_state.on_request(event, message)
+            case MobileAddressRequest():
+                self._addresses.on_request(event, message)
+            case MobileAddressUpdate() if message.id in self._link_state.database.nodes:
+                self._addresses.on_update(event, message, now)
+            case _:
+                # A MAU of a router that is not known: its advertisement will say how far its addresses have got.
+                self.ignored += 1
+
+    def _on_foreign(self, event: ControlReceived) -> None:
+        self.ignored += 1
+        message = event.message
+        if message.id not in self._foreign:
+            self._foreign.add(message.id)
+            name = message.name if isinstance(message, ForeignMessage) else message.opcode
+            self._outbox.do(
+                Report.warning(
+                    "foreign_message", router=message.id, connection=event.connection, opcode=name, pv=message.pv
+                )
+            )
+
+    def _settle(self, now: float) -> list[Action]:
+        change = self._link_state.settle(now)
+        if change is not None:
+            self._install(change, now)
+        if self._addresses.settle():
+            # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
+            self._outbox.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), Reach.PLAIN)
+            self._link_state.expect_flux(now)
+        self._link_state.ask(now)
+        self._addresses.ask(now)
+        return self._outbox.take()
+
+    def _install(self, change: RouteChange, now: float) -> None:
+        for router in change.lost:
+            self._addresses.lose(router)
+            self._outbox.do(WithdrawRouter(router=router))
+            self._outbox.do(Report.info("router_unreachable", router=router))
+        for router in (*change.moved, *change.found):
+            route = self._outbox.routes[router]
+            self._outbox.do(
+                InstallRouter(router=router, connection=route.connection, next_hop=route.next_hop, cost=route.cost)
+            )
+        for router in change.found:
+            self._outbox.do(Report.info("router_reachable", router=router, cost=self._outbox.routes[router].cost))
+            self._addresses.reach(router, now)
+        if change.is_topology:
+            self._outbox.do(TopologyChanged())

@@ -1,0 +1,196 @@
+"""The link state database: what each other router said last of itself, how new it is, and the graph that follows.
+
+What an unreachable router said is kept until it ages out, so that it is there again the moment the router is.
+
+Source: qdrouterd-protocol.md, sections 6.1, 6.3 to 6.6 and 7.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+
+import attrs
+
+from mesh_config.models import LinkStateSettings
+from router.core.linkstate.messages import LinkStateUpdate, RouterAdvertisement
+from router.core.terms import ConnectionId, RouterId
+
+
+class Boot(enum.Enum):
+    """How the boot number of a message compares with the one that is held."""
+
+    HELD = "held"
+    NEWER = "newer"
+    """The router started anew: nothing held of it counts any more."""
+    OLDER = "older"
+    """A late copy from before a restart, or a second router of the same id."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class Node:
+    """What is held of one other router."""
+
+    id: RouterId
+    instance: int | None = None
+    instance_since: float
+    heard_at: float
+    """Time of the last news of its own boot: advertisement or accepted link state, seconds."""
+    has_link_state: bool = False
+    ls_seq: int = 0
+    peers: Mapping[RouterId, int] = attrs.field(factory=dict)
+    changed_at: float
+    """Time of the last change of its peers, seconds."""
+    advertised_ls_seq: int = 0
+    advertised_mobile_seq: int = 0
+    """The newest that its advertisements spoke of."""
+    relayed_at: float = -math.inf
+    """Time when an advertisement of it was last relayed, seconds."""
+    is_reachable: bool = False
+    is_update_spread: bool = False
+    is_advertisement_spread: bool = False
+    """Relayed since it last was unreachable: routers beyond this one may have come up in between, so the first copy
+    after that is passed on even when it is no news here."""
+    ask_at: float | None = None
+    """When its link state is asked for (again), if it does not come by itself, seconds."""
+    asked: int = 0
+    """Requests sent without an answer."""
+    via: ConnectionId | None = None
+    """Where its last advertisement came from: the way to it while the graph has none."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether newer link state than the one held is known to exist, or none is held."""
+        return not self.has_link_state or self.ls_seq < self.advertised_ls_seq
+
+
+class LinkStateDatabase:
+    """Nodes by router id, without this router itself."""
+
+    def __init__(self, router_id: RouterId, settings: LinkStateSettings) -> None:
+        self.router_id = router_id
+        self.nodes: dict[RouterId, Node] = {}
+        self.next_aging = math.inf
+        """Not later than the moment at which the next node ages out, seconds."""
+        self._settings = settings
+
+    def node(self, router: RouterId, now: float) -> Node:
+        """The node of *router*, made when it is not known."""
+        found = self.nodes.get(router)
+        if found is None:
+            assert router != self.router_id
+            found = self.nodes[router] = Node(id=router, instance_since=now, heard_at=now, changed_at=now)
+            self.next_aging = min(self.next_aging, now + self._settings.remote_ls_max_age_s)
+        return found
+
+    def judge(self, node: Node, instance: int, now: float) -> Boot:
+        """How boot number *instance* of *node* compares with the one held.
+
+        It is the time of the start, so the higher is the newer. A lower one is believed when the one held is
+        unreachable or was not heard for `ra_interval_s`: the clock may have been set back.
+        """
+        if node.instance is None or node.instance == instance:
+            return Boot.HELD
+        if instance > node.instance or not node.is_reachable or node.heard_at + self._settings.ra_interval_s <= now:
+            return Boot.NEWER
+        return Boot.OLDER
+
+    def is_duplicate(self, node: Node, now: float) -> bool:
+        """Whether an older boot number means a second router of that id: late copies are gone by now."""
+        return node.instance_since + self._settings.hello_max_age_s <= now
+
+    def restart(self, node: Node, instance: int, now: float) -> None:
+        """*node* started anew: forget its link state."""
+        self._clear(node, now)
+        node.instance = instance
+        node.instance_since = node.heard_at = now
+        node.relayed_at = -math.inf
+
+    def take_instance(self, node: Node, instance: int, now: float) -> None:
+        """*node* was heard with *instance*, which is not older than the one held."""
+        if node.instance is None:
+            node.instance_since = now
+            node.instance = instance
+        node.heard_at = now
+
+    def note(self, node: Node, advertisement: RouterAdvertisement) -> bool:
+        """Remember how far *node* has got. Returns: whether that was news."""
+        is_news = advertisement.ls_seq > node.advertised_ls_seq or advertisement.mobile_seq > node.advertised_mobile_seq
+        node.advertised_ls_seq = max(node.advertised_ls_seq, advertisement.ls_seq)
+        node.advertised_mobile_seq = max(node.advertised_mobile_seq, advertisement.mobile_seq)
+        return is_news
+
+    def store(self, node: Node, update: LinkStateUpdate, now: float) -> bool:
+        """Replace the link state of *node*; *update* is newer. Returns: whether its peers changed."""
+        peers = {peer: cost for peer, cost in sorted(update.peers.items()) if peer != node.id}
+        is_change = not node.has_link_state or peers != node.peers
+        node.has_link_state = True
+        node.ls_seq = update.ls_seq
+        node.advertised_ls_seq = max(node.advertised_ls_seq, update.ls_seq)
+        node.peers = peers
+        if is_change:
+            node.changed_at = now
+        return is_change
+
+    def age(self, now: float) -> tuple[list[RouterId], bool]:
+        """Forget what nobody refreshed for `remote_ls_max_age_s`.
+
+        Returns: routers forgotten altogether, which were unreachable; whether the graph may have changed.
+        """
+        forgotten: list[RouterId] = []
+        is_change = False
+        self.next_aging = math.inf
+        for node in list(self.nodes.values()):
+            expiry = node.heard_at + self._settings.remote_ls_max_age_s
+            if expiry > now:
+                self.next_aging = min(self.next_aging, expiry)
+            elif not node.is_reachable:
+                del self.nodes[node.id]
+                forgotten.append(node.id)
+                is_change = True
+            else:
+                # A neighbor of it vouches for it: it stays, as a router that nothing is known of.
+                is_change |= node.has_link_state
+                self._clear(node, now)
+                node.heard_at = now
+                self.next_aging = min(self.next_aging, now + self._settings.remote_ls_max_age_s)
+        return forgotten, is_change
+
+    def edges(self, own_peers: Mapping[RouterId, int]) -> dict[RouterId, dict[RouterId, int]]:
+        """The graph: an edge counts when both ends advertise it, or the far end has said nothing yet.
+
+        In that case the near end's cost counts in both directions.
+        """
+        stated: dict[RouterId, Mapping[RouterId, int]] = {self.router_id: own_peers}
+        stated.update((node.id, node.peers) for node in self.nodes.values() if node.has_link_state)
+        edges: dict[RouterId, dict[RouterId, int]] = {router: {} for router in stated}
+        for router, peers in stated.items():
+            for peer, cost in peers.items():
+                far = stated.get(peer)
+                if far is None:
+                    edges[router][peer] = cost
+                    edges.setdefault(peer, {})[router] = cost
+                elif router in far:
+                    edges[router][peer] = cost
+        return edges
+
+    def _clear(self, node: Node, now: float) -> None:
+        if node.has_link_state:
+            node.changed_at = now
+        node.has_link_state = False
+        node.ls_seq = node.advertised_ls_seq = node.advertised_mobile_seq = 0
+        node.peers = {}
+        node.asked = 0
+        node.ask_at = None
+        node.is_update_spread = node.is_advertisement_spread = False
+
+    def check_invariants(self) -> None:
+        """Assert that sequences agree and nothing is older than it may be known to be."""
+        assert self.router_id not in self.nodes
+        for router, node in self.nodes.items():
+            assert router == node.id
+            assert node.has_link_state or (not node.peers and node.ls_seq == 0)
+            assert node.ls_seq <= node.advertised_ls_seq
+            assert router not in node.peers
+            assert node.heard_at + self._settings.remote_ls_max_age_s >= self.next_aging

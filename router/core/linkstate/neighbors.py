@@ -1,0 +1,322 @@
+"""Who is at the other end of each inter-router connection, and by which connection each neighbor is reached.
+
+A connection is two-way when the HELLOs heard on it name this router. Of several connections to the same neighbor one is
+active and the others stand by, silent: a qdrouterd binds a neighbor to the connection of the last HELLO, so a HELLO on
+each would make it swing to and fro (qdrouterd-protocol.md, 6.8). Both ends prefer the same one: smallest cost, then the
+smallest number given by the end with the lower router id. When the active one dies another takes over in the same turn,
+as a two-way connection: the neighbor's HELLOs name this router whichever connection they come by.
+
+Of two routers with the same id that are neighbors of this one, the first stays and the other is refused: it has another
+boot number, and the first speaks again after it. Were it the first router itself, started anew, the first connection
+would be dead or silent, and the new one accepted after `hello_max_age_s` at the latest.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from mesh_config.models import LinkStateSettings
+from router.core.events import ControlLinkUp
+from router.core.linkstate.messages import Hello
+from router.core.terms import ConnectionId, RouterId
+
+
+class Adjacency(enum.Enum):
+    """What is known of the router at the other end of a connection."""
+
+    SILENT = "silent"
+    """Nothing was heard for `hello_max_age_s`, or ever."""
+    ONE_WAY = "one-way"
+    """It is heard, and has not heard this router."""
+    TWO_WAY = "two-way"
+    """It is heard, and has heard this router."""
+
+
+class Heard(enum.Enum):
+    """What changes that."""
+
+    HELLO_WITHOUT_ME = "hello-without-me"
+    HELLO_WITH_ME = "hello-with-me"
+    SILENCE = "silence"
+    TAKEOVER = "takeover"
+    """The active connection to the same neighbor, which was two-way, died or fell silent; this one is next."""
+
+
+ADJACENCY: Final[Mapping[tuple[Adjacency, Heard], Adjacency]] = {
+    (Adjacency.SILENT, Heard.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
+    (Adjacency.SILENT, Heard.HELLO_WITH_ME): Adjacency.TWO_WAY,
+    (Adjacency.SILENT, Heard.SILENCE): Adjacency.SILENT,
+    (Adjacency.SILENT, Heard.TAKEOVER): Adjacency.TWO_WAY,
+    (Adjacency.ONE_WAY, Heard.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
+    (Adjacency.ONE_WAY, Heard.HELLO_WITH_ME): Adjacency.TWO_WAY,
+    (Adjacency.ONE_WAY, Heard.SILENCE): Adjacency.SILENT,
+    # The peer says that it hears this router by no connection at all.
+    (Adjacency.TWO_WAY, Heard.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
+    (Adjacency.TWO_WAY, Heard.HELLO_WITH_ME): Adjacency.TWO_WAY,
+    (Adjacency.TWO_WAY, Heard.SILENCE): Adjacency.SILENT,
+}
+"""The rule of a connection. A takeover is only ever of a silent one, so the other two pairs are absent."""
+
+Rank = tuple[int, int, int, int]
+
+
+@attrs.define(kw_only=True, eq=False)
+class ControlConnection:
+    """One inter-router connection with both control links attached."""
+
+    connection: ConnectionId
+    router: RouterId
+    """By its HELLO; until there was one, by its Open."""
+    cost: int
+    pushes_lsu: bool
+    local_conn_id: int
+    remote_conn_id: int
+    rank: Rank = (0, 0, 0, 0)
+    """The lowest of a neighbor's connections is preferred."""
+    state: Adjacency = Adjacency.SILENT
+    heard_at: float
+    """Time of the last HELLO, or since when one is due, seconds."""
+    instance: int | None = None
+    """Boot number in its last HELLO, or of the connection that it took over from."""
+    is_suspect: bool = False
+    """HELLOs were due and did not come: the last choice until one does."""
+    is_challenger: bool = False
+    """Speaks of another boot than the active connection: a duplicate id, or the end of the old boot is not noticed."""
+
+
+@attrs.frozen(kw_only=True)
+class Refusal:
+    """A connection to close, already forgotten here."""
+
+    connection: ConnectionId
+    router: RouterId
+    description: str
+
+
+class Neighbors:
+    """All inter-router connections of this router, by neighbor."""
+
+    def __init__(self, router_id: RouterId, settings: LinkStateSettings) -> None:
+        self.router_id = router_id
+        self.connections: dict[ConnectionId, ControlConnection] = {}
+        self.active: dict[RouterId, ControlConnection] = {}
+        """The two-way connection in use to each neighbor."""
+        self.revision = 0
+        """Raised whenever `active` changes."""
+        self.refusals: list[Refusal] = []
+        """Connections to close; taken by the caller."""
+        self.greetings: dict[ConnectionId, None] = {}
+        """Connections on which a HELLO is due at once, to find a neighbor in a round trip; taken by the caller."""
+        self._settings = settings
+        self._by_router: dict[RouterId, list[ControlConnection]] = {}
+
+    # What happened
+
+    def attach(self, event: ControlLinkUp, now: float) -> None:
+        """Both control links of a connection are there."""
+        assert event.connection not in self.connections
+        made = ControlConnection(
+            connection=event.connection,
+            router=event.peer,
+            cost=event.cost,
+            pushes_lsu=event.pushes_lsu,
+            local_conn_id=event.local_conn_id,
+            remote_conn_id=event.remote_conn_id,
+            heard_at=now,
+        )
+        self.connections[event.connection] = made
+        if event.peer == self.router_id:
+            self._refuse(made, "this router has the same id")
+            return
+        self._join(made, event.peer)
+        self._choose(event.peer, now)
+        self.greetings[event.connection] = None
+
+    def detach(self, connection: ConnectionId, now: float) -> None:
+        """The connection or a control link of it is gone; nothing happens when it was refused before."""
+        gone = self.connections.pop(connection, None)
+        if gone is not None:
+            self._leave(gone)
+            self._expect_anew(gone.router, now)
+            self._choose(gone.router, now)
+
+    def hear(self, connection: ConnectionId, hello: Hello, now: float) -> bool:
+        """A HELLO came by *connection*, which is known.
+
+        Returns: whether it speaks for the neighbor; not so that of a challenger or of a connection just refused.
+        """
+        heard = self.connections[connection]
+        if hello.id == self.router_id:
+            self._refuse(heard, "this router has the same id")
+            return False
+        if hello.id != heard.router:
+            self._leave(heard)
+            self._choose(heard.router, now)
+            self._join(heard, hello.id)
+        with_me = self.router_id in hello.seen
+        if heard.state is Adjacency.SILENT:
+            self.greetings[connection] = None
+        heard.state = ADJACENCY[heard.state, Heard.HELLO_WITH_ME if with_me else Heard.HELLO_WITHOUT_ME]
+        heard.heard_at = now
+        heard.instance = hello.instance
+        heard.is_suspect = False
+        active = self.active.get(hello.id)
+        if active is heard:
+            self._answer_challengers(heard)
+        elif active is not None:
+            heard.is_challenger = active.instance is not None and active.instance != hello.instance
+        self._choose(hello.id, now)
+        return not heard.is_challenger
+
+    def elapse(self, now: float, *, late_s: float = 0.0) -> None:
+        """Find who fell silent.
+
+        Args:
+            late_s: how long this router itself was held up, seconds; HELLOs may lie unread for as long.
+        """
+        for connection in list(self.connections.values()):
+            if late_s > 0:
+                connection.heard_at = min(now, connection.heard_at + late_s)
+            if connection.heard_at + self._settings.hello_max_age_s > now or not self._expects(connection):
+                continue
+            connection.state = ADJACENCY[connection.state, Heard.SILENCE]
+            connection.is_suspect = self._speaks(connection)
+            self._expect_anew(connection.router, now)
+            self._choose(connection.router, now)
+
+    def next_silence(self) -> float:
+        """When the next connection counts as silent, unless it is heard; seconds, `math.inf` when none can."""
+        times = (c.heard_at for c in self.connections.values() if self._expects(c))
+        return min(times, default=math.inf) + self._settings.hello_max_age_s
+
+    # What is known
+
+    def seen(self) -> tuple[RouterId, ...]:
+        """Routers heard lately, for our HELLO."""
+        heard = {c.router for c in self.connections.values() if c.state is not Adjacency.SILENT and not c.is_challenger}
+        return tuple(sorted(heard))
+
+    def costs(self) -> dict[RouterId, int]:
+        """Cost of the edge to each neighbor, in the order of their ids."""
+        return {router: self.active[router].cost for router in sorted(self.active)}
+
+    def speakers(self, now: float) -> list[ConnectionId]:
+        """Connections on which HELLOs are due periodically."""
+        return [c.connection for c in self.connections.values() if self._speaks(c) or self._echoes(c, now)]
+
+    def is_standby(self, connection: ControlConnection) -> bool:
+        """Whether another connection serves its neighbor."""
+        active = self.active.get(connection.router)
+        return active is not None and active is not connection
+
+    # Choosing
+
+    def _speaks(self, connection: ControlConnection) -> bool:
+        if connection.is_challenger:
+            return False
+        if self.active.get(connection.router) is connection:
+            return True
+        fit = [c for c in self._by_router[connection.router] if not c.is_challenger and not c.is_suspect]
+        if not fit:
+            return connection.router not in self.active
+        return min(fit, key=_rank) is connection
+
+    def _echoes(self, connection: ControlConnection, now: float) -> bool:
+        # The neighbor speaks here while the connection that we use is silent: it may have lost that one already.
+        active = self.active.get(connection.router)
+        if active is None or active is connection or connection.is_challenger:
+            return False
+        stale = active.heard_at + 1.5 * self._settings.hello_interval_s <= now
+        return stale and connection.state is not Adjacency.SILENT
+
+    def _expects(self, connection: ControlConnection) -> bool:
+        if connection.state is not Adjacency.SILENT:
+            return True
+        return not connection.is_suspect and self._speaks(connection)
+
+    def _expect_anew(self, router: RouterId, now: float) -> None:
+        # One that stood by may have to speak and be heard from now on.
+        for connection in self._by_router.get(router, ()):
+            if connection.state is Adjacency.SILENT:
+                connection.heard_at = now
+
+    def _choose(self, router: RouterId, now: float) -> None:
+        group = self._by_router.get(router, [])
+        before = self.active.get(router)
+        is_before_alive = before is not None and before in group and before.state is Adjacency.TWO_WAY
+        if not is_before_alive:
+            for connection in group:
+                connection.is_challenger = False
+        two_way = [c for c in group if c.state is Adjacency.TWO_WAY and not c.is_challenger]
+        if two_way:
+            chosen = min(two_way, key=_rank)
+        elif before is not None and all(c.state is Adjacency.SILENT for c in group):
+            standby = [c for c in group if c is not before and not c.is_suspect]
+            if not standby:
+                self._lose(router)
+                return
+            chosen = min(standby, key=_rank)
+            chosen.state = ADJACENCY[chosen.state, Heard.TAKEOVER]
+            chosen.instance = before.instance if chosen.instance is None else chosen.instance
+        else:
+            self._lose(router)
+            return
+        if chosen is not before:
+            chosen.heard_at = max(chosen.heard_at, now)
+            self.active[router] = chosen
+            self.revision += 1
+            self.greetings[chosen.connection] = None
+
+    def _lose(self, router: RouterId) -> None:
+        if self.active.pop(router, None) is not None:
+            self.revision += 1
+
+    def _answer_challengers(self, active: ControlConnection) -> None:
+        for other in [c for c in self._by_router[active.router] if c.is_challenger]:
+            if other.instance == active.instance:
+                other.is_challenger = False
+            else:
+                self._refuse(other, "another router with the same id is connected to the same neighbor")
+
+    def _refuse(self, connection: ControlConnection, why: str) -> None:
+        del self.connections[connection.connection]
+        self._leave(connection)
+        description = f"router id {connection.router} is in use: {why}"
+        self.refusals.append(
+            Refusal(connection=connection.connection, router=connection.router, description=description)
+        )
+
+    def _join(self, connection: ControlConnection, router: RouterId) -> None:
+        connection.router = router
+        ids = (connection.local_conn_id, connection.remote_conn_id)
+        low, high = ids if self.router_id < router else ids[::-1]
+        connection.rank = (connection.cost, low, high, connection.connection)
+        self._by_router.setdefault(router, []).append(connection)
+
+    def _leave(self, connection: ControlConnection) -> None:
+        self.greetings.pop(connection.connection, None)
+        group = self._by_router.get(connection.router, [])
+        if connection in group:
+            group.remove(connection)
+            if not group:
+                del self._by_router[connection.router]
+
+    def check_invariants(self) -> None:
+        """Assert that what is active is two-way and known, and that groups and connections agree."""
+        grouped = [c.connection for group in self._by_router.values() for c in group]
+        assert sorted(grouped) == sorted(self.connections)
+        for router, active in self.active.items():
+            assert active.state is Adjacency.TWO_WAY
+            assert not active.is_challenger
+            assert active in self._by_router[router]
+            assert active.router == router != self.router_id
+        assert set(self.greetings) <= set(self.connections)
+
+
+def _rank(connection: ControlConnection) -> Rank:
+    return connection.rank

@@ -1,0 +1,154 @@
+"""What leaves this turn: control messages of its own and of others, along routes or to all neighbors.
+
+Source: qdrouterd-protocol.md, sections 4.1, 5.8 and 10.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from router.core.events import Action, ControlReceived, SendControl
+from router.core.linkstate.messages import ControlMessage
+from router.core.linkstate.neighbors import ControlConnection, Neighbors
+from router.core.terms import AREA, ConnectionId, RouterId
+
+HELLO_TO: Final = "amqp:/_local/qdhello"
+ALL_LINK_STATE_TO: Final = f"amqp:/_topo/{AREA}/all/qdrouter"
+ALL_ADDRESSES_TO: Final = f"_topo/{AREA}/all/qdrouter.ma"
+"""Without a scheme, as qdrouterd writes it."""
+
+ALL: Final = RouterId("all")
+"""What stands for every router in a `to`; no router is called so."""
+
+
+def link_state_to(router: RouterId) -> str:
+    """`to` of an LSR or LSU to *router*."""
+    return f"amqp:/_topo/{AREA}/{router}/qdrouter"
+
+
+def addresses_to(router: RouterId) -> str:
+    """`to` of a MAR or absolute MAU to *router*."""
+    return f"amqp:/_topo/{AREA}/{router}/qdrouter.ma"
+
+
+def target_of(to: str) -> RouterId | None:
+    """The router that `to` names, `ALL` for every router, None for anything else."""
+    words = to.removeprefix("amqp:").lstrip("/").split("/")
+    if len(words) >= 4 and words[0] == "_topo" and words[2]:
+        return RouterId(words[2])
+    return None
+
+
+class Reach(enum.Enum):
+    """Which neighbors get a copy."""
+
+    EVERY = "every"
+    PUSHING = "pushing"
+    """Those that take link state unasked."""
+    PLAIN = "plain"
+    """Those that ask for it, as qdrouterd does."""
+
+
+@attrs.frozen(kw_only=True)
+class Route:
+    """The way to one reachable router."""
+
+    router: RouterId
+    connection: ConnectionId
+    next_hop: RouterId
+    cost: int
+
+
+class Outbox:
+    """The actions of this turn, and the rules by which control messages travel."""
+
+    def __init__(self, router_id: RouterId, neighbors: Neighbors) -> None:
+        self.router_id = router_id
+        self.routes: Mapping[RouterId, Route] = {}
+        self.radius = 0
+        """Hops to the farthest router."""
+        self.sent: Counter[str] = Counter()
+        """Messages written, own and relayed, by opcode."""
+        self.dropped = 0
+        """Messages to another router that could not be passed on: no route, a loop, too many hops."""
+        self._neighbors = neighbors
+        self._actions: list[Action] = []
+
+    def take(self) -> list[Action]:
+        """The actions so far; they are gone from here."""
+        actions, self._actions = self._actions, []
+        return actions
+
+    def do(self, action: Action) -> None:
+        """Add *action*."""
+        self._actions.append(action)
+
+    def write(
+        self, connection: ConnectionId, to: str, message: ControlMessage, trace: tuple[RouterId, ...] = ()
+    ) -> None:
+        """Send by *connection*.
+
+        Args:
+            trace: routers passed so far; empty for a message of this router.
+        """
+        self.sent[message.opcode] += 1
+        self._actions.append(
+            SendControl(
+                connection=connection, to=to, message=message, ingress=message.id, trace=(*trace, self.router_id)
+            )
+        )
+
+    def flood(self, to: str, message: ControlMessage, reach: Reach = Reach.EVERY) -> None:
+        """Send a message of this router to all neighbors in *reach*."""
+        for neighbor in self._neighbors.active.values():
+            if _is_in(neighbor, reach):
+                self.write(neighbor.connection, to, message)
+
+    def relay(self, received: ControlReceived, message: ControlMessage, to: str, reach: Reach = Reach.EVERY) -> None:
+        """Pass *message*, which is or follows from *received*, to the neighbors in *reach* where it has not been."""
+        trace = received.trace or (message.id,)
+        if self.router_id in trace:
+            return
+        arrived = self._neighbors.connections[received.connection].router
+        for router, neighbor in self._neighbors.active.items():
+            if router not in trace and router not in (arrived, message.id) and _is_in(neighbor, reach):
+                self.write(neighbor.connection, to, message, trace)
+
+    def send(self, router: RouterId, to: str, message: ControlMessage, via: ConnectionId | None) -> bool:
+        """Send a message of this router along the route to *router*.
+
+        Args:
+            via: connection to use when there is no route yet, for instance the one that a question came by.
+        Returns: whether there was a way.
+        """
+        route = self._route(router)
+        if route is not None:
+            self.write(route.connection, to, message)
+        elif via is not None and via in self._neighbors.connections:
+            self.write(via, to, message)
+        else:
+            return False
+        return True
+
+    def forward(self, received: ControlReceived, target: RouterId) -> None:
+        """Pass on what another router sent to a third one."""
+        trace = received.trace or (received.message.id,)
+        route = self._route(target)
+        if route is None or self.router_id in trace or route.next_hop in trace or len(trace) > self.radius + 1:
+            self.dropped += 1
+            return
+        self.write(route.connection, received.to, received.message, trace)
+
+    def _route(self, router: RouterId) -> Route | None:
+        # A connection may be lost earlier in this turn than routes are computed anew.
+        route = self.routes.get(router)
+        return route if route is not None and route.connection in self._neighbors.connections else None
+
+
+def _is_in(neighbor: ControlConnection, reach: Reach) -> bool:
+    return reach is Reach.EVERY or neighbor.pushes_lsu == (reach is Reach.PUSHING)

@@ -1,0 +1,464 @@
+"""The link state protocol: finds neighbors, spreads this router's link state, keeps that of the others, finds routes.
+
+News spreads by flooding: whoever learns of a newer sequence passes it to every neighbor where it has not been, at once.
+Between our own routers the news is the link state itself (LSU); a qdrouterd is told of it by an advertisement (RA), and
+asks. An advertisement that says nothing new only shows that its origin lives: the first copy is passed on in the same
+way, the others that come within `copy_age_s` are not. (Copies of one refresh differ by milliseconds, refreshes by
+seconds; a check against the origin's tree would say the same, at the price of one tree for each router and change.)
+
+All is driven by deadlines. An own loss is advertised in the turn in which it happens; what is good news, or comes in
+quick succession, waits for a `Throttle`.
+
+Source: qdrouterd-protocol.md, sections 5 to 7; design, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from mesh_config.models import LinkStateSettings
+from router.core.events import CloseConnection, ControlReceived, Report
+from router.core.linkstate.lsdb import Boot, LinkStateDatabase, Node
+from router.core.linkstate.messages import Hello, LinkStateRequest, LinkStateUpdate, RouterAdvertisement
+from router.core.linkstate.neighbors import ControlConnection, Neighbors
+from router.core.linkstate.outbox import (
+    ALL,
+    ALL_LINK_STATE_TO,
+    HELLO_TO,
+    Outbox,
+    Reach,
+    Route,
+    link_state_to,
+    target_of,
+)
+from router.core.linkstate.spf import Topology
+from router.core.linkstate.throttle import Throttle
+from router.core.terms import Condition, ConnectionId, RouterId
+
+HELLO_JITTER = 0.1
+RA_JITTER = 0.25
+"""Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
+
+
+@attrs.frozen(kw_only=True)
+class RouteChange:
+    """What a computation changed."""
+
+    lost: tuple[RouterId, ...]
+    found: tuple[RouterId, ...]
+    """Newly reachable, nearest first."""
+    moved: tuple[RouterId, ...]
+    """Reachable as before, by another connection or at another cost."""
+    is_topology: bool
+    """Whether the graph changed."""
+
+
+class LinkState:
+    """The link state protocol of one router.
+
+    Args:
+        instance: boot number; one that starts later has a higher one.
+        rng: for jitter.
+        mobile_seq: tells this router's current address sequence.
+        on_restart: told of each router whose addresses are void: it started anew or is forgotten.
+    """
+
+    def __init__(
+        self,
+        *,
+        outbox: Outbox,
+        neighbors: Neighbors,
+        settings: LinkStateSettings,
+        instance: int,
+        rng: random.Random,
+        mobile_seq: Callable[[], int],
+        on_restart: Callable[[RouterId], None],
+    ) -> None:
+        self.router_id = outbox.router_id
+        self.instance = instance
+        self.ls_seq = 0
+        self.peers: Mapping[RouterId, int] = {}
+        """Own link state as last advertised."""
+        self.changed_at = -math.inf
+        """Time of the last change of the graph, seconds."""
+        self.database = LinkStateDatabase(outbox.router_id, settings)
+        self.topology = Topology()
+        self.spf_runs = 0
+        """Computations of this router's own routes."""
+        self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
+        """Copies of one refresh arrive within this time, seconds."""
+        self._settings = settings
+        self._rng = rng
+        self._outbox = outbox
+        self._neighbors = neighbors
+        self._mobile_seq = mobile_seq
+        self._on_restart = on_restart
+        self._used: dict[RouterId, ConnectionId] = {}
+        self._revision = 0
+        self._spf_throttle = Throttle(settings.spf_hold_down_s)
+        self._own_throttle = Throttle(settings.spf_hold_down_s)
+        self._asks: dict[RouterId, None] = {}
+        self._reported: set[tuple[RouterId, int]] = set()
+        self._hello_at = self._ra_at = self._spf_at = self._own_at = self._ask_at = math.inf
+
+    # Messages
+
+    def on_hello(self, received: ControlReceived, hello: Hello, now: float) -> None:
+        """A HELLO came by a known connection."""
+        if not self._neighbors.hear(received.connection, hello, now):
+            return
+        node = self.database.node(hello.id, now)
+        # The neighbor itself says so: no boot number of it can be newer.
+        if node.instance not in (None, hello.instance):
+            self._restart(node, hello.instance, now)
+        self.database.take_instance(node, hello.instance, node.heard_at)
+
+    def on_advertisement(self, received: ControlReceived, message: RouterAdvertisement, now: float) -> bool:
+        """An RA came. Returns: whether it speaks for the present boot of its origin, another router."""
+        node = self._accept(message.id, message.instance, now)
+        if node is None:
+            return False
+        node.via = received.connection
+        is_news = self.database.note(node, message)
+        if is_news or not node.is_advertisement_spread or node.relayed_at + self.copy_age_s <= now:
+            node.is_advertisement_spread = True
+            node.relayed_at = now
+            self._outbox.relay(received, message, ALL_LINK_STATE_TO)
+        if node.is_behind:
+            self._want(node, now)
+        return True
+
+    def on_update(self, received: ControlReceived, message: LinkStateUpdate, now: float) -> None:
+        """An LSU came, asked for or pushed."""
+        if message.id == self.router_id:
+            self._on_own_update(message, now)
+            return
+        known = self.database.nodes.get(message.id)
+        is_old = known is not None and known.instance == message.instance and message.ls_seq <= known.ls_seq
+        if known is not None and is_old:
+            is_same = message.ls_seq == known.ls_seq and target_of(received.to) == ALL
+            if is_same and not known.is_update_spread:
+                self._spread(received, known, message)
+            return
+        node = self._accept(message.id, message.instance, now)
+        if node is None or message.ls_seq <= node.ls_seq:
+            return
+        node.via = received.connection
+        if self.database.store(node, message, now):
+            self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
+        node.asked = 0
+        node.ask_at = None
+        if target_of(received.to) == ALL:
+            self._spread(received, node, message)
+
+    def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
+        """An LSR came: answer with the link state last advertised, which is what its sequence stands for."""
+        if message.id != self.router_id:
+            to = link_state_to(message.id)
+            self._outbox.send(message.id, to, self.own_update(), received.connection)
+
+    def own_update(self) -> LinkStateUpdate:
+        """This router's link state."""
+        return LinkStateUpdate(id=self.router_id, instance=self.instance, ls_seq=self.ls_seq, peers=self.peers)
+
+    def own_advertisement(self) -> RouterAdvertisement:
+        """How far this router has got."""
+        return RouterAdvertisement(
+            id=self.router_id, instance=self.instance, ls_seq=self.ls_seq, mobile_seq=self._mobile_seq()
+        )
+
+    def _accept(self, router: RouterId, instance: int, now: float) -> Node | None:
+        """The node that a message speaks of, when it comes from its present boot."""
+        if router == self.router_id:
+            return None
+        node = self.database.node(router, now)
+        boot = self.database.judge(node, instance, now)
+        if boot is Boot.OLDER:
+            if self.database.is_duplicate(node, now):
+                self._report_duplicate(router, instance)
+            return None
+        if boot is Boot.NEWER:
+            self._restart(node, instance, now)
+        self.database.take_instance(node, instance, now)
+        return node
+
+    def _on_own_update(self, message: LinkStateUpdate, now: float) -> None:
+        # Neighbors hold link state of this very boot number that this process did not write: it was started twice with
+        # the same number, and would be ignored until its sequence is past the old one. So it takes a higher number.
+        if message.instance == self.instance and message.ls_seq > self.ls_seq:
+            self.instance += 1
+            self._outbox.do(Report.warning("boot_number_raised", instance=self.instance))
+            self._advertise(now)
+            self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PUSHING)
+            self._hello(now)
+
+    def _restart(self, node: Node, instance: int, now: float) -> None:
+        self._outbox.do(Report.info("router_restarted", router=node.id, instance=instance))
+        self.database.restart(node, instance, now)
+        self._on_restart(node.id)
+        self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
+        self._want(node, now + self._settings.hello_interval_s / 4)
+
+    def _spread(self, received: ControlReceived, node: Node, message: LinkStateUpdate) -> None:
+        """Pass on news of *node*: as it is to routers like this one, as an advertisement to the others."""
+        node.is_update_spread = True
+        self._outbox.relay(received, message, ALL_LINK_STATE_TO, Reach.PUSHING)
+        self._outbox.relay(received, _advertisement_of(node), ALL_LINK_STATE_TO, Reach.PLAIN)
+
+    def _report_duplicate(self, router: RouterId, instance: int) -> None:
+        if (router, instance) not in self._reported:
+            self._reported.add((router, instance))
+            self._outbox.do(Report.warning("duplicate_router_id", router=router, instance=instance))
+
+    # Turns
+
+    def next_deadline(self) -> float:
+        """When `settle` has something to do without any event, seconds; `math.inf` when never."""
+        return min(
+            self._hello_at,
+            self._ra_at,
+            self._spf_at,
+            self._own_at,
+            self._ask_at,
+            self.database.next_aging,
+            self._neighbors.next_silence(),
+        )
+
+    def elapse(self, now: float) -> None:
+        """Do what is due by the clock alone."""
+        late_s = now - self._hello_at
+        self._neighbors.elapse(now, late_s=late_s if late_s > self._settings.hello_interval_s else 0.0)
+        if self._hello_at <= now:
+            self._hello(now)
+        if self._ra_at <= now:
+            self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
+            self._ra_at = now + self._ra_interval(now)
+        if self.database.next_aging <= now:
+            forgotten, is_change = self.database.age(now)
+            for router in forgotten:
+                self._on_restart(router)
+            if is_change:
+                self._compute_by(now)
+
+    def settle(self, now: float) -> RouteChange | None:
+        """End a turn: greet, advertise, compute. Returns: what became of the routes."""
+        if self._neighbors.refusals:
+            self._refuse()
+        if self._neighbors.greetings:
+            self._greet(now)
+        if self._neighbors.revision != self._revision or self._own_at <= now:
+            self._follow_neighbors(now)
+        if self._spf_at <= now:
+            return self._compute(now)
+        return None
+
+    def ask(self, now: float) -> None:
+        """Ask for the link state that is due."""
+        if self._ask_at > now:
+            return
+        self._ask_at = math.inf
+        for router in sorted(self._asks):
+            node = self.database.nodes.get(router)
+            if node is None or node.ask_at is None or not node.is_behind:
+                del self._asks[router]
+                continue
+            if node.ask_at <= now:
+                request = LinkStateRequest(id=self.router_id)
+                if not self._outbox.send(router, link_state_to(router), request, node.via):
+                    # It is asked for again as soon as it is reachable.
+                    node.ask_at = None
+                    del self._asks[router]
+                    continue
+                node.asked += 1
+                node.ask_at = now + retry_s(self._settings, node.asked)
+            self._ask_at = min(self._ask_at, node.ask_at)
+
+    def _want(self, node: Node, at: float) -> None:
+        if node.ask_at is None or (node.asked == 0 and at < node.ask_at):
+            node.ask_at = at
+        self._asks[node.id] = None
+        self._ask_at = min(self._ask_at, node.ask_at)
+
+    def _hello(self, now: float) -> None:
+        for connection in self._neighbors.speakers(now):
+            self._write_hello(connection)
+        interval = self._settings.hello_interval_s * (1 - HELLO_JITTER * self._rng.random())
+        self._hello_at = now + interval if self._neighbors.connections else math.inf
+
+    def _greet(self, now: float) -> None:
+        due, self._neighbors.greetings = self._neighbors.greetings, {}
+        speakers = set(self._neighbors.speakers(now))
+        for connection in due:
+            if connection in speakers:
+                self._write_hello(connection)
+        if self._hello_at == math.inf:
+            self._hello_at = now + self._settings.hello_interval_s * (1 - HELLO_JITTER * self._rng.random())
+
+    def _write_hello(self, connection: ConnectionId) -> None:
+        hello = Hello(id=self.router_id, instance=self.instance, seen=self._neighbors.seen())
+        self._outbox.write(connection, HELLO_TO, hello)
+
+    def _refuse(self) -> None:
+        refusals, self._neighbors.refusals = self._neighbors.refusals, []
+        for refusal in refusals:
+            self._outbox.do(Report.warning("duplicate_router_id", router=refusal.router, connection=refusal.connection))
+            self._outbox.do(
+                CloseConnection(
+                    connection=refusal.connection,
+                    condition=Condition.NOT_ALLOWED,
+                    description=refusal.description,
+                )
+            )
+
+    # This router's own link state
+
+    def _follow_neighbors(self, now: float) -> None:
+        self._revision = self._neighbors.revision
+        costs = self._neighbors.costs()
+        is_loss = any(costs.get(peer) != cost for peer, cost in self.peers.items())
+        is_change = costs != self.peers
+        self._own_at = math.inf
+        if is_change and not is_loss and self._own_throttle.due(now) > now:
+            self._own_at = self._own_throttle.due(now)
+            is_change = False
+        if is_change:
+            self.peers = costs
+            self._own_throttle.ran(now)
+            self._advertise(now)
+        self._report_neighbors(costs)
+        used = {router: active.connection for router, active in self._neighbors.active.items()}
+        if used != self._used:
+            for router, active in self._neighbors.active.items():
+                if self._used.get(router) != active.connection:
+                    self._bring_up_to_date(active, is_told=is_change)
+            # What leads over a lost connection must not stand.
+            is_route_lost = any(used.get(router) != connection for router, connection in self._used.items())
+            self._used = used
+            self._compute_by(now if is_route_lost else self._spf_throttle.due(now))
+
+    def _advertise(self, now: float) -> None:
+        """The own link state is new: tell everybody."""
+        self.ls_seq += 1
+        self._outbox.flood(ALL_LINK_STATE_TO, self.own_update(), Reach.PUSHING)
+        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PLAIN)
+        self._compute_by(self._spf_throttle.due(now))
+        self.expect_flux(now)
+
+    def _bring_up_to_date(self, neighbor: ControlConnection, *, is_told: bool) -> None:
+        """Give a new neighbor, or one on a new connection, all that is known here.
+
+        It gets its own link state too, if any is held, so that a router started twice with one boot number learns it.
+        """
+        if neighbor.pushes_lsu:
+            if not is_told and self.ls_seq > 0:
+                self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, self.own_update())
+            for router in sorted(self.database.nodes):
+                node = self.database.nodes[router]
+                is_own = router == neighbor.router
+                if not node.has_link_state or node.instance is None or not (node.is_reachable or is_own):
+                    continue
+                update = LinkStateUpdate(id=router, instance=node.instance, ls_seq=node.ls_seq, peers=node.peers)
+                self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, update, (router,))
+                if node.advertised_mobile_seq > 0 and not is_own:
+                    self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, _advertisement_of(node), (router,))
+        self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, self.own_advertisement())
+
+    def _report_neighbors(self, costs: Mapping[RouterId, int]) -> None:
+        for router in sorted(self._used.keys() - costs.keys()):
+            self._outbox.do(Report.info("neighbor_down", neighbor=router))
+        for router, cost in costs.items():
+            connection = self._neighbors.active[router].connection
+            if self._used.get(router) != connection:
+                what = "neighbor_moved" if router in self._used else "neighbor_up"
+                self._outbox.do(Report.info(what, neighbor=router, connection=connection, cost=cost))
+
+    def expect_flux(self, now: float) -> None:
+        """Something changed that a lost message could hide from others: advertise again soon."""
+        self._ra_at = min(self._ra_at, now + self._jittered(self._settings.ra_interval_flux_s))
+
+    def _ra_interval(self, now: float) -> float:
+        if not self._neighbors.active:
+            return math.inf
+        is_flux = now - self.changed_at < 2 * self._settings.ra_interval_flux_s
+        return self._jittered(self._settings.ra_interval_flux_s if is_flux else self._settings.ra_interval_s)
+
+    def _jittered(self, interval_s: float) -> float:
+        return interval_s * (1 - RA_JITTER * self._rng.random())
+
+    # Routes
+
+    def _compute_by(self, at: float) -> None:
+        self._spf_at = min(self._spf_at, at)
+
+    def _compute(self, now: float) -> RouteChange | None:
+        self._spf_at = math.inf
+        self._spf_throttle.ran(now)
+        self.spf_runs += 1
+        is_topology = self.topology.replace(self.database.edges(self.peers))
+        if is_topology:
+            self.changed_at = now
+            self.expect_flux(now)
+        paths = self.topology.paths(self.router_id)
+        assert paths is not None
+        before = self._outbox.routes
+        routes: dict[RouterId, Route] = {}
+        found: list[RouterId] = []
+        moved: list[RouterId] = []
+        for router in paths.order[1:]:
+            hop = paths.next_hop[router]
+            connection = self._neighbors.active[hop].connection
+            route = Route(router=router, connection=connection, next_hop=hop, cost=paths.distance[router])
+            routes[router] = route
+            if router not in before:
+                found.append(router)
+                self._reached(router, now)
+            elif before[router] != route:
+                moved.append(router)
+        lost = sorted(before.keys() - routes.keys())
+        for router in lost:
+            node = self.database.nodes[router]
+            node.is_reachable = node.is_update_spread = node.is_advertisement_spread = False
+        self._outbox.routes = routes
+        self._outbox.radius = paths.radius
+        if not (lost or found or moved or is_topology):
+            return None
+        return RouteChange(lost=tuple(lost), found=tuple(found), moved=tuple(moved), is_topology=is_topology)
+
+    def _reached(self, router: RouterId, now: float) -> None:
+        node = self.database.node(router, now)
+        node.is_reachable = True
+        if node.is_behind:
+            active = self._neighbors.active.get(router)
+            is_plain = active is not None and not active.pushes_lsu
+            # What is pushed is on its way, most likely.
+            self._want(node, now if is_plain else now + self._settings.hello_interval_s / 4)
+
+    def check_invariants(self) -> None:
+        """Assert that routes, nodes and neighbors agree."""
+        self._neighbors.check_invariants()
+        self.database.check_invariants()
+        self.topology.check_invariants()
+        for router, route in self._outbox.routes.items():
+            assert self.database.nodes[router].is_reachable
+            assert self._neighbors.active[route.next_hop].connection == route.connection
+        for router, node in self.database.nodes.items():
+            assert node.is_reachable == (router in self._outbox.routes)
+        assert set(self.peers) <= set(self._neighbors.active)
+
+
+def retry_s(settings: LinkStateSettings, asked: int) -> float:
+    """Pause before the next request, after *asked* of them without an answer, seconds."""
+    doubled_s = settings.hello_interval_s * 2.0 ** min(asked - 1, 16)
+    return min(doubled_s, max(settings.hello_interval_s, settings.ra_interval_flux_s))
+
+
+def _advertisement_of(node: Node) -> RouterAdvertisement:
+    """An RA of *node* made from what it said."""
+    assert node.instance is not None
+    return RouterAdvertisement(
+        id=node.id, instance=node.instance, ls_seq=node.ls_seq, mobile_seq=node.advertised_mobile_seq
+    )

@@ -1,0 +1,131 @@
+"""Shortest paths over the graph of routers, alike at every router that has the same link state.
+
+Distances come from networkx, ties never do: its choice among predecessors at the same distance depends on the order in
+which edges were added, and a multicast along trees that differ from router to router is duplicated or lost. Among the
+predecessors that a shortest path may use, the one with the smallest (distance from the root, id) is taken.
+
+Source: qdrouterd-protocol.md, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import networkx as nx
+
+from router.core.terms import RouterId
+
+Edges = Mapping[RouterId, Mapping[RouterId, int]]
+"""Cost of each directed edge, 1 at least, by its two ends; every router is a key."""
+
+
+@attrs.frozen(kw_only=True)
+class Paths:
+    """The shortest paths from *root* to every router that it reaches: a tree."""
+
+    root: RouterId
+    distance: Mapping[RouterId, int]
+    """By router, the root included."""
+    predecessor: Mapping[RouterId, RouterId]
+    """The router before it on its path; the root has none."""
+    order: tuple[RouterId, ...]
+    """Every router reached by (distance, id): predecessors come before their successors."""
+    next_hop: Mapping[RouterId, RouterId]
+    """The first router after the root on the path; the root has none."""
+    radius: int
+    """Hops of the longest path."""
+
+
+@attrs.frozen(kw_only=True)
+class Tree:
+    """The place of one router in the tree of *root*, as multicast needs it."""
+
+    root: RouterId
+    predecessor: RouterId | None
+    """Neighbor toward the root; None at the root itself and when the root does not reach this router."""
+    children: Mapping[RouterId, frozenset[RouterId]]
+    """Neighbors away from the root, in the order of their ids, each with the routers below it, itself included."""
+
+
+def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], root: RouterId) -> Paths:
+    """Every shortest path from *root*, which is in *graph*; edges have their cost as `cost`."""
+    predecessors, distance = nx.dijkstra_predecessor_and_distance(graph, root, weight="cost")
+    # Whole costs: networkx' types say float.
+    costs = {router: int(cost) for router, cost in distance.items()}
+    order = tuple(sorted(costs, key=lambda router: (costs[router], router)))
+    chosen: dict[RouterId, RouterId] = {}
+    next_hop: dict[RouterId, RouterId] = {}
+    hops = {root: 0}
+    for router in order[1:]:
+        before = min(predecessors[router], key=lambda candidate: (costs[candidate], candidate))
+        chosen[router] = before
+        next_hop[router] = router if before == root else next_hop[before]
+        hops[router] = hops[before] + 1
+    return Paths(
+        root=root, distance=costs, predecessor=chosen, order=order, next_hop=next_hop, radius=max(hops.values())
+    )
+
+
+class Topology:
+    """The graph and the paths in it from any root, worked out when first asked for and kept until the graph changes."""
+
+    def __init__(self) -> None:
+        self.edges: Edges = {}
+        self.runs = 0
+        """Runs of Dijkstra's algorithm since the start."""
+        self._graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]] = nx.DiGraph()
+        self._paths: dict[RouterId, Paths] = {}
+
+    def replace(self, edges: Edges) -> bool:
+        """Take *edges* as the whole graph. Returns: whether it differs from the one before."""
+        if edges == self.edges:
+            return False
+        self.edges = edges
+        self._paths.clear()
+        graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]] = nx.DiGraph()
+        graph.add_nodes_from(edges)
+        graph.add_weighted_edges_from(
+            ((near, far, cost) for near, peers in edges.items() for far, cost in peers.items()), weight="cost"
+        )
+        self._graph = graph
+        return True
+
+    def paths(self, root: RouterId) -> Paths | None:
+        """The paths from *root*; None when it is not in the graph."""
+        found = self._paths.get(root)
+        if found is None and root in self.edges:
+            self.runs += 1
+            found = self._paths[root] = shortest_paths(self._graph, root)
+        return found
+
+    def tree(self, root: RouterId, at: RouterId) -> Tree:
+        """The place of router *at* in the tree of *root*; nothing leads anywhere when *root* does not reach it."""
+        paths = self.paths(root)
+        if paths is None or at not in paths.distance:
+            return Tree(root=root, predecessor=None, children={})
+        # A predecessor comes before its successors, so one pass finds the branch of each router below.
+        branch: dict[RouterId, RouterId] = {}
+        below: dict[RouterId, list[RouterId]] = {}
+        for router in paths.order:
+            before = paths.predecessor.get(router)
+            if before is None:
+                continue
+            child = router if before == at else branch.get(before)
+            if child is not None:
+                branch[router] = child
+                below.setdefault(child, []).append(router)
+        children = {child: frozenset(below[child]) for child in sorted(below)}
+        return Tree(root=root, predecessor=paths.predecessor.get(at), children=children)
+
+    def check_invariants(self) -> None:
+        """Assert that costs are positive, both ends of an edge are there, and kept paths are trees."""
+        for near, peers in self.edges.items():
+            for far, cost in peers.items():
+                assert cost >= 1
+                assert far in self.edges
+                assert far != near
+        for root, paths in self._paths.items():
+            assert set(paths.order) == set(paths.distance) == {root, *paths.predecessor}
+            for router, before in paths.predecessor.items():
+                assert paths.distance[router] == paths.distance[before] + self.edges[before][router]

@@ -1,0 +1,35 @@
+"""How often something may be done: at once in calm times, in growing pauses while there is no end of reasons."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+LONGEST_PAUSES: Final = 32
+"""The longest pause, in shortest ones."""
+
+
+class Throttle:
+    """Pauses between runs: none after a calm time, else *pause_s*, doubled with each run up to 32 times that.
+
+    Args:
+        pause_s: the shortest pause, seconds; 0 never holds anything back.
+    """
+
+    def __init__(self, pause_s: float) -> None:
+        self._shortest_s = pause_s
+        self._pause_s = pause_s
+        self._last = -math.inf
+
+    def due(self, now: float) -> float:
+        """When the next run is allowed, seconds; *now* after a calm time."""
+        return now if self._is_calm(now) else max(now, self._last + self._pause_s)
+
+    def ran(self, now: float) -> None:
+        """It was done."""
+        longest_s = LONGEST_PAUSES * self._shortest_s
+        self._pause_s = self._shortest_s if self._is_calm(now) else min(2 * self._pause_s, longest_s)
+        self._last = now
+
+    def _is_calm(self, now: float) -> bool:
+        return now - self._last >= 2 * self._pause_s
