@@ -122,7 +122,7 @@ class LinkSettings:
     cost: int = setting(
         "Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535
     )
-    max_frame_bytes: int = setting("Largest frame accepted.", default=65536, unit="bytes", low=512, high=16 * MIB)
+    max_frame_bytes: int = setting("Largest frame accepted.", default=16384, unit="bytes", low=512, high=16 * MIB)
     max_sessions: int = setting(
         "Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=65536
     )
@@ -239,12 +239,12 @@ class ForwardingSettings:
     )
     waiting_bytes: int = setting("The same in bytes.", default=64 * MIB, unit="bytes", low=1, high=16384 * MIB)
     waiting_s: float = setting("Longest time that a message waits.", default=60.0, unit="seconds", low=0.1, high=86400)
-    session_window_bytes: int = setting(
-        "Bytes of a session that may lie unread here before its sender is stopped.",
-        default=MIB,
-        unit="bytes",
-        low=65536,
-        high=1024 * MIB,
+    session_window_frames: int = setting(
+        "Frames of a session that may lie unread here before its sender is stopped.",
+        default=512,
+        unit="frames",
+        low=2,
+        high=65536,
     )
     max_links: int = setting("Links of one connection.", default=65536, unit="links", low=1, high=1000000)
 

@@ -1,0 +1,113 @@
+"""AMQP values inside proton's objects (capabilities, properties, conditions) as Python values and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cproton
+from proton import Data, ProtonException, int32, symbol
+
+from router.binding.handles import (
+    Handle,
+    address_of,
+    pn_condition_get_description,
+    pn_condition_get_name,
+    pn_condition_is_set,
+    pn_condition_set_description,
+    pn_condition_set_name,
+    text,
+)
+
+
+def _data(handle: Handle) -> Data:
+    """Proton's own view of the same `pn_data_t`; it frees nothing."""
+    return Data(cproton.ffi.cast("pn_data_t *", address_of(handle)))
+
+
+def read(handle: Handle) -> object:
+    """The value in a `pn_data_t` of proton; None when it is empty or cannot be read."""
+    data = _data(handle)
+    data.rewind()
+    if data.next() is None:
+        return None
+    try:
+        value: object = data.get_object()
+    except (ProtonException, ValueError, TypeError, KeyError):
+        return None  # a peer may put there what Python has no value for, such as a map with a list as key
+    finally:
+        data.rewind()
+    return value
+
+
+def read_symbols(handle: Handle) -> tuple[str, ...]:
+    """Capabilities: one symbol, or an array or list of them, in their order."""
+    value = read(handle)
+    if isinstance(value, str):
+        return (str(value),)
+    elements = getattr(value, "elements", value)
+    if isinstance(elements, list | tuple):
+        return tuple(str(item) for item in elements if isinstance(item, str))
+    return ()
+
+
+def read_single_symbol(handle: Handle) -> str | None:
+    """The capability when it is a bare symbol and no array, as router links have it; else None."""
+    value = read(handle)
+    return str(value) if isinstance(value, symbol) else None
+
+
+def read_map(handle: Handle) -> dict[str, object]:
+    """Properties with text keys; whatever else the peer sent is left out."""
+    value = read(handle)
+    return {str(key): item for key, item in value.items() if isinstance(key, str)} if isinstance(value, dict) else {}
+
+
+def write_symbols(handle: Handle, symbols: tuple[str, ...]) -> None:
+    """An array of symbols; nothing when there are none."""
+    data = _data(handle)
+    data.clear()
+    if symbols:
+        data.put_array(False, Data.SYMBOL)
+        data.enter()
+        for item in symbols:
+            data.put_symbol(symbol(item))
+        data.exit()
+
+
+def write_symbol(handle: Handle, item: str) -> None:
+    """One bare symbol: the form in which routers announce what a link is for."""
+    data = _data(handle)
+    data.clear()
+    data.put_symbol(symbol(item))
+
+
+def write_map(handle: Handle, values: dict[str, object]) -> None:
+    """Properties: symbol keys; integers as AMQP `int`, which is all that qdrouterd reads."""
+    data = _data(handle)
+    data.clear()
+    if values:
+        encoded: dict[Any, Any] = {
+            symbol(key): int32(item) if isinstance(item, int) and not isinstance(item, bool) else item
+            for key, item in values.items()
+        }
+        data.put_object(encoded)
+
+
+def clear(handle: Handle) -> None:
+    """Remove whatever is there."""
+    _data(handle).clear()
+
+
+def set_condition(handle: Handle, name: str, description: str) -> None:
+    """Fill a condition before an end, detach or close."""
+    pn_condition_set_name(handle, name.encode())
+    pn_condition_set_description(handle, description.encode())
+
+
+def read_condition(handle: Handle) -> str | None:
+    """`name: description` of a condition that is set, else None."""
+    if not pn_condition_is_set(handle):
+        return None
+    description = text(pn_condition_get_description(handle))
+    name = text(pn_condition_get_name(handle)) or ""
+    return f"{name}: {description}" if description else name

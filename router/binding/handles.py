@@ -1,0 +1,412 @@
+"""Proton's C functions, called on bare handles: the narrow interface that the data plane and the engine work on.
+
+python-qpid-proton's own module (`cproton_ffi`) exports the whole C library; this file opens that very library a second
+time through cffi, so that both sides work on the same objects and no second copy of proton exists. Its own `lib` lacks
+what a router needs (`pn_transport_tail`, contexts, session windows).
+
+A handle is a C pointer (here: a cffi object). Nothing is checked: a handle that was freed must not be used again. The
+functions keep proton's names, so that proton's documentation is theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import cffi
+import cproton_ffi
+
+_CDEF = """
+typedef struct pn_connection_t pn_connection_t;
+typedef struct pn_session_t pn_session_t;
+typedef struct pn_link_t pn_link_t;
+typedef struct pn_delivery_t pn_delivery_t;
+typedef struct pn_transport_t pn_transport_t;
+typedef struct pn_collector_t pn_collector_t;
+typedef struct pn_event_t pn_event_t;
+typedef struct pn_terminus_t pn_terminus_t;
+typedef struct pn_condition_t pn_condition_t;
+typedef struct pn_disposition_t pn_disposition_t;
+typedef struct pn_data_t pn_data_t;
+typedef struct pn_sasl_t pn_sasl_t;
+typedef struct pn_bytes_t { size_t size; const char *start; } pn_bytes_t;
+typedef pn_bytes_t pn_delivery_tag_t;
+
+pn_collector_t *pn_collector(void);
+void pn_collector_free(pn_collector_t *);
+pn_event_t *pn_collector_next(pn_collector_t *);
+int pn_event_type(pn_event_t *);
+pn_session_t *pn_event_session(pn_event_t *);
+pn_link_t *pn_event_link(pn_event_t *);
+pn_delivery_t *pn_event_delivery(pn_event_t *);
+
+pn_transport_t *pn_transport(void);
+void pn_transport_free(pn_transport_t *);
+void pn_transport_set_server(pn_transport_t *);
+int pn_transport_bind(pn_transport_t *, pn_connection_t *);
+int pn_transport_unbind(pn_transport_t *);
+void pn_transport_require_auth(pn_transport_t *, bool);
+bool pn_transport_is_authenticated(pn_transport_t *);
+bool pn_transport_is_encrypted(pn_transport_t *);
+const char *pn_transport_get_user(pn_transport_t *);
+pn_condition_t *pn_transport_condition(pn_transport_t *);
+void pn_transport_trace(pn_transport_t *, int);
+int pn_transport_set_channel_max(pn_transport_t *, uint16_t);
+void pn_transport_set_max_frame(pn_transport_t *, uint32_t);
+uint32_t pn_transport_get_remote_max_frame(pn_transport_t *);
+void pn_transport_set_idle_timeout(pn_transport_t *, uint32_t);
+uint32_t pn_transport_get_remote_idle_timeout(pn_transport_t *);
+ssize_t pn_transport_capacity(pn_transport_t *);
+char *pn_transport_tail(pn_transport_t *);
+int pn_transport_process(pn_transport_t *, size_t);
+int pn_transport_close_tail(pn_transport_t *);
+ssize_t pn_transport_pending(pn_transport_t *);
+const char *pn_transport_head(pn_transport_t *);
+void pn_transport_pop(pn_transport_t *, size_t);
+int pn_transport_close_head(pn_transport_t *);
+bool pn_transport_closed(pn_transport_t *);
+int64_t pn_transport_tick(pn_transport_t *, int64_t);
+
+pn_sasl_t *pn_sasl(pn_transport_t *);
+void pn_sasl_allowed_mechs(pn_sasl_t *, const char *);
+const char *pn_sasl_get_mech(pn_sasl_t *);
+
+pn_connection_t *pn_connection(void);
+void pn_connection_free(pn_connection_t *);
+void pn_connection_collect(pn_connection_t *, pn_collector_t *);
+void pn_connection_open(pn_connection_t *);
+void pn_connection_close(pn_connection_t *);
+int pn_connection_state(pn_connection_t *);
+pn_condition_t *pn_connection_condition(pn_connection_t *);
+pn_condition_t *pn_connection_remote_condition(pn_connection_t *);
+void pn_connection_set_container(pn_connection_t *, const char *);
+void pn_connection_set_hostname(pn_connection_t *, const char *);
+const char *pn_connection_remote_container(pn_connection_t *);
+const char *pn_connection_remote_hostname(pn_connection_t *);
+pn_data_t *pn_connection_offered_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_desired_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_properties(pn_connection_t *);
+pn_data_t *pn_connection_remote_offered_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_remote_desired_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_remote_properties(pn_connection_t *);
+
+pn_session_t *pn_session(pn_connection_t *);
+void pn_session_free(pn_session_t *);
+void pn_session_open(pn_session_t *);
+void pn_session_close(pn_session_t *);
+int pn_session_state(pn_session_t *);
+pn_condition_t *pn_session_condition(pn_session_t *);
+int pn_session_set_incoming_window_and_lwm(pn_session_t *, uint32_t, uint32_t);
+size_t pn_session_outgoing_bytes(pn_session_t *);
+size_t pn_session_incoming_bytes(pn_session_t *);
+size_t pn_session_remote_incoming_window(pn_session_t *);
+
+pn_link_t *pn_sender(pn_session_t *, const char *);
+pn_link_t *pn_receiver(pn_session_t *, const char *);
+void pn_link_free(pn_link_t *);
+void *pn_link_get_context(pn_link_t *);
+void pn_link_set_context(pn_link_t *, void *);
+const char *pn_link_name(pn_link_t *);
+bool pn_link_is_sender(pn_link_t *);
+int pn_link_state(pn_link_t *);
+pn_condition_t *pn_link_condition(pn_link_t *);
+pn_condition_t *pn_link_remote_condition(pn_link_t *);
+pn_session_t *pn_link_session(pn_link_t *);
+void pn_link_open(pn_link_t *);
+void pn_link_close(pn_link_t *);
+void pn_link_detach(pn_link_t *);
+pn_terminus_t *pn_link_source(pn_link_t *);
+pn_terminus_t *pn_link_target(pn_link_t *);
+pn_terminus_t *pn_link_remote_source(pn_link_t *);
+pn_terminus_t *pn_link_remote_target(pn_link_t *);
+pn_delivery_t *pn_link_current(pn_link_t *);
+bool pn_link_advance(pn_link_t *);
+int pn_link_credit(pn_link_t *);
+int pn_link_queued(pn_link_t *);
+int pn_link_unsettled(pn_link_t *);
+bool pn_link_get_drain(pn_link_t *);
+int pn_link_drained(pn_link_t *);
+int pn_link_remote_snd_settle_mode(pn_link_t *);
+int pn_link_remote_rcv_settle_mode(pn_link_t *);
+void pn_link_set_snd_settle_mode(pn_link_t *, int);
+void pn_link_set_rcv_settle_mode(pn_link_t *, int);
+pn_delivery_t *pn_unsettled_head(pn_link_t *);
+pn_delivery_t *pn_unsettled_next(pn_delivery_t *);
+ssize_t pn_link_send(pn_link_t *, const char *, size_t);
+void pn_link_flow(pn_link_t *, int);
+ssize_t pn_link_recv(pn_link_t *, char *, size_t);
+uint64_t pn_link_remote_max_message_size(pn_link_t *);
+pn_data_t *pn_link_properties(pn_link_t *);
+pn_data_t *pn_link_remote_properties(pn_link_t *);
+
+int pn_terminus_get_type(pn_terminus_t *);
+int pn_terminus_set_type(pn_terminus_t *, int);
+const char *pn_terminus_get_address(pn_terminus_t *);
+int pn_terminus_set_address(pn_terminus_t *, const char *);
+int pn_terminus_set_durability(pn_terminus_t *, int);
+int pn_terminus_get_expiry_policy(pn_terminus_t *);
+int pn_terminus_set_expiry_policy(pn_terminus_t *, int);
+int pn_terminus_set_timeout(pn_terminus_t *, uint32_t);
+bool pn_terminus_is_dynamic(pn_terminus_t *);
+int pn_terminus_set_dynamic(pn_terminus_t *, bool);
+pn_data_t *pn_terminus_capabilities(pn_terminus_t *);
+pn_data_t *pn_terminus_properties(pn_terminus_t *);
+pn_data_t *pn_terminus_filter(pn_terminus_t *);
+int pn_terminus_copy(pn_terminus_t *, pn_terminus_t *);
+
+pn_delivery_t *pn_delivery(pn_link_t *, pn_delivery_tag_t);
+void *pn_delivery_get_context(pn_delivery_t *);
+void pn_delivery_set_context(pn_delivery_t *, void *);
+pn_link_t *pn_delivery_link(pn_delivery_t *);
+pn_delivery_tag_t pn_delivery_tag(pn_delivery_t *);
+pn_disposition_t *pn_delivery_local(pn_delivery_t *);
+pn_disposition_t *pn_delivery_remote(pn_delivery_t *);
+uint64_t pn_delivery_remote_state(pn_delivery_t *);
+bool pn_delivery_settled(pn_delivery_t *);
+size_t pn_delivery_pending(pn_delivery_t *);
+bool pn_delivery_partial(pn_delivery_t *);
+bool pn_delivery_aborted(pn_delivery_t *);
+bool pn_delivery_readable(pn_delivery_t *);
+bool pn_delivery_updated(pn_delivery_t *);
+void pn_delivery_update(pn_delivery_t *, uint64_t);
+void pn_delivery_clear(pn_delivery_t *);
+void pn_delivery_abort(pn_delivery_t *);
+void pn_delivery_settle(pn_delivery_t *);
+bool pn_delivery_buffered(pn_delivery_t *);
+
+pn_condition_t *pn_disposition_condition(pn_disposition_t *);
+bool pn_disposition_is_failed(pn_disposition_t *);
+void pn_disposition_set_failed(pn_disposition_t *, bool);
+bool pn_disposition_is_undeliverable(pn_disposition_t *);
+void pn_disposition_set_undeliverable(pn_disposition_t *, bool);
+pn_data_t *pn_disposition_annotations(pn_disposition_t *);
+
+bool pn_condition_is_set(pn_condition_t *);
+const char *pn_condition_get_name(pn_condition_t *);
+int pn_condition_set_name(pn_condition_t *, const char *);
+const char *pn_condition_get_description(pn_condition_t *);
+int pn_condition_set_description(pn_condition_t *, const char *);
+int pn_condition_copy(pn_condition_t *, pn_condition_t *);
+pn_data_t *pn_condition_info(pn_condition_t *);
+int pn_data_copy(pn_data_t *, pn_data_t *);
+void pn_data_clear(pn_data_t *);
+size_t pn_data_size(pn_data_t *);
+void pn_incref(void *);
+int pn_decref(void *);
+"""
+
+Handle = Any
+"""A C pointer of proton."""
+
+ffi: Final = cffi.FFI()
+ffi.cdef(_CDEF)
+lib: Final[Any] = ffi.dlopen(cproton_ffi.__file__)
+NULL: Final[Any] = ffi.NULL
+
+# Event types (proton's `pn_event_type_t`), the ones that a router handles.
+CONNECTION_REMOTE_OPEN: Final = cproton_ffi.lib.PN_CONNECTION_REMOTE_OPEN
+CONNECTION_REMOTE_CLOSE: Final = cproton_ffi.lib.PN_CONNECTION_REMOTE_CLOSE
+SESSION_REMOTE_OPEN: Final = cproton_ffi.lib.PN_SESSION_REMOTE_OPEN
+SESSION_REMOTE_CLOSE: Final = cproton_ffi.lib.PN_SESSION_REMOTE_CLOSE
+SESSION_FINAL: Final = cproton_ffi.lib.PN_SESSION_FINAL
+LINK_REMOTE_OPEN: Final = cproton_ffi.lib.PN_LINK_REMOTE_OPEN
+LINK_REMOTE_CLOSE: Final = cproton_ffi.lib.PN_LINK_REMOTE_CLOSE
+LINK_REMOTE_DETACH: Final = cproton_ffi.lib.PN_LINK_REMOTE_DETACH
+LINK_FLOW: Final = cproton_ffi.lib.PN_LINK_FLOW
+DELIVERY: Final = cproton_ffi.lib.PN_DELIVERY
+TRANSPORT: Final = cproton_ffi.lib.PN_TRANSPORT
+TRANSPORT_ERROR: Final = cproton_ffi.lib.PN_TRANSPORT_ERROR
+TRANSPORT_CLOSED: Final = cproton_ffi.lib.PN_TRANSPORT_CLOSED
+
+# Endpoint states, bits of `pn_state_t`.
+LOCAL_UNINIT: Final = cproton_ffi.lib.PN_LOCAL_UNINIT
+LOCAL_ACTIVE: Final = cproton_ffi.lib.PN_LOCAL_ACTIVE
+LOCAL_CLOSED: Final = cproton_ffi.lib.PN_LOCAL_CLOSED
+REMOTE_UNINIT: Final = cproton_ffi.lib.PN_REMOTE_UNINIT
+REMOTE_ACTIVE: Final = cproton_ffi.lib.PN_REMOTE_ACTIVE
+REMOTE_CLOSED: Final = cproton_ffi.lib.PN_REMOTE_CLOSED
+
+# Delivery states (AMQP part 3, 3.4: descriptors 0x23 to 0x27).
+RECEIVED: Final = 0x23
+ACCEPTED: Final = 0x24
+REJECTED: Final = 0x25
+RELEASED: Final = 0x26
+MODIFIED: Final = 0x27
+
+# Terminus types, settle modes, expiry.
+UNSPECIFIED: Final = cproton_ffi.lib.PN_UNSPECIFIED
+SOURCE: Final = cproton_ffi.lib.PN_SOURCE
+TARGET: Final = cproton_ffi.lib.PN_TARGET
+COORDINATOR: Final = cproton_ffi.lib.PN_COORDINATOR
+SND_UNSETTLED: Final = cproton_ffi.lib.PN_SND_UNSETTLED
+SND_SETTLED: Final = cproton_ffi.lib.PN_SND_SETTLED
+SND_MIXED: Final = cproton_ffi.lib.PN_SND_MIXED
+EXPIRE_WITH_LINK: Final = cproton_ffi.lib.PN_EXPIRE_WITH_LINK
+
+TRACE_FRAMES: Final = cproton_ffi.lib.PN_TRACE_FRM
+
+
+def text(chars: Handle) -> str | None:
+    """A C string of proton as text; None for NULL. Bytes that are no UTF-8 are replaced."""
+    if chars == NULL:
+        return None
+    raw: bytes = ffi.string(chars)
+    return raw.decode("utf-8", "replace")
+
+
+def address_of(handle: Handle) -> int:
+    """The pointer as a number, usable as a key as long as the object lives."""
+    return int(ffi.cast("uintptr_t", handle))
+
+# Proton's functions under their own names, as the data plane calls them.
+pn_collector: Final[Any] = lib.pn_collector
+pn_collector_free: Final[Any] = lib.pn_collector_free
+pn_collector_next: Final[Any] = lib.pn_collector_next
+pn_event_type: Final[Any] = lib.pn_event_type
+pn_event_session: Final[Any] = lib.pn_event_session
+pn_event_link: Final[Any] = lib.pn_event_link
+pn_event_delivery: Final[Any] = lib.pn_event_delivery
+pn_transport: Final[Any] = lib.pn_transport
+pn_transport_free: Final[Any] = lib.pn_transport_free
+pn_transport_set_server: Final[Any] = lib.pn_transport_set_server
+pn_transport_bind: Final[Any] = lib.pn_transport_bind
+pn_transport_unbind: Final[Any] = lib.pn_transport_unbind
+pn_transport_require_auth: Final[Any] = lib.pn_transport_require_auth
+pn_transport_is_authenticated: Final[Any] = lib.pn_transport_is_authenticated
+pn_transport_is_encrypted: Final[Any] = lib.pn_transport_is_encrypted
+pn_transport_get_user: Final[Any] = lib.pn_transport_get_user
+pn_transport_condition: Final[Any] = lib.pn_transport_condition
+pn_transport_trace: Final[Any] = lib.pn_transport_trace
+pn_transport_set_channel_max: Final[Any] = lib.pn_transport_set_channel_max
+pn_transport_set_max_frame: Final[Any] = lib.pn_transport_set_max_frame
+pn_transport_get_remote_max_frame: Final[Any] = lib.pn_transport_get_remote_max_frame
+pn_transport_set_idle_timeout: Final[Any] = lib.pn_transport_set_idle_timeout
+pn_transport_get_remote_idle_timeout: Final[Any] = lib.pn_transport_get_remote_idle_timeout
+pn_transport_capacity: Final[Any] = lib.pn_transport_capacity
+pn_transport_tail: Final[Any] = lib.pn_transport_tail
+pn_transport_process: Final[Any] = lib.pn_transport_process
+pn_transport_close_tail: Final[Any] = lib.pn_transport_close_tail
+pn_transport_pending: Final[Any] = lib.pn_transport_pending
+pn_transport_head: Final[Any] = lib.pn_transport_head
+pn_transport_pop: Final[Any] = lib.pn_transport_pop
+pn_transport_close_head: Final[Any] = lib.pn_transport_close_head
+pn_transport_closed: Final[Any] = lib.pn_transport_closed
+pn_transport_tick: Final[Any] = lib.pn_transport_tick
+pn_sasl: Final[Any] = lib.pn_sasl
+pn_sasl_allowed_mechs: Final[Any] = lib.pn_sasl_allowed_mechs
+pn_sasl_get_mech: Final[Any] = lib.pn_sasl_get_mech
+pn_connection: Final[Any] = lib.pn_connection
+pn_connection_free: Final[Any] = lib.pn_connection_free
+pn_connection_collect: Final[Any] = lib.pn_connection_collect
+pn_connection_open: Final[Any] = lib.pn_connection_open
+pn_connection_close: Final[Any] = lib.pn_connection_close
+pn_connection_state: Final[Any] = lib.pn_connection_state
+pn_connection_condition: Final[Any] = lib.pn_connection_condition
+pn_connection_remote_condition: Final[Any] = lib.pn_connection_remote_condition
+pn_connection_set_container: Final[Any] = lib.pn_connection_set_container
+pn_connection_set_hostname: Final[Any] = lib.pn_connection_set_hostname
+pn_connection_remote_container: Final[Any] = lib.pn_connection_remote_container
+pn_connection_remote_hostname: Final[Any] = lib.pn_connection_remote_hostname
+pn_connection_offered_capabilities: Final[Any] = lib.pn_connection_offered_capabilities
+pn_connection_desired_capabilities: Final[Any] = lib.pn_connection_desired_capabilities
+pn_connection_properties: Final[Any] = lib.pn_connection_properties
+pn_connection_remote_offered_capabilities: Final[Any] = lib.pn_connection_remote_offered_capabilities
+pn_connection_remote_desired_capabilities: Final[Any] = lib.pn_connection_remote_desired_capabilities
+pn_connection_remote_properties: Final[Any] = lib.pn_connection_remote_properties
+pn_session: Final[Any] = lib.pn_session
+pn_session_free: Final[Any] = lib.pn_session_free
+pn_session_open: Final[Any] = lib.pn_session_open
+pn_session_close: Final[Any] = lib.pn_session_close
+pn_session_state: Final[Any] = lib.pn_session_state
+pn_session_condition: Final[Any] = lib.pn_session_condition
+pn_session_set_incoming_window_and_lwm: Final[Any] = lib.pn_session_set_incoming_window_and_lwm
+pn_session_outgoing_bytes: Final[Any] = lib.pn_session_outgoing_bytes
+pn_session_incoming_bytes: Final[Any] = lib.pn_session_incoming_bytes
+pn_session_remote_incoming_window: Final[Any] = lib.pn_session_remote_incoming_window
+pn_sender: Final[Any] = lib.pn_sender
+pn_receiver: Final[Any] = lib.pn_receiver
+pn_link_free: Final[Any] = lib.pn_link_free
+pn_link_get_context: Final[Any] = lib.pn_link_get_context
+pn_link_set_context: Final[Any] = lib.pn_link_set_context
+pn_link_name: Final[Any] = lib.pn_link_name
+pn_link_is_sender: Final[Any] = lib.pn_link_is_sender
+pn_link_state: Final[Any] = lib.pn_link_state
+pn_link_condition: Final[Any] = lib.pn_link_condition
+pn_link_remote_condition: Final[Any] = lib.pn_link_remote_condition
+pn_link_session: Final[Any] = lib.pn_link_session
+pn_link_open: Final[Any] = lib.pn_link_open
+pn_link_close: Final[Any] = lib.pn_link_close
+pn_link_detach: Final[Any] = lib.pn_link_detach
+pn_link_source: Final[Any] = lib.pn_link_source
+pn_link_target: Final[Any] = lib.pn_link_target
+pn_link_remote_source: Final[Any] = lib.pn_link_remote_source
+pn_link_remote_target: Final[Any] = lib.pn_link_remote_target
+pn_link_current: Final[Any] = lib.pn_link_current
+pn_link_advance: Final[Any] = lib.pn_link_advance
+pn_link_credit: Final[Any] = lib.pn_link_credit
+pn_link_queued: Final[Any] = lib.pn_link_queued
+pn_link_unsettled: Final[Any] = lib.pn_link_unsettled
+pn_link_get_drain: Final[Any] = lib.pn_link_get_drain
+pn_link_drained: Final[Any] = lib.pn_link_drained
+pn_link_remote_snd_settle_mode: Final[Any] = lib.pn_link_remote_snd_settle_mode
+pn_link_remote_rcv_settle_mode: Final[Any] = lib.pn_link_remote_rcv_settle_mode
+pn_link_set_snd_settle_mode: Final[Any] = lib.pn_link_set_snd_settle_mode
+pn_link_set_rcv_settle_mode: Final[Any] = lib.pn_link_set_rcv_settle_mode
+pn_unsettled_head: Final[Any] = lib.pn_unsettled_head
+pn_unsettled_next: Final[Any] = lib.pn_unsettled_next
+pn_link_send: Final[Any] = lib.pn_link_send
+pn_link_flow: Final[Any] = lib.pn_link_flow
+pn_link_recv: Final[Any] = lib.pn_link_recv
+pn_link_remote_max_message_size: Final[Any] = lib.pn_link_remote_max_message_size
+pn_link_properties: Final[Any] = lib.pn_link_properties
+pn_link_remote_properties: Final[Any] = lib.pn_link_remote_properties
+pn_terminus_get_type: Final[Any] = lib.pn_terminus_get_type
+pn_terminus_set_type: Final[Any] = lib.pn_terminus_set_type
+pn_terminus_get_address: Final[Any] = lib.pn_terminus_get_address
+pn_terminus_set_address: Final[Any] = lib.pn_terminus_set_address
+pn_terminus_set_durability: Final[Any] = lib.pn_terminus_set_durability
+pn_terminus_get_expiry_policy: Final[Any] = lib.pn_terminus_get_expiry_policy
+pn_terminus_set_expiry_policy: Final[Any] = lib.pn_terminus_set_expiry_policy
+pn_terminus_set_timeout: Final[Any] = lib.pn_terminus_set_timeout
+pn_terminus_is_dynamic: Final[Any] = lib.pn_terminus_is_dynamic
+pn_terminus_set_dynamic: Final[Any] = lib.pn_terminus_set_dynamic
+pn_terminus_capabilities: Final[Any] = lib.pn_terminus_capabilities
+pn_terminus_properties: Final[Any] = lib.pn_terminus_properties
+pn_terminus_filter: Final[Any] = lib.pn_terminus_filter
+pn_terminus_copy: Final[Any] = lib.pn_terminus_copy
+pn_delivery: Final[Any] = lib.pn_delivery
+pn_delivery_get_context: Final[Any] = lib.pn_delivery_get_context
+pn_delivery_set_context: Final[Any] = lib.pn_delivery_set_context
+pn_delivery_link: Final[Any] = lib.pn_delivery_link
+pn_delivery_tag: Final[Any] = lib.pn_delivery_tag
+pn_delivery_local: Final[Any] = lib.pn_delivery_local
+pn_delivery_remote: Final[Any] = lib.pn_delivery_remote
+pn_delivery_remote_state: Final[Any] = lib.pn_delivery_remote_state
+pn_delivery_settled: Final[Any] = lib.pn_delivery_settled
+pn_delivery_pending: Final[Any] = lib.pn_delivery_pending
+pn_delivery_partial: Final[Any] = lib.pn_delivery_partial
+pn_delivery_aborted: Final[Any] = lib.pn_delivery_aborted
+pn_delivery_readable: Final[Any] = lib.pn_delivery_readable
+pn_delivery_updated: Final[Any] = lib.pn_delivery_updated
+pn_delivery_update: Final[Any] = lib.pn_delivery_update
+pn_delivery_clear: Final[Any] = lib.pn_delivery_clear
+pn_delivery_abort: Final[Any] = lib.pn_delivery_abort
+pn_delivery_settle: Final[Any] = lib.pn_delivery_settle
+pn_delivery_buffered: Final[Any] = lib.pn_delivery_buffered
+pn_disposition_condition: Final[Any] = lib.pn_disposition_condition
+pn_disposition_is_failed: Final[Any] = lib.pn_disposition_is_failed
+pn_disposition_set_failed: Final[Any] = lib.pn_disposition_set_failed
+pn_disposition_is_undeliverable: Final[Any] = lib.pn_disposition_is_undeliverable
+pn_disposition_set_undeliverable: Final[Any] = lib.pn_disposition_set_undeliverable
+pn_disposition_annotations: Final[Any] = lib.pn_disposition_annotations
+pn_condition_is_set: Final[Any] = lib.pn_condition_is_set
+pn_condition_get_name: Final[Any] = lib.pn_condition_get_name
+pn_condition_set_name: Final[Any] = lib.pn_condition_set_name
+pn_condition_get_description: Final[Any] = lib.pn_condition_get_description
+pn_condition_set_description: Final[Any] = lib.pn_condition_set_description
+pn_condition_copy: Final[Any] = lib.pn_condition_copy
+pn_condition_info: Final[Any] = lib.pn_condition_info
+pn_data_copy: Final[Any] = lib.pn_data_copy
+pn_data_clear: Final[Any] = lib.pn_data_clear
+pn_data_size: Final[Any] = lib.pn_data_size
+pn_incref: Final[Any] = lib.pn_incref
+pn_decref: Final[Any] = lib.pn_decref

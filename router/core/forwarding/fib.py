@@ -1,0 +1,295 @@
+"""The forwarding information base: what the control plane writes and the data plane reads.
+
+One `AddressEntry` for each address that somebody here publishes to, subscribes to, or that a reachable router subscribes to;
+one `Route` for each reachable router. Nothing here looks at a clock or moves a message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from mesh_config.models import Treatment
+from router.core.addressing.address import AddressKind, parse_address
+from router.core.addressing.patterns import TreatmentTable
+from router.core.terms import ConnectionId, RouterId
+
+
+class Subscriber(Protocol):
+    """A local egress link, as far as choosing among several needs to know it."""
+
+    outstanding: int
+    """Deliveries sent on it and not yet settled."""
+
+    def has_credit(self) -> bool:
+        """Whether a message can be sent on it at once."""
+
+
+class Tree(Protocol):
+    """This router's place in the shortest-path tree of some root."""
+
+    predecessor: RouterId | None
+    """Neighbor toward the root; None at the root itself and outside the tree."""
+    children: Mapping[RouterId, frozenset[RouterId]]
+    """Neighbors away from the root, each with all routers that are reached through it, itself included."""
+
+
+class Route:
+    """The way to one reachable router."""
+
+    __slots__ = ("connection", "cost", "next_hop", "router")
+
+    def __init__(self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int) -> None:
+        self.router = router
+        self.connection = connection
+        self.next_hop = next_hop
+        self.cost = cost
+
+
+class AddressEntry:
+    """One address: its treatment, who takes its messages here and elsewhere, who sends, and what waits.
+
+    `waiting` holds messages of this address for which no local subscriber has credit, oldest first; `turn` rotates among
+    equals. Counters are messages since the entry was made.
+    """
+
+    __slots__ = (
+        "dropped",
+        "egress",
+        "ingress",
+        "kind",
+        "owner",
+        "publishers",
+        "released",
+        "remotes",
+        "service",
+        "subscribers",
+        "text",
+        "transit",
+        "treatment",
+        "turn",
+        "volatile",
+        "waiting",
+        "waiting_bytes",
+    )
+
+    def __init__(self, text: str, kind: AddressKind, treatment: Treatment, owner: RouterId | None = None) -> None:
+        self.text = text
+        self.kind = kind
+        self.treatment = treatment
+        self.owner = owner
+        """Router whose reply address this is (kind ROUTER)."""
+        self.subscribers: list[Subscriber] = []
+        self.remotes: dict[RouterId, int] = {}
+        """Reachable routers with subscribers, each with the deliveries sent toward it and not yet settled."""
+        self.publishers: set[object] = set()
+        self.service: Callable[[bytes], None] | None = None
+        """An in-process receiver of whole messages, such as the management node."""
+        self.waiting: deque[object] = deque()
+        self.waiting_bytes = 0
+        self.turn = 0
+        self.volatile = False
+        """A reply address in the manner of RabbitMQ: a sender's attach is refused when nobody subscribes."""
+        self.ingress = self.egress = self.transit = self.released = self.dropped = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody, anywhere reachable, takes its messages."""
+        return bool(self.subscribers or self.remotes or self.service is not None)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing refers to it any more."""
+        return not (self.subscribers or self.remotes or self.publishers or self.waiting or self.service is not None)
+
+
+class Fib:
+    """All addresses and routes of one router.
+
+    Methods that may open or close an address return the entry; the caller then looks at `is_open` and moves credit.
+    """
+
+    def __init__(self, me: RouterId, treatments: TreatmentTable) -> None:
+        self.me = me
+        self.treatments = treatments
+        self.routes: dict[RouterId, Route] = {}
+        self._mobile: dict[str, AddressEntry] = {}
+        self._local: dict[str, AddressEntry] = {}
+        self._toward: dict[RouterId, AddressEntry] = {}
+        self._reply: dict[RouterId, dict[str, AddressEntry]] = {}
+        self._trees: dict[RouterId, Tree] = {}
+        self.tree_of: Callable[[RouterId], Tree] | None = None
+        """Asked for the tree of a multicast's ingress router the first time after each change of topology."""
+
+    # Looking up
+
+    def find(self, text: str) -> AddressEntry | None:
+        """The entry that a message to *text* belongs to; None when nobody here knows such an address."""
+        entry = self._mobile.get(text)
+        if entry is not None:
+            return entry
+        address = parse_address(text, me=self.me)
+        if address.kind is AddressKind.MOBILE:
+            return self._mobile.get(address.text) or self._local.get(address.text)
+        if address.kind is AddressKind.LOCAL:
+            return self._local.get(address.text)
+        if address.kind is AddressKind.ROUTER and address.router is not None:
+            return self._toward.get(address.router)
+        return None
+
+    def attach(self, text: str) -> AddressEntry:
+        """The entry for a link's address, made when it is new. Release it with `forget` when the link is gone."""
+        address = parse_address(text, me=self.me)
+        if address.kind is AddressKind.MOBILE:
+            if address.text in self._local:
+                return self._local[address.text]
+            return self._mobile_entry(address.text, None)
+        if address.kind is AddressKind.ROUTER and address.router is not None:
+            return self._reply_entry(address.router, address.text)
+        entry = self._local.get(address.text)
+        if entry is None:
+            entry = self._local[address.text] = AddressEntry(address.text, AddressKind.LOCAL, Treatment.CLOSEST)
+        return entry
+
+    def forget(self, entry: AddressEntry) -> None:
+        """Drop the entry if nothing refers to it any more."""
+        if not entry.is_idle:
+            return
+        if entry.kind is AddressKind.MOBILE:
+            self._mobile.pop(entry.text, None)
+        elif entry.kind is AddressKind.LOCAL:
+            self._local.pop(entry.text, None)
+        elif entry.owner is not None:
+            entries = self._reply.get(entry.owner, {})
+            entries.pop(entry.text, None)
+            if not entries:
+                self._reply.pop(entry.owner, None)
+
+    def entries(self) -> Iterator[AddressEntry]:
+        """Every entry: mobile, local, and reply addresses of other routers with publishers here."""
+        yield from self._mobile.values()
+        yield from self._local.values()
+        for entries in self._reply.values():
+            yield from entries.values()
+
+    def route(self, router: RouterId) -> Route | None:
+        """The way to *router*, None when it is unreachable."""
+        return self.routes.get(router)
+
+    # Written by the control plane
+
+    def install_router(self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int) -> list[AddressEntry]:
+        """*router* is reachable. Returns its reply addresses that have publishers here."""
+        self.routes[router] = Route(router, connection, next_hop, cost)
+        toward = self._toward.get(router)
+        if toward is None:
+            toward = self._toward[router] = AddressEntry(f"_topo/0/{router}", AddressKind.ROUTER, Treatment.CLOSEST, router)
+        toward.remotes.setdefault(router, 0)
+        entries = list(self._reply.get(router, {}).values())
+        for entry in entries:
+            entry.remotes.setdefault(router, 0)
+        return entries
+
+    def withdraw_router(self, router: RouterId) -> list[AddressEntry]:
+        """*router* is unreachable. Returns its reply addresses that have publishers here."""
+        self.routes.pop(router, None)
+        self._toward.pop(router, None)
+        entries = list(self._reply.get(router, {}).values())
+        for entry in entries:
+            entry.remotes.pop(router, None)
+        return entries
+
+    def install_address(self, text: str, router: RouterId, hint: Treatment | None) -> AddressEntry:
+        """*router* has subscribers of the mobile address *text*."""
+        entry = self._mobile_entry(text, hint)
+        entry.remotes.setdefault(router, 0)
+        return entry
+
+    def withdraw_address(self, text: str, router: RouterId) -> AddressEntry | None:
+        """*router* has none any more. Returns the entry, None if it was not known."""
+        entry = self._mobile.get(text)
+        if entry is not None:
+            entry.remotes.pop(router, None)
+            self.forget(entry)
+        return entry
+
+    def topology_changed(self) -> None:
+        """Forget every tree."""
+        self._trees.clear()
+
+    # Written by links and services of this router
+
+    def subscribe(self, entry: AddressEntry, link: Subscriber) -> bool:
+        """A local subscriber; True when it is the first one of this router."""
+        entry.subscribers.append(link)
+        return len(entry.subscribers) == 1
+
+    def unsubscribe(self, entry: AddressEntry, link: Subscriber) -> bool:
+        """It left; True when it was the last one of this router. The entry itself stays until `forget`."""
+        entry.subscribers.remove(link)
+        return not entry.subscribers
+
+    def serve(self, name: str, service: Callable[[bytes], None]) -> AddressEntry:
+        """Answer messages to `name` and `_topo/0/<me>/name` in this process."""
+        entry = self._local.setdefault(name, AddressEntry(name, AddressKind.LOCAL, Treatment.CLOSEST))
+        entry.service = service
+        return entry
+
+    # Multicast
+
+    def multicast_hops(self, entry: AddressEntry, ingress: RouterId) -> list[Route]:
+        """Next hops that get a copy of a multicast that entered the mesh at *ingress*: one for each child of this router
+        in the tree of *ingress* below which there is a subscriber, in the order of their ids."""
+        if not entry.remotes:
+            return []
+        children = self._tree(ingress).children
+        hops = []
+        for child in sorted(children):
+            if not children[child].isdisjoint(entry.remotes):
+                route = self.routes.get(child)
+                if route is not None:
+                    hops.append(route)
+        return hops
+
+    def is_on_tree(self, ingress: RouterId, neighbor: RouterId | None) -> bool:
+        """Whether a multicast of *ingress* may come from *neighbor*: only from this router's predecessor in its tree."""
+        # DEV-1: qdrouterd floods copies along every path; those off the tree are duplicates.
+        return neighbor is not None and self._tree(ingress).predecessor == neighbor
+
+    def _tree(self, root: RouterId) -> Tree:
+        tree = self._trees.get(root)
+        if tree is None:
+            assert self.tree_of is not None
+            tree = self._trees[root] = self.tree_of(root)
+        return tree
+
+    def _mobile_entry(self, text: str, hint: Treatment | None) -> AddressEntry:
+        entry = self._mobile.get(text)
+        if entry is None:
+            treatment = self.treatments.lookup(text)
+            if hint is not None and not self.treatments.is_configured(text):
+                treatment = hint
+            entry = self._mobile[text] = AddressEntry(text, AddressKind.MOBILE, treatment)
+        return entry
+
+    def _reply_entry(self, router: RouterId, text: str) -> AddressEntry:
+        entries = self._reply.setdefault(router, {})
+        entry = entries.get(text)
+        if entry is None:
+            entry = entries[text] = AddressEntry(text, AddressKind.ROUTER, Treatment.CLOSEST, router)
+            if router in self.routes:
+                entry.remotes[router] = 0
+        return entry
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError when the tables contradict each other."""
+        for text, entry in self._mobile.items():
+            assert entry.text == text
+            assert entry.kind is AddressKind.MOBILE
+            assert not entry.is_idle, text
+            assert all(router in self.routes for router in entry.remotes), text
+        for router, entries in self._reply.items():
+            for entry in entries.values():
+                assert entry.owner == router
+                assert (router in entry.remotes) == (router in self.routes)

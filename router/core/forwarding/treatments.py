@@ -1,0 +1,99 @@
+"""Choosing the egress of an anycast message: a local subscriber, a route to another router, or to wait.
+
+Both rules look at the candidates of this moment only. `passed` are the routers that the message has been at (its trace):
+none of them, and no next hop among them, is a candidate, so a message never turns back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from mesh_config.models import Treatment
+from router.core.forwarding.fib import AddressEntry, Route, Subscriber
+from router.core.terms import RouterId
+
+Routes = dict[RouterId, Route]
+
+
+def choose(entry: AddressEntry, routes: Routes, passed: Collection[str], remote_window: int) -> Subscriber | Route | None:
+    """Where the next message of *entry* goes.
+
+    Args:
+        remote_window: unsettled deliveries toward one router above which `balanced` looks elsewhere, messages.
+    Returns: a subscriber with credit, a route, or None: then it waits here if there is a local subscriber, and can go
+        nowhere if there is none.
+    """
+    if entry.treatment is Treatment.BALANCED:
+        return _balanced(entry, routes, passed, remote_window)
+    return _closest(entry, routes, passed)
+
+
+def next_local(entry: AddressEntry) -> Subscriber | None:
+    """The next local subscriber with credit, by turns; None when none has any."""
+    subscribers = entry.subscribers
+    count = len(subscribers)
+    if count == 1:
+        return subscribers[0] if subscribers[0].has_credit() else None
+    for step in range(count):
+        index = (entry.turn + step) % count
+        if subscribers[index].has_credit():
+            entry.turn = index + 1
+            return subscribers[index]
+    return None
+
+
+def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str]) -> Subscriber | Route | None:
+    if entry.subscribers:
+        return next_local(entry)
+    nearest = candidates(entry, routes, passed)
+    if not nearest:
+        return None
+    cost = min(route.cost for route in nearest)
+    equals = sorted((route.router, route) for route in nearest if route.cost == cost)
+    entry.turn += 1
+    return equals[(entry.turn - 1) % len(equals)][1]
+
+
+def _balanced(entry: AddressEntry, routes: Routes, passed: Collection[str], window: int) -> Subscriber | Route | None:
+    local = _least_busy(entry)
+    if not entry.remotes or (local is not None and local.outstanding == 0):
+        return local
+    best: Route | None = None
+    best_value = 0
+    for route in candidates(entry, routes, passed):
+        outstanding = entry.remotes[route.router]
+        value = outstanding + route.cost
+        if (outstanding < window or not entry.subscribers) and (
+            best is None or (value, route.router) < (best_value, best.router)
+        ):
+            best, best_value = route, value
+    if local is not None and (best is None or local.outstanding <= best_value):
+        return local
+    return best
+
+
+def _least_busy(entry: AddressEntry) -> Subscriber | None:
+    """The local subscriber with credit that has the least unsettled; equals by turns."""
+    count = len(entry.subscribers)
+    best: Subscriber | None = None
+    best_index = 0
+    for step in range(count):
+        index = (entry.turn + step) % count
+        subscriber = entry.subscribers[index]
+        if subscriber.has_credit() and (best is None or subscriber.outstanding < best.outstanding):
+            best, best_index = subscriber, index
+            if subscriber.outstanding == 0:
+                break
+    if best is not None:
+        entry.turn = best_index + 1
+    return best
+
+
+def candidates(entry: AddressEntry, routes: Routes, passed: Collection[str]) -> list[Route]:
+    """Routes to the routers with subscribers that do not lead back to where the message came from."""
+    found = []
+    for router in entry.remotes:
+        route = routes.get(router)
+        if route is not None and not (passed and (router in passed or route.next_hop in passed)):
+            found.append(route)
+    return found

@@ -1,0 +1,143 @@
+"""The daemon: a runtime with its sockets, its timers and its signals."""
+
+from __future__ import annotations
+
+import math
+import random
+import signal
+import socket
+import time
+
+import trio
+
+from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
+from router import __version__
+from router.net.connector import Connector
+from router.net.listener import Listener
+from router.net.pump import Pump
+from router.runtime import Runtime
+from router.engine.connection import Connection
+
+QUIET_CHECK_S = 0.02
+"""While stopping, how often to look whether everything has settled."""
+
+
+class Daemon:
+    """One router process."""
+
+    def __init__(self, settings: RouterSettings) -> None:
+        """Bind every listener.
+
+        Raises:
+            LocalError: an address cannot be bound.
+        """
+        self._settings = settings
+        # Microseconds, so that a restart within the same second is a new instance; below 2**53, and an AMQP long.
+        self.runtime = Runtime(
+            settings, clock=trio.current_time, instance=time.time_ns() // 1000, rng=random.Random()
+        )
+        self._rng = random.Random()
+        self.listeners = [Listener(listener) for listener in settings.listeners]
+        self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
+        self._deadline_moved = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until SIGTERM or SIGINT, then stop as the settings say."""
+        runtime = self.runtime
+        runtime.deadline_changed = self._wake_timer
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async with trio.open_nursery() as nursery:
+                accepting = trio.CancelScope()
+                nursery.start_soon(self._keep_time)
+                nursery.start_soon(self._accept, nursery, accepting)
+                for connector in self.connectors:
+                    nursery.start_soon(self._connect, connector, accepting)
+                for listener in self.listeners:
+                    runtime.log.info("listening", host=listener.host, port=listener.port, role=listener.settings.role.value)
+                runtime.log.info("started", version=__version__, instance=runtime.instance)
+                task_status.started()
+                async for number in signals:
+                    if number != signal.SIGHUP:  # SIGHUP: nothing is read anew
+                        runtime.log.info("stopping", signal=signal.Signals(number).name)
+                        break
+                accepting.cancel()
+                await self._stop()
+                nursery.cancel_scope.cancel()
+        runtime.log.info("stopped")
+
+    async def _accept(self, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
+        with scope:
+            async with trio.open_nursery() as accepting:
+                for listener in self.listeners:
+                    accepting.start_soon(listener.accept, nursery, self._serve_accepted)
+        for listener in self.listeners:
+            listener.close()
+
+    async def _connect(self, connector: Connector, accepting: trio.CancelScope) -> None:
+        await connector.run(self._serve_connected, self._connect_failed)
+
+    def _connect_failed(self, connector: Connector) -> None:
+        self.runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
+
+    async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings) -> None:
+        await self._serve(sock, settings, is_server=True)
+
+    async def _serve_connected(self, sock: socket.socket, connector: Connector) -> None:
+        await self._serve(sock, connector.settings, is_server=False)
+
+    async def _serve(self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, *, is_server: bool) -> None:
+        runtime = self.runtime
+        port = runtime.new_port()
+        connection = Connection(port.id, settings, runtime.relay, runtime, port, is_server=is_server)
+        pump = Pump(sock, connection, runtime)
+        runtime.add_connection(connection, pump.flush)
+        timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
+        try:
+            if not is_server:
+                connection.open(
+                    self._settings.id, hostname=getattr(settings, "host", None), properties={}, version=__version__
+                )
+            await pump.run(handshake_timeout_s=timeout)
+        finally:
+            runtime.remove_connection(connection)
+
+    # Time
+
+    def _wake_timer(self) -> None:
+        self._deadline_moved.set()
+
+    async def _keep_time(self) -> None:
+        runtime = self.runtime
+        while True:
+            deadline = runtime.next_deadline()
+            with trio.move_on_at(deadline if deadline < math.inf else math.inf):
+                await self._deadline_moved.wait()
+            self._deadline_moved = trio.Event()
+            if runtime.clock() >= deadline:
+                runtime.handle_deadline()
+
+    # Stopping
+
+    async def _stop(self) -> None:
+        runtime = self.runtime
+        runtime.stop_taking()
+        with trio.move_on_after(self._settings.shutdown_s):
+            while not runtime.relay.is_quiet():
+                await trio.sleep(QUIET_CHECK_S)
+        runtime.close_all()
+        with trio.move_on_after(1.0):
+            while runtime.connections:
+                await trio.sleep(QUIET_CHECK_S)
+
+
+def run(settings: RouterSettings) -> None:
+    """Run one router until it is told to stop.
+
+    Raises:
+        LocalError: a listener cannot be bound.
+    """
+
+    async def main() -> None:
+        await Daemon(settings).run()
+
+    trio.run(main)

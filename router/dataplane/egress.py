@@ -1,0 +1,247 @@
+"""Sending: a message goes out on one link, as a whole or part by part, as soon as that link can take it.
+
+A link that cannot take a message keeps it in its own queue; messages of an address for which no subscriber has credit
+wait at the address (`waiting.py`). What leaves for a neighbor gets router annotations, what leaves for a client loses them;
+everything else crosses byte for byte.
+"""
+
+from __future__ import annotations
+
+from router.binding.handles import (
+    ACCEPTED,
+    Handle,
+    address_of,
+    ffi,
+    pn_delivery,
+    pn_delivery_buffered,
+    pn_delivery_settle,
+    pn_link_advance,
+    pn_link_send,
+    pn_session_outgoing_bytes,
+    pn_unsettled_head,
+    pn_unsettled_next,
+)
+from router.core.terms import RouterId
+from router.dataplane.interface import (
+    DONE,
+    SENT,
+    STREAM_BUFFER_BYTES,
+    STREAMING,
+    WAITING,
+    EgressLink,
+    Port,
+    Transfer,
+)
+from router.dataplane.sections import annotate, scan, strip
+from router.dataplane.settlement import FAIL, RELEASE, Settlement
+
+LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
+"""A paused source is read again when its session has no more than this unwritten."""
+
+
+class Egress:
+    """Everything that is written to a link as a message."""
+
+    def __init__(self, me: RouterId, settlement: Settlement) -> None:
+        self._me = me
+        self._settlement = settlement
+        self._tag = 0
+        self._tag_bytes = ffi.new("char[8]")
+        self._tag_struct = ffi.new("pn_delivery_tag_t *", (8, self._tag_bytes))
+
+    # One message
+
+    def send(self, transfer: Transfer, link: EgressLink) -> None:
+        """Begin, and if it is there as a whole end, the message on a link that can take it.
+
+        A message that is not complete occupies the link until `stream` was given its last part.
+        """
+        data = self._leading(transfer, link)
+        if transfer.held_for is not None:
+            self._settlement.unhold(transfer)
+        transfer.data = b""
+        delivery = self._new_delivery(link)
+        pn_link_send(link.handle, data, len(data))
+        self._count(transfer, link)
+        transfer.egress = link
+        transfer.egress_delivery = delivery
+        if transfer.is_complete:
+            self._sent(transfer, link, delivery)
+        else:
+            transfer.state = STREAMING
+            link.current = transfer
+            self._settlement.transfers[address_of(delivery)] = transfer
+            self._settlement.resume(transfer)
+        link.port.touch()
+
+    def send_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
+        """One pre-settled copy of a multicast, already with the right annotations."""
+        delivery = self._new_delivery(link)
+        pn_link_send(link.handle, data, len(data))
+        self._count(transfer, link)
+        pn_link_advance(link.handle)
+        pn_delivery_settle(delivery)
+        link.counters.presettled += 1
+        link.port.touch()
+
+    def stream(self, transfer: Transfer, data: bytes) -> None:
+        """One more part of a message that `send` began; the last one when the transfer is complete."""
+        link = transfer.egress
+        assert link is not None
+        if data:
+            pn_link_send(link.handle, data, len(data))
+        if transfer.is_complete:
+            link.current = None
+            assert transfer.egress_delivery is not None
+            self._sent(transfer, link, transfer.egress_delivery)
+            self.flowed(link)
+        link.port.touch()
+
+    def is_full(self, link: EgressLink) -> bool:
+        """Whether a streaming source should not be read for now."""
+        return bool(pn_session_outgoing_bytes(link.session) > STREAM_BUFFER_BYTES)
+
+    def has_drained(self, link: EgressLink) -> bool:
+        """Whether it may be read again."""
+        return bool(pn_session_outgoing_bytes(link.session) <= LOW_WATER_BYTES)
+
+    def leading_for(self, transfer: Transfer, data: bytes, *, to_router: bool) -> bytes:
+        """The message as it leaves, with the annotations of a neighbor's link or of a client's."""
+        found = transfer.scan
+        if to_router:
+            if found is None:
+                found = transfer.scan = scan(data, True, stop_at_annotations=True, from_client=True)
+                assert found is not None
+            ingress = RouterId(found.ingress) if found.ingress is not None else self._me
+            head = annotate(data, found, to=transfer.to, ingress=ingress, trace=(*found.trace, self._me), phase=found.phase)
+        elif found is not None and found.has_router_annotations:
+            head = strip(data, found)
+        else:
+            return data
+        return head + data[found.rest_offset :]
+
+    def _leading(self, transfer: Transfer, link: EgressLink) -> bytes:
+        data = bytes(transfer.data)
+        return data if transfer.is_ready else self.leading_for(transfer, data, to_router=link.is_router)
+
+    def _new_delivery(self, link: EgressLink) -> Handle:
+        self._tag += 1
+        self._tag_bytes[0:8] = self._tag.to_bytes(8, "little")
+        return pn_delivery(link.handle, self._tag_struct[0])
+
+    def _count(self, transfer: Transfer, link: EgressLink) -> None:
+        link.counters.deliveries += 1
+        entry = transfer.entry
+        if entry is not None:
+            if not link.is_router:
+                entry.egress += 1
+            elif transfer.scan is not None and transfer.scan.ingress is not None:
+                entry.transit += 1
+
+    def _sent(self, transfer: Transfer, link: EgressLink, delivery: Handle) -> None:
+        """The last byte is with the engine: settle now, or wait for the subscriber's outcome."""
+        pn_link_advance(link.handle)
+        settlement = self._settlement
+        if transfer.ingress_delivery is None or link.is_presettled:
+            link.counters.presettled += 1
+            settlement.transfers.pop(address_of(delivery), None)
+            transfer.egress = transfer.egress_delivery = None
+            pn_delivery_settle(delivery)
+            settlement.settle(transfer, ACCEPTED)
+            return
+        transfer.state = SENT
+        link.outstanding += 1
+        settlement.transfers[address_of(delivery)] = transfer
+
+    # A link's own queue
+
+    def commit(self, transfer: Transfer, link: EgressLink) -> None:
+        """Send on this link and no other: at once if it can, in its turn otherwise."""
+        if link.has_credit():
+            self.send(transfer, link)
+        else:
+            transfer.state = WAITING
+            transfer.egress = link
+            link.waiting.append(transfer)
+
+    def commit_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
+        """Keep a copy of a multicast for a link that cannot take it now."""
+        copy = Transfer(None, None, transfer.arrived)
+        copy.is_complete = copy.is_settled = copy.is_ready = True
+        copy.data = data
+        copy.entry = transfer.entry
+        copy.scan = transfer.scan
+        link.waiting_bytes += len(data)
+        self.commit(copy, link)
+
+    def commit_stream(self, transfer: Transfer, port: Port) -> None:
+        """Send a message whose end is not there yet to a neighbor, on a link that holds up nothing else."""
+        while port.idle_streams:
+            link = port.idle_streams.pop()
+            if link.current is None and not link.waiting:
+                self.commit(transfer, link)
+                return
+        if port.open_stream is not None and port.stream_count < MAX_STREAMS:
+            port.stream_count += 1
+            self.commit(transfer, port.open_stream())
+        elif port.open_stream is not None:
+            transfer.state = WAITING
+            port.stream_queue.append(transfer)
+        else:
+            self.commit(transfer, port.data_links[0])
+
+    def flowed(self, link: EgressLink) -> None:
+        """The link may be able to take more: send what is committed to it."""
+        while link.waiting and link.can_send():
+            transfer = link.waiting.popleft()
+            if transfer.is_ready:
+                link.waiting_bytes -= len(transfer.data)
+            if transfer.state != WAITING:
+                continue  # it was released while it waited
+            self.send(transfer, link)
+        if link.is_stream and link.current is None and not link.waiting:
+            self._next_stream(link)
+
+    def _next_stream(self, link: EgressLink) -> None:
+        queue = link.port.stream_queue
+        while queue:
+            transfer = queue.popleft()
+            if transfer.state == WAITING:
+                self.commit(transfer, link)
+                return
+        if link not in link.port.idle_streams:
+            link.port.idle_streams.append(link)
+
+    def lost(self, link: EgressLink) -> None:
+        """The link is gone: every message on it gets its outcome (design, section 7).
+
+        What was never written is RELEASED, what may have been seen is MODIFIED with delivery-failed.
+        """
+        settlement = self._settlement
+        port = link.port
+        port.blocked.discard(link)
+        if link.is_stream:
+            port.stream_count -= 1
+            if link in port.idle_streams:
+                port.idle_streams.remove(link)
+        while link.waiting:
+            transfer = link.waiting.popleft()
+            if transfer.state == WAITING:
+                transfer.egress = None
+                settlement.settle(transfer, RELEASE)
+        delivery = pn_unsettled_head(link.handle)
+        while delivery:
+            following = pn_unsettled_next(delivery)
+            lost = settlement.transfers.pop(address_of(delivery), None)
+            if lost is not None and lost.egress is link:
+                was_written = lost.state == STREAMING or not pn_delivery_buffered(delivery)
+                lost.egress = lost.egress_delivery = None
+                if lost.state != DONE:
+                    settlement.settle(lost, FAIL if was_written else RELEASE)
+            delivery = following
+        link.current = None
+        link.outstanding = 0
+
+
+MAX_STREAMS = 64
+"""Streaming links to one neighbor; further large messages wait for one of them."""

@@ -1,0 +1,235 @@
+"""What the engine and the data plane have in common: ports, links and the passage of one message.
+
+These objects carry state and no rules. The engine makes a `Port` for each connection and a link object for each data link,
+tells the relay of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to the relay.
+
+Sizes are bytes, credit is messages; `handle` fields are proton's pointers and valid as long as the link is registered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from router.binding.handles import Handle, pn_link_credit, pn_session_outgoing_bytes
+from router.core.forwarding.fib import AddressEntry
+from router.core.terms import ConnectionId, LinkId, RouterId
+from router.dataplane.sections import Scan
+
+STREAM_BUFFER_BYTES: Final = 1024 * 1024
+"""Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""
+
+
+class Port:
+    """One connection, as the data plane sees it."""
+
+    __slots__ = (
+        "blocked",
+        "data_links",
+        "held_bytes",
+        "id",
+        "idle_streams",
+        "is_dirty",
+        "is_router",
+        "neighbor",
+        "open_stream",
+        "paused",
+        "stream_count",
+        "stream_queue",
+        "touched",
+        "vhost",
+    )
+
+    def __init__(self, port_id: ConnectionId, touched: Callable[[Port], None]) -> None:
+        self.id = port_id
+        self.touched = touched
+        """Called when there is something new to write on the connection and `is_dirty` was False."""
+        self.is_dirty = False
+        self.is_router = False
+        self.neighbor: RouterId | None = None
+        self.vhost: str | None = None
+        """Prefix of every address of this client, from the host name of its Open."""
+        self.data_links: list[EgressLink] = []
+        """To a neighbor: by priority, lowest first."""
+        self.open_stream: Callable[[], EgressLink] | None = None
+        """Attaches one more data link in a session of its own, when the neighbor allows it."""
+        self.idle_streams: list[EgressLink] = []
+        self.stream_count = 0
+        self.stream_queue: deque[Transfer] = deque()
+        self.held_bytes = 0
+        self.paused: list[IngressLink] = []
+        """Ingress links that are not read until this connection has written more."""
+        self.blocked: set[EgressLink] = set()
+        """Its own links that have credit and too many bytes unwritten."""
+
+    def touch(self) -> None:
+        """There is something to write."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.touched(self)
+
+
+class LinkCounters:
+    """Messages of one link since it was attached."""
+
+    __slots__ = ("accepted", "deliveries", "dropped", "modified", "presettled", "rejected", "released")
+
+    def __init__(self) -> None:
+        self.deliveries = self.presettled = self.dropped = 0
+        self.accepted = self.rejected = self.released = self.modified = 0
+
+
+class IngressLink:
+    """A link on which messages arrive: a publisher's, or a data link of a neighbor."""
+
+    __slots__ = (
+        "address",
+        "counters",
+        "current",
+        "entry",
+        "handle",
+        "id",
+        "in_flight",
+        "is_gone",
+        "is_paused",
+        "name",
+        "port",
+        "session",
+        "window",
+    )
+
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str, *, window: int) -> None:
+        self.id = link_id
+        self.port = port
+        self.handle = handle
+        self.session = session
+        self.name = name
+        self.window = window
+        """Most messages under way, credit included."""
+        self.entry: AddressEntry | None = None
+        """The address of its target; None for a sender that names it in each message, and on data links."""
+        self.address: str | None = None
+        """The same as text, as the client gave it, with its virtual host."""
+        self.current: Transfer | None = None
+        """The message of which more parts will come."""
+        self.in_flight = 0
+        self.is_paused = False
+        self.is_gone = False
+        """Its handle must not be used any more."""
+        self.counters = LinkCounters()
+
+
+class EgressLink:
+    """A link on which messages leave: a subscriber's, or a data link to a neighbor."""
+
+    __slots__ = (
+        "address",
+        "counters",
+        "current",
+        "entry",
+        "handle",
+        "id",
+        "is_presettled",
+        "is_router",
+        "is_stream",
+        "name",
+        "outstanding",
+        "port",
+        "session",
+        "waiting",
+        "waiting_bytes",
+    )
+
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str) -> None:
+        self.id = link_id
+        self.port = port
+        self.handle = handle
+        self.session = session
+        self.name = name
+        self.entry: AddressEntry | None = None
+        """The address that it subscribes to; None on data links."""
+        self.address: str | None = None
+        self.is_router = port.is_router
+        self.is_stream = False
+        self.is_presettled = False
+        """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
+        self.current: Transfer | None = None
+        """The message of which more parts will follow; nothing else can be sent before its end."""
+        self.outstanding = 0
+        self.waiting: deque[Transfer] = deque()
+        """Messages that must go out on this link and no other, oldest first."""
+        self.waiting_bytes = 0
+        self.counters = LinkCounters()
+
+    def can_send(self) -> bool:
+        """Whether the peer granted credit, nothing is half sent and the session is not full of unwritten bytes."""
+        if self.current is not None or pn_link_credit(self.handle) <= 0:
+            return False
+        if pn_session_outgoing_bytes(self.session) > STREAM_BUFFER_BYTES:
+            self.port.blocked.add(self)
+            return False
+        return True
+
+    def has_credit(self) -> bool:
+        """Whether a message of its address may go out on it at once."""
+        return not self.waiting and self.can_send()
+
+
+# Where the passage of a message stands.
+NEW: Final = 0
+"""Its destination is not known yet."""
+HOLDING: Final = 1
+"""Its parts are collected until it is whole."""
+WAITING: Final = 2
+"""For credit of a subscriber, or of one link."""
+STREAMING: Final = 3
+"""Its parts are sent as they arrive."""
+SENT: Final = 4
+"""Sent as a whole; the outcome is still to come."""
+DONE: Final = 5
+"""It has its outcome; what still arrives of it is thrown away."""
+
+
+class Transfer:
+    """The passage of one message through this router."""
+
+    __slots__ = (
+        "arrived",
+        "data",
+        "egress",
+        "egress_delivery",
+        "entry",
+        "held_for",
+        "ingress",
+        "ingress_delivery",
+        "is_complete",
+        "is_ready",
+        "is_settled",
+        "remote",
+        "scan",
+        "state",
+        "to",
+    )
+
+    def __init__(self, ingress: IngressLink | None, delivery: Handle | None, now: float) -> None:
+        self.ingress = ingress
+        self.ingress_delivery = delivery
+        """None when its sender settled it, or is gone."""
+        self.arrived = now
+        self.state = NEW
+        self.is_complete = False
+        self.is_settled = False
+        self.is_ready = False
+        """Its bytes are already as they will leave."""
+        self.data = b""
+        """What arrived and was not sent on."""
+        self.scan: Scan | None = None
+        self.to: str | None = None
+        """Value of `x-opt-qd.to` for the next router."""
+        self.entry: AddressEntry | None = None
+        self.egress: EgressLink | None = None
+        self.egress_delivery: Handle | None = None
+        self.remote: RouterId | None = None
+        """Router toward which it was sent, for `balanced`."""
+        self.held_for: Port | None = None

@@ -1,0 +1,241 @@
+"""Outcomes on their way back: from the delivery that left to the delivery that came in, exactly one for each.
+
+Every unsettled delivery of this router stands in `transfers`, by the address of its handle, from its first frame until this
+router settles it. All settling goes through here, so no handle is used after it is gone.
+
+Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; design, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mesh_config.models import ForwardingSettings
+from router.binding.handles import (
+    ACCEPTED,
+    MODIFIED,
+    RECEIVED,
+    REJECTED,
+    RELEASED,
+    Handle,
+    address_of,
+    pn_condition_copy,
+    pn_condition_set_description,
+    pn_condition_set_name,
+    pn_data_copy,
+    pn_delivery_abort,
+    pn_delivery_clear,
+    pn_delivery_local,
+    pn_delivery_remote,
+    pn_delivery_remote_state,
+    pn_delivery_settle,
+    pn_delivery_settled,
+    pn_delivery_update,
+    pn_delivery_updated,
+    pn_disposition_annotations,
+    pn_disposition_condition,
+    pn_disposition_is_failed,
+    pn_disposition_is_undeliverable,
+    pn_disposition_set_failed,
+    pn_disposition_set_undeliverable,
+    pn_link_credit,
+    pn_link_flow,
+    pn_link_queued,
+)
+from router.core.errors import RemoteProtocolError
+from router.core.forwarding import credit
+from router.core.terms import Condition
+from router.dataplane.interface import DONE, SENT, STREAMING, EgressLink, IngressLink, Transfer
+
+RELEASE: Final = RELEASED
+"""The message surely went to nobody: its sender may try again."""
+FAIL: Final = MODIFIED
+"""It may have been seen: delivery-failed."""
+
+
+class Settlement:
+    """Pairs of ingress and egress deliveries, and the credit that returns to publishers with their outcomes."""
+
+    def __init__(self, settings: ForwardingSettings) -> None:
+        self._settings = settings
+        self.transfers: dict[int, Transfer] = {}
+        self.read: Callable[[IngressLink], None] | None = None
+        """Reads a link again that was paused."""
+        self.is_stopping = False
+        """The router takes no more messages of clients."""
+
+    # From the subscriber's side
+
+    def disposed(self, link: EgressLink, delivery: Handle) -> None:
+        """The peer changed the state of a delivery that we sent it, or settled it."""
+        if not pn_delivery_updated(delivery):
+            return
+        transfer = self.transfers.get(address_of(delivery))
+        state = pn_delivery_remote_state(delivery)
+        is_final = state > RECEIVED or pn_delivery_settled(delivery)
+        pn_delivery_clear(delivery)
+        if transfer is None or not is_final:
+            return  # a state that is not final says nothing to a publisher (and ends oslo.messaging's wait)
+        if transfer.ingress_delivery is not None:
+            self._copy_outcome(delivery, transfer, state)
+        self.leave_egress(transfer)
+        self.finish(transfer)
+
+    def _copy_outcome(self, delivery: Handle, transfer: Transfer, state: int) -> None:
+        ingress = transfer.ingress_delivery
+        counters = transfer.ingress.counters if transfer.ingress is not None else None
+        if state == ACCEPTED:
+            if counters is not None:
+                counters.accepted += 1
+            pn_delivery_update(ingress, ACCEPTED)
+            return
+        remote = pn_delivery_remote(delivery)
+        local = pn_delivery_local(ingress)
+        if state == RELEASED:
+            if counters is not None:
+                counters.released += 1
+            pn_delivery_update(ingress, RELEASED)
+        elif state == REJECTED:
+            if counters is not None:
+                counters.rejected += 1
+            pn_condition_copy(pn_disposition_condition(local), pn_disposition_condition(remote))
+            pn_delivery_update(ingress, REJECTED)
+        else:
+            # DEV-3: the flags of a MODIFIED stay as they are. A delivery settled without a final state, or with a state
+            # that only a transaction could give, may have been processed: delivery-failed.
+            if counters is not None:
+                counters.modified += 1
+            is_modified = state == MODIFIED
+            pn_disposition_set_failed(local, pn_disposition_is_failed(remote) if is_modified else True)
+            if is_modified:
+                pn_disposition_set_undeliverable(local, pn_disposition_is_undeliverable(remote))
+                pn_data_copy(pn_disposition_annotations(local), pn_disposition_annotations(remote))
+            pn_delivery_update(ingress, MODIFIED)
+
+    # From this router
+
+    def settle(self, transfer: Transfer, outcome: int) -> None:
+        """Give the publisher an outcome that this router found: ACCEPTED, RELEASE or FAIL."""
+        delivery = transfer.ingress_delivery
+        if delivery is not None:
+            counters = transfer.ingress.counters if transfer.ingress is not None else None
+            if outcome == FAIL:
+                pn_disposition_set_failed(pn_delivery_local(delivery), True)
+            pn_delivery_update(delivery, outcome)
+            if counters is not None:
+                if outcome == ACCEPTED:
+                    counters.accepted += 1
+                elif outcome == RELEASED:
+                    counters.released += 1
+                else:
+                    counters.modified += 1
+        elif outcome != ACCEPTED:
+            self.count_dropped(transfer)
+        if outcome == RELEASED and transfer.entry is not None:
+            transfer.entry.released += 1
+        self.finish(transfer)
+
+    def reject(self, transfer: Transfer, condition: Condition, description: str) -> None:
+        """Give the publisher REJECTED with an AMQP error."""
+        delivery = transfer.ingress_delivery
+        if delivery is not None:
+            error = pn_disposition_condition(pn_delivery_local(delivery))
+            pn_condition_set_name(error, condition.encode())
+            pn_condition_set_description(error, description.encode())
+            pn_delivery_update(delivery, REJECTED)
+            if transfer.ingress is not None:
+                transfer.ingress.counters.rejected += 1
+        else:
+            self.count_dropped(transfer)
+        self.finish(transfer)
+
+    def reject_for(self, transfer: Transfer, error: RemoteProtocolError) -> None:
+        """REJECTED because of what was found in its bytes."""
+        self.reject(transfer, error.condition, str(error))
+
+    def count_dropped(self, transfer: Transfer) -> None:
+        """A pre-settled message that goes nowhere: all that is left of it is a number."""
+        if transfer.ingress is not None:
+            transfer.ingress.counters.dropped += 1
+        if transfer.entry is not None:
+            transfer.entry.dropped += 1
+
+    def finish(self, transfer: Transfer) -> None:
+        """The message is done here: settle its ingress half once it has arrived as a whole, and return its credit."""
+        if transfer.held_for is not None:
+            self.unhold(transfer)
+        transfer.data = b""
+        transfer.state = DONE
+        if not transfer.is_complete and transfer.ingress is not None:
+            # Its sender hears of the outcome and may abort; what still comes is thrown away until the last frame.
+            transfer.ingress.port.touch()
+            self.resume(transfer)
+            return
+        self.leave_ingress(transfer)
+
+    def resume(self, transfer: Transfer) -> None:
+        """What stopped the reading of its source is over."""
+        link = transfer.ingress
+        if link is not None and link.is_paused and link.current is transfer:
+            link.is_paused = False
+            assert self.read is not None
+            self.read(link)
+
+    def unhold(self, transfer: Transfer) -> None:
+        """Its bytes are no longer charged to the connection that they are held for."""
+        assert transfer.held_for is not None
+        transfer.held_for.held_bytes -= len(transfer.data)
+        transfer.held_for = None
+
+    def leave_ingress(self, transfer: Transfer) -> None:
+        """Settle the ingress half and take the message off its sender's account."""
+        delivery = transfer.ingress_delivery
+        if delivery is not None:
+            transfer.ingress_delivery = None
+            self.transfers.pop(address_of(delivery), None)
+            pn_delivery_settle(delivery)
+        link = transfer.ingress
+        if link is not None:
+            transfer.ingress = None
+            link.in_flight -= 1
+            if not link.is_gone:
+                self.top_up(link)
+                link.port.touch()
+
+    def leave_egress(self, transfer: Transfer) -> None:
+        """Settle the egress half; a message that is not yet sent as a whole is aborted, as AMQP has it."""
+        delivery = transfer.egress_delivery
+        link = transfer.egress
+        if delivery is None or link is None:
+            return
+        transfer.egress_delivery = None
+        transfer.egress = None
+        self.transfers.pop(address_of(delivery), None)
+        if transfer.state == STREAMING:
+            link.current = None
+            pn_delivery_abort(delivery)
+        else:
+            pn_delivery_settle(delivery)
+        if transfer.state == SENT:
+            link.outstanding -= 1
+        if transfer.remote is not None and transfer.entry is not None:
+            outstanding = transfer.entry.remotes.get(transfer.remote, 0)
+            if outstanding > 0:  # it starts at 0 again when the router was unreachable in between
+                transfer.entry.remotes[transfer.remote] = outstanding - 1
+        link.port.touch()
+
+    # Credit
+
+    def top_up(self, link: IngressLink) -> None:
+        """Grant or take back what `core.forwarding.credit` says for this link."""
+        held = pn_link_credit(link.handle) - pn_link_queued(link.handle)
+        if link.port.is_router:
+            # DEV-8: a data link between routers is never without credit; it carries every address.
+            change = link.window - held if 2 * held <= link.window else 0
+        else:
+            is_open = not self.is_stopping and (link.entry is None or link.entry.is_open)
+            change = credit.change(is_open=is_open, window=link.window, held=held, in_flight=link.in_flight)
+        if change:
+            pn_link_flow(link.handle, change)
+            link.port.touch()

@@ -1,0 +1,198 @@
+"""Links of clients: what a terminus asks for, whether it is granted, and what goes away with the link.
+
+Source: AMQP 1.0 part 2, 2.6.3 and part 3, 3.5; qdrouterd-protocol.md, 14 and 15; oslo-driver.md, 2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator
+
+from mesh_config.models import ForwardingSettings
+from router.binding import data
+from router.binding import handles as pn
+from router.binding.handles import Handle, address_of, text
+from router.core.addressing.address import (
+    AddressKind,
+    dynamic_address,
+    is_reserved,
+    is_volatile_reply,
+    parse_address,
+    volatile_reply_address,
+    with_vhost,
+)
+from router.core.errors import RemoteProtocolError
+from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.terms import Condition, LinkId
+from router.dataplane.interface import EgressLink, IngressLink
+from router.dataplane.relay import Relay
+from router.engine.connection import Connection
+
+VOLATILE_QUEUE = "rabbitmq:volatile-queue"
+"""Capability of a source that asks for a reply address in the manner of RabbitMQ's Direct Reply-To."""
+ROUTER_CAPABILITY_PREFIX = "qd.router"
+
+
+class Refused(RemoteProtocolError):
+    """The attach cannot be granted; the link is closed with the condition."""
+
+
+class ClientLinks:
+    """The links of all client connections of this router."""
+
+    def __init__(
+        self,
+        fib: Fib,
+        relay: Relay,
+        settings: ForwardingSettings,
+        link_ids: Iterator[int],
+        changed: Callable[[AddressEntry, bool], None],
+    ) -> None:
+        """*changed* is told of the first (True) and of the last (False) local subscriber of an address."""
+        self._fib = fib
+        self._relay = relay
+        self._settings = settings
+        self._ids = link_ids
+        self._changed = changed
+
+    def attach(self, connection: Connection, handle: Handle) -> None:
+        """Grant or refuse what the peer asks for.
+
+        Raises:
+            Refused: with the condition to close the link with.
+        """
+        if len(connection.links) >= self._settings.max_links:
+            raise Refused("too many links on this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
+            for capability in data.read_symbols(pn.pn_terminus_capabilities(terminus)):
+                if capability.startswith(ROUTER_CAPABILITY_PREFIX):
+                    raise Refused("this listener is for clients, not for routers", condition=Condition.QD_FORBIDDEN)
+        if pn.pn_link_is_sender(handle):
+            self._attach_subscriber(connection, handle)
+        else:
+            self._attach_publisher(connection, handle)
+
+    def _attach_subscriber(self, connection: Connection, handle: Handle) -> None:
+        source = pn.pn_link_remote_source(handle)
+        if pn.pn_terminus_get_type(source) != pn.SOURCE:
+            raise Refused("a receiver needs a source with an address", condition=Condition.INVALID_FIELD)
+        capabilities = data.read_symbols(pn.pn_terminus_capabilities(source))
+        is_volatile = VOLATILE_QUEUE in capabilities
+        if pn.pn_terminus_is_dynamic(source):
+            random = secrets.token_urlsafe(12)
+            make = volatile_reply_address if is_volatile else dynamic_address
+            address = make(self._fib.me, random)
+        else:
+            address = self._checked(text(pn.pn_terminus_get_address(source)), connection)
+            kind = parse_address(address, me=self._fib.me)
+            if kind is None or kind.kind not in (AddressKind.MOBILE, AddressKind.LOCAL):
+                raise Refused(f"nobody here can receive from {address}", condition=Condition.QD_NO_ROUTE)
+        entry = self._fib.attach(address)
+        if entry.service is not None:
+            raise Refused(f"{address} is answered by the router itself", condition=Condition.NOT_ALLOWED)
+        link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), _name(handle))
+        link.entry = entry
+        link.address = address
+        link.is_presettled = pn.pn_link_remote_snd_settle_mode(handle) == pn.SND_SETTLED
+        self._mirror(handle, address if pn.pn_terminus_is_dynamic(source) else None)
+        if is_volatile and pn.pn_terminus_is_dynamic(source):
+            entry.volatile = True
+            data.write_symbol(pn.pn_terminus_capabilities(pn.pn_link_source(handle)), VOLATILE_QUEUE)
+        connection.links[address_of(handle)] = link
+        self._relay.add_egress(link)
+        is_first = self._fib.subscribe(entry, link)
+        pn.pn_link_open(handle)
+        if is_first:
+            self._changed(entry, True)
+            self._relay.reconsider(entry)
+        self._relay.flowed(link)
+
+    def _attach_publisher(self, connection: Connection, handle: Handle) -> None:
+        target = pn.pn_link_remote_target(handle)
+        kind = pn.pn_terminus_get_type(target)
+        if kind == pn.COORDINATOR:
+            raise Refused("transactions are not supported", condition=Condition.PRECONDITION_FAILED)
+        address = text(pn.pn_terminus_get_address(target))
+        entry: AddressEntry | None = None
+        if pn.pn_terminus_is_dynamic(target):
+            address = f"amqp:/_$temp.{secrets.token_urlsafe(12)}"
+        if address:
+            address = self._checked(address, connection)
+            parsed = parse_address(address, me=self._fib.me)
+            if parsed is None or parsed.kind in (AddressKind.EVERY_ROUTER, AddressKind.FOREIGN):
+                raise Refused(f"nobody here can send to {address}", condition=Condition.QD_NO_ROUTE)
+            entry = self._fib.attach(address)
+            if is_volatile_reply(entry.text) and not entry.is_open:
+                self._fib.forget(entry)
+                raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)
+        window = self._settings.publisher_window if entry is not None else self._settings.anonymous_window
+        link = IngressLink(
+            LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), _name(handle), window=window
+        )
+        link.entry = entry
+        link.address = address if entry is not None else None
+        self._mirror(handle, address if pn.pn_terminus_is_dynamic(target) else None)
+        connection.links[address_of(handle)] = link
+        pn.pn_link_open(handle)
+        self._relay.add_ingress(link)
+
+    def _checked(self, address: str | None, connection: Connection) -> str:
+        """The address with the virtual host of its connection."""
+        if not address:
+            raise Refused("a link needs an address", condition=Condition.INVALID_FIELD)
+        if is_reserved(address):
+            raise Refused(f"{address} is for routers", condition=Condition.UNAUTHORIZED_ACCESS)
+        vhost = connection.port.vhost
+        return with_vhost(address, vhost) if vhost is not None else address
+
+    def _mirror(self, handle: Handle, dynamic: str | None) -> None:
+        """Answer with the peer's termini, less what this router does not do: filters, and capabilities of queues."""
+        source, target = pn.pn_link_source(handle), pn.pn_link_target(handle)
+        pn.pn_terminus_copy(source, pn.pn_link_remote_source(handle))
+        pn.pn_terminus_copy(target, pn.pn_link_remote_target(handle))
+        data.clear(pn.pn_terminus_filter(source))
+        for terminus in (source, target):
+            data.clear(pn.pn_terminus_capabilities(terminus))
+        if dynamic is not None:
+            own = source if pn.pn_link_is_sender(handle) else target
+            pn.pn_terminus_set_address(own, dynamic.encode())
+        pn.pn_link_set_snd_settle_mode(handle, pn.pn_link_remote_snd_settle_mode(handle))
+        pn.pn_link_set_rcv_settle_mode(handle, 0)
+
+    def detach(self, connection: Connection, handle: Handle) -> None:
+        """The link is gone: withdraw what it stood for. The handle itself is freed by the caller."""
+        link = connection.links.pop(address_of(handle), None)
+        if isinstance(link, IngressLink):
+            self._relay.remove_ingress(link)
+        elif isinstance(link, EgressLink):
+            self._remove_subscriber(link)
+
+    def _remove_subscriber(self, link: EgressLink) -> None:
+        entry = link.entry
+        if entry is not None:
+            is_last = self._fib.unsubscribe(entry, link)
+            self._relay.remove_egress(link)
+            if is_last:
+                self._changed(entry, False)
+                self._relay.reconsider(entry)
+            self._fib.forget(entry)
+        else:
+            self._relay.remove_egress(link)
+
+
+def refuse(handle: Handle, condition: str, description: str) -> None:
+    """Answer an attach with a null terminus and close the link with an error (AMQP part 2, 2.6.3)."""
+    pn.pn_link_open(handle)
+    data.set_condition(pn.pn_link_condition(handle), condition, description)
+    pn.pn_link_close(handle)
+    pn.pn_link_free(handle)
+
+
+def link_ids() -> Iterator[int]:
+    """Numbers for links, from 1."""
+    return itertools.count(1)
+
+
+def _name(handle: Handle) -> str:
+    return text(pn.pn_link_name(handle)) or ""

@@ -1,0 +1,269 @@
+"""One AMQP connection as an engine without a socket: bytes in, bytes out, events in between.
+
+The pump feeds it (`tail`, `received`), empties it (`head`, `sent`) and tells it the time (`tick`). `dispatch` lets the relay
+handle deliveries and flows; everything rarer goes to a `Handler`, which is also told of the end. No method waits.
+
+Source: AMQP 1.0 part 2; part 5, 5.3 (SASL).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import attrs
+
+from mesh_config.models import LinkSettings, Role
+from router.binding import data
+from router.binding import handles as pn
+from router.binding.handles import NULL, Handle, text
+from router.core.terms import Condition, ConnectionId
+from router.dataplane.interface import EgressLink, IngressLink, Port
+from router.dataplane.relay import Relay
+
+LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
+"""Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
+STREAMING_LINKS: Final = "qd.streaming-links"
+ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
+
+
+class Handler(Protocol):
+    """Whoever owns the connections: called from `dispatch`, never during a call of its own into the engine."""
+
+    def connection_opened(self, connection: Connection) -> None:
+        """The peer's Open is there. Answer with `open`, or refuse with `close`."""
+
+    def link_attached(self, connection: Connection, link: Handle) -> None:
+        """The peer attached a link that this side has not opened, or answered one that it has."""
+
+    def link_detached(self, connection: Connection, link: Handle, *, is_closed: bool) -> None:
+        """The peer detached or closed a link."""
+
+    def session_ended(self, connection: Connection, session: Handle) -> None:
+        """The peer ended a session; its links are gone with it."""
+
+    def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
+        """Something happened to a delivery of a link that the relay does not know: a control link."""
+
+    def connection_ended(self, connection: Connection) -> None:
+        """The peer closed the connection, or its bytes ended. Its links are still there to be removed."""
+
+
+@attrs.frozen(kw_only=True)
+class PeerOpen:
+    """What the peer's Open says."""
+
+    container: str
+    hostname: str | None
+    properties: Mapping[str, object]
+    offered: tuple[str, ...]
+    desired: tuple[str, ...]
+
+    def has(self, capability: str) -> bool:
+        """Whether the peer offers and desires it."""
+        return capability in self.offered and capability in self.desired
+
+
+class Connection:
+    """One connection. Handles of its links and sessions are valid until `free`."""
+
+    def __init__(
+        self,
+        connection_id: ConnectionId,
+        settings: LinkSettings,
+        relay: Relay,
+        handler: Handler,
+        port: Port,
+        *,
+        is_server: bool,
+    ) -> None:
+        self.id = connection_id
+        self.settings = settings
+        self.port = port
+        self.is_server = is_server
+        self.peer: PeerOpen | None = None
+        self.links: dict[int, IngressLink | EgressLink] = {}
+        """Its data links, by the address of their handle."""
+        self.is_ending = False
+        """Its end was reported; only bytes are still to be written."""
+        self.fault: str | None = None
+        """Why the connection failed, as proton says it."""
+        self._relay = relay
+        self._handler = handler
+        self._collector = pn.pn_collector()
+        self._connection = pn.pn_connection()
+        pn.pn_connection_collect(self._connection, self._collector)
+        self._transport = pn.pn_transport()
+        if is_server:
+            pn.pn_transport_set_server(self._transport)
+        # A server that does not require authentication recognises a peer without a SASL layer by its header.
+        sasl = pn.pn_sasl(self._transport)
+        pn.pn_sasl_allowed_mechs(sasl, b"ANONYMOUS")
+        pn.pn_transport_require_auth(self._transport, False)
+        pn.pn_transport_set_max_frame(self._transport, settings.max_frame_bytes)
+        pn.pn_transport_set_channel_max(self._transport, min(settings.max_sessions - 1, 32767))
+        pn.pn_transport_set_idle_timeout(self._transport, int(settings.idle_timeout_s * 1000))
+        pn.pn_transport_bind(self._transport, self._connection)
+
+    # Opening and closing
+
+    def open(self, container: str, *, hostname: str | None = None, properties: Mapping[str, object], version: str) -> None:
+        """Send our Open. *properties* are added to the ones that every connection carries."""
+        connection = self._connection
+        pn.pn_connection_set_container(connection, container.encode())
+        if hostname is not None:
+            pn.pn_connection_set_hostname(connection, hostname.encode())
+        capabilities: tuple[str, ...] = (ANONYMOUS_RELAY,)
+        own: dict[str, object] = {"product": "amqp-mesh", "version": version, "qd.conn-id": int(self.id)}
+        if self.settings.role is Role.INTER_ROUTER:
+            capabilities = (ANONYMOUS_RELAY, STREAMING_LINKS, LSU_PUSH)
+            own["qd.annotations-version"] = 1
+            if self.settings.cost > 1:
+                own["qd.inter-router-cost"] = self.settings.cost
+        data.write_symbols(pn.pn_connection_offered_capabilities(connection), capabilities)
+        data.write_symbols(pn.pn_connection_desired_capabilities(connection), capabilities)
+        data.write_map(pn.pn_connection_properties(connection), {**own, **properties})
+        pn.pn_connection_open(connection)
+        self.port.touch()
+
+    def close(self, condition: Condition | None = None, description: str = "") -> None:
+        """Send Close, with an error if there is one. Bytes are still to be written afterwards."""
+        state = pn.pn_connection_state(self._connection)
+        if state & pn.LOCAL_CLOSED:
+            return
+        if condition is not None:
+            data.set_condition(pn.pn_connection_condition(self._connection), condition, description)
+        if state & pn.LOCAL_UNINIT:
+            pn.pn_connection_open(self._connection)  # a Close needs an Open before it
+        pn.pn_connection_close(self._connection)
+        self.port.touch()
+
+    def new_session(self) -> Handle:
+        """Begin a session of our own."""
+        session = pn.pn_session(self._connection)
+        self._begin(session)
+        return session
+
+    def _begin(self, session: Handle) -> None:
+        frames = self._relay.session_window_frames
+        pn.pn_session_set_incoming_window_and_lwm(session, frames, (frames + 1) // 2)
+        pn.pn_session_open(session)
+        self.port.touch()
+
+    # Bytes and time
+
+    def capacity(self) -> int:
+        """Bytes that can be fed now; negative when no more are wanted."""
+        return int(pn.pn_transport_capacity(self._transport))
+
+    def tail(self, size: int) -> memoryview:
+        """Where to put the next *size* bytes, at most `capacity`; then call `received`."""
+        return memoryview(pn.ffi.buffer(pn.pn_transport_tail(self._transport), size))
+
+    def received(self, size: int) -> None:
+        """So many bytes stand in `tail`. What they cause is handled by `dispatch`."""
+        pn.pn_transport_process(self._transport, size)
+
+    def received_end(self) -> None:
+        """The peer sends nothing more."""
+        pn.pn_transport_close_tail(self._transport)
+
+    def pending(self) -> int:
+        """Bytes that wait to be written; negative when nothing will ever be written again."""
+        return int(pn.pn_transport_pending(self._transport))
+
+    def head(self, size: int) -> memoryview:
+        """The first *size* pending bytes; then call `sent`."""
+        return memoryview(pn.ffi.buffer(pn.pn_transport_head(self._transport), size))
+
+    def sent(self, size: int) -> None:
+        """So many of them are written."""
+        pn.pn_transport_pop(self._transport, size)
+
+    def sent_end(self) -> None:
+        """Nothing more can be written."""
+        pn.pn_transport_close_head(self._transport)
+
+    def tick(self, now: float) -> float | None:
+        """Heartbeats and idle timeout. Returns when to call again, seconds on the same clock, or None."""
+        deadline = pn.pn_transport_tick(self._transport, max(1, int(now * 1000)))
+        return deadline / 1000 if deadline else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether both directions have ended."""
+        return bool(pn.pn_transport_closed(self._transport))
+
+    @property
+    def user(self) -> str:
+        """Authenticated user, `anonymous` when there is none."""
+        return text(pn.pn_transport_get_user(self._transport)) or "anonymous"
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether TLS is in use."""
+        return bool(pn.pn_transport_is_encrypted(self._transport))
+
+    # Events
+
+    def dispatch(self) -> None:
+        """Handle everything that the bytes of the peer, or this process, have caused on the connection."""
+        while True:
+            event = self._relay.pump(self._collector)
+            if event == NULL:
+                return
+            self._handle(pn.pn_event_type(event), event)
+
+    def _handle(self, kind: int, event: Handle) -> None:
+        handler = self._handler
+        if kind == pn.LINK_REMOTE_OPEN:
+            handler.link_attached(self, pn.pn_event_link(event))
+        elif kind == pn.LINK_REMOTE_CLOSE:
+            handler.link_detached(self, pn.pn_event_link(event), is_closed=True)
+        elif kind == pn.LINK_REMOTE_DETACH:
+            handler.link_detached(self, pn.pn_event_link(event), is_closed=False)
+        elif kind == pn.DELIVERY:
+            handler.delivery_arrived(self, pn.pn_event_delivery(event))
+        elif kind == pn.SESSION_REMOTE_OPEN:
+            session = pn.pn_event_session(event)
+            if pn.pn_session_state(session) & pn.LOCAL_UNINIT:
+                self._begin(session)
+        elif kind == pn.SESSION_REMOTE_CLOSE:
+            session = pn.pn_event_session(event)
+            handler.session_ended(self, session)
+            pn.pn_session_close(session)
+            pn.pn_session_free(session)
+        elif kind == pn.CONNECTION_REMOTE_OPEN:
+            self.peer = self._read_open()
+            handler.connection_opened(self)
+        elif kind == pn.TRANSPORT_ERROR:
+            self.fault = data.read_condition(pn.pn_transport_condition(self._transport))
+        elif kind in (pn.CONNECTION_REMOTE_CLOSE, pn.TRANSPORT_CLOSED):
+            self.end()
+
+    def end(self) -> None:
+        """The connection is over for the router: report it once, and answer a Close."""
+        if self.is_ending:
+            return
+        self.is_ending = True
+        if self.fault is None:
+            self.fault = data.read_condition(pn.pn_connection_remote_condition(self._connection))
+        self._handler.connection_ended(self)
+        self.close()
+
+    def _read_open(self) -> PeerOpen:
+        connection = self._connection
+        return PeerOpen(
+            container=text(pn.pn_connection_remote_container(connection)) or "",
+            hostname=text(pn.pn_connection_remote_hostname(connection)),
+            properties=data.read_map(pn.pn_connection_remote_properties(connection)),
+            offered=data.read_symbols(pn.pn_connection_remote_offered_capabilities(connection)),
+            desired=data.read_symbols(pn.pn_connection_remote_desired_capabilities(connection)),
+        )
+
+    def free(self) -> None:
+        """Give everything back to proton. No handle of this connection may be used afterwards."""
+        pn.pn_transport_unbind(self._transport)
+        pn.pn_transport_free(self._transport)
+        pn.pn_collector_free(self._collector)
+        pn.pn_connection_free(self._connection)

@@ -1,0 +1,233 @@
+"""Links to one neighbor: a pair for control messages, pairs for data by priority, and streaming links on demand.
+
+The side that dialled attaches everything, the other answers with the same termini (qdrouterd-protocol.md, section 3). A
+link is known by a bare symbol among the capabilities of its terminus.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Final
+
+from mesh_config.models import ForwardingSettings
+from router.binding import data
+from router.binding import handles as pn
+from router.binding.handles import Handle, address_of, text
+from router.core.errors import RemoteProtocolError
+from router.core.terms import Condition, LinkId
+from router.dataplane.interface import EgressLink, IngressLink
+from router.dataplane.relay import Relay
+from router.engine.connection import LSU_PUSH, STREAMING_LINKS, Connection
+
+CONTROL: Final = "qd.router"
+DATA: Final = "qd.router-data"
+PRIORITIES: Final = 10
+"""Data link pairs to a qdrouterd; between our own routers one is enough, since priority reorders nothing."""
+CONTROL_WINDOW: Final = 250
+CONTROL_BACKLOG: Final = 2000
+"""Control messages that may wait for a neighbor's credit before it is given up."""
+
+
+class NeighborLinks:
+    """The links of one inter-router connection."""
+
+    def __init__(self, connection: Connection, relay: Relay, settings: ForwardingSettings, link_ids: Iterator[int]) -> None:
+        self._connection = connection
+        self._relay = relay
+        self._settings = settings
+        self._ids = link_ids
+        self._control_in: Handle | None = None
+        self._control_out: Handle | None = None
+        self._parts = b""
+        self._tag = 0
+        self.is_up = False
+        """Both control links are attached."""
+        peer = connection.peer
+        if peer is not None and STREAMING_LINKS in peer.offered:
+            connection.port.open_stream = self._open_stream
+
+    # Attaching
+
+    def attach_all(self) -> None:
+        """Attach control and data links: the task of the side that dialled."""
+        session = self._connection.new_session()
+        self._attach(session, CONTROL, is_sender=False)
+        self._attach(session, CONTROL, is_sender=True)
+        peer = self._connection.peer
+        for _ in range(1 if peer is not None and peer.has(LSU_PUSH) else PRIORITIES):
+            session = self._connection.new_session()
+            self._attach(session, DATA, is_sender=False)
+            self._attach(session, DATA, is_sender=True)
+
+    def _attach(self, session: Handle, capability: str, *, is_sender: bool) -> Handle:
+        name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
+        handle = pn.pn_sender(session, name) if is_sender else pn.pn_receiver(session, name)
+        for terminus, kind in ((pn.pn_link_source(handle), pn.SOURCE), (pn.pn_link_target(handle), pn.TARGET)):
+            pn.pn_terminus_set_type(terminus, kind)
+            pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
+            data.write_symbol(pn.pn_terminus_capabilities(terminus), capability)
+        pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
+        pn.pn_link_open(handle)
+        self._register(handle, capability)
+        return handle
+
+    def accept(self, handle: Handle) -> None:
+        """The peer attached a link, or answered one of ours.
+
+        Raises:
+            RemoteProtocolError: it is no link between routers.
+        """
+        if pn.pn_link_state(handle) & pn.LOCAL_UNINIT:
+            is_sender = pn.pn_link_is_sender(handle)
+            terminus = pn.pn_link_remote_source(handle) if is_sender else pn.pn_link_remote_target(handle)
+            capability = data.read_single_symbol(pn.pn_terminus_capabilities(terminus))
+            if capability not in (CONTROL, DATA):
+                condition = Condition.QD_NO_ROUTE if self.is_up else Condition.QD_CONNECTION_ROLE
+                raise RemoteProtocolError("this listener is for routers, not for clients", condition=condition)
+            if capability == CONTROL and (self._control_out if is_sender else self._control_in) is not None:
+                raise RemoteProtocolError("a connection has one control link each way")
+            if len(self._connection.links) >= self._settings.max_links:
+                raise RemoteProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+            pn.pn_terminus_copy(pn.pn_link_source(handle), pn.pn_link_remote_source(handle))
+            pn.pn_terminus_copy(pn.pn_link_target(handle), pn.pn_link_remote_target(handle))
+            pn.pn_link_open(handle)
+            self._register(handle, capability)
+        self._look_up()
+
+    def _register(self, handle: Handle, capability: str) -> None:
+        is_sender = pn.pn_link_is_sender(handle)
+        if capability == CONTROL:
+            if is_sender:
+                self._control_out = handle
+            else:
+                self._control_in = handle
+                pn.pn_link_flow(handle, CONTROL_WINDOW)
+        elif is_sender:
+            link = self._egress(handle)
+            if len(self._connection.port.data_links) < PRIORITIES:
+                self._connection.port.data_links.append(link)
+        else:
+            self._ingress(handle)
+        self._connection.port.touch()
+
+    def _egress(self, handle: Handle) -> EgressLink:
+        connection = self._connection
+        name = text(pn.pn_link_name(handle)) or ""
+        link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name)
+        connection.links[address_of(handle)] = link
+        self._relay.add_egress(link)
+        return link
+
+    def _ingress(self, handle: Handle) -> None:
+        connection = self._connection
+        name = text(pn.pn_link_name(handle)) or ""
+        window = self._settings.router_window
+        link = IngressLink(
+            LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name, window=window
+        )
+        connection.links[address_of(handle)] = link
+        self._relay.add_ingress(link)
+
+    def _open_stream(self) -> EgressLink:
+        """One more data link, for messages whose end is not there yet (protocol, 3.4)."""
+        session = self._connection.new_session()
+        name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
+        handle = pn.pn_sender(session, name)
+        for terminus, kind in ((pn.pn_link_source(handle), pn.SOURCE), (pn.pn_link_target(handle), pn.TARGET)):
+            pn.pn_terminus_set_type(terminus, kind)
+            data.write_symbol(pn.pn_terminus_capabilities(terminus), DATA)
+        pn.pn_link_open(handle)
+        link = self._egress(handle)
+        link.is_stream = True
+        self._connection.port.touch()
+        return link
+
+    def _look_up(self) -> None:
+        both = (self._control_in, self._control_out)
+        self.is_up = all(
+            handle is not None and pn.pn_link_state(handle) == pn.LOCAL_ACTIVE | pn.REMOTE_ACTIVE for handle in both
+        )
+
+    # Detaching
+
+    def is_control(self, handle: Handle) -> bool:
+        """Whether the link is one of the two control links."""
+        return handle in (self._control_in, self._control_out)
+
+    def is_control_session(self, session: Handle) -> bool:
+        """Whether a control link lives in the session."""
+        both = (self._control_in, self._control_out)
+        return any(handle is not None and pn.pn_link_session(handle) == session for handle in both)
+
+    def detach(self, handle: Handle) -> None:
+        """The link is gone. Without a control link the neighbor is lost: `is_up` tells."""
+        if self.is_control(handle):
+            self.is_up = False
+            if handle == self._control_in:
+                self._control_in = None
+            else:
+                self._control_out = None
+            return
+        connection = self._connection
+        link = connection.links.pop(address_of(handle), None)
+        if isinstance(link, EgressLink):
+            if link in connection.port.data_links:
+                connection.port.data_links.remove(link)
+            self._relay.remove_egress(link)
+        elif isinstance(link, IngressLink):
+            self._relay.remove_ingress(link)
+
+    # Control messages
+
+    def send_control(self, message: bytes) -> None:
+        """Write one control message, pre-settled.
+
+        Raises:
+            RemoteProtocolError: the neighbor grants no credit for it, and too many wait already.
+        """
+        link = self._control_out
+        if link is None:
+            return
+        if pn.pn_link_queued(link) > CONTROL_BACKLOG:
+            raise RemoteProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        self._tag += 1
+        tag = pn.ffi.new("char[8]", self._tag.to_bytes(8, "little"))
+        delivery = pn.pn_delivery(link, pn.ffi.new("pn_delivery_tag_t *", (8, tag))[0])
+        pn.pn_link_send(link, message, len(message))
+        pn.pn_link_advance(link)
+        pn.pn_delivery_settle(delivery)
+        self._connection.port.touch()
+
+    def read_control(self, delivery: Handle) -> list[bytes]:
+        """The control messages that are complete now; their credit is given back."""
+        link = self._control_in
+        messages: list[bytes] = []
+        if link is None or pn.pn_delivery_link(delivery) != link:
+            return messages
+        while (current := pn.pn_link_current(link)) != pn.NULL:
+            if pn.pn_delivery_aborted(current):
+                self._parts = b""
+                pn.pn_delivery_settle(current)
+                pn.pn_link_flow(link, 1)
+                continue
+            self._read_part(link, current)
+            if pn.pn_delivery_partial(current):
+                return messages
+            messages.append(self._parts)
+            self._parts = b""
+            pn.pn_delivery_update(current, pn.ACCEPTED)
+            pn.pn_delivery_settle(current)  # advances the link
+            pn.pn_link_flow(link, 1)
+        self._connection.port.touch()
+        return messages
+
+    def _read_part(self, link: Handle, delivery: Handle) -> None:
+        size = pn.pn_delivery_pending(delivery)
+        if size:
+            buffer = pn.ffi.new("char[]", size)
+            count = pn.pn_link_recv(link, buffer, size)
+            if count > 0:
+                self._parts += bytes(pn.ffi.buffer(buffer, count))
+        if len(self._parts) > self._settings.held_message_bytes:
+            raise RemoteProtocolError("control message is too large", condition=Condition.RESOURCE_LIMIT_EXCEEDED)

@@ -1,0 +1,69 @@
+"""Connections that this router makes and keeps up: back-off with jitter, for ever."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from mesh_config.models import ConnectorSettings
+
+CONNECT_TIMEOUT_S: Final = 10.0
+STABLE_S: Final = 5.0
+"""A connection that lived so long starts the back-off from the beginning."""
+
+Serve = Callable[[socket.socket, "Connector"], Awaitable[None]]
+
+
+class Connector:
+    """One connection to make, again and again."""
+
+    def __init__(self, settings: ConnectorSettings, rng: random.Random) -> None:
+        self.settings = settings
+        self._rng = rng
+        self.status = "connecting"
+        """`connecting`, `connected` or `failed`."""
+        self.message = ""
+        """Why it failed last."""
+
+    @property
+    def name(self) -> str:
+        """Name for logs and management."""
+        return self.settings.name or f"{self.settings.host}:{self.settings.port}"
+
+    async def run(self, serve: Serve, failed: Callable[[Connector], None]) -> None:
+        """Connect and serve until cancelled; *failed* hears of the first failure after each success."""
+        pause = self.settings.reconnect_initial_s
+        while True:
+            began = trio.current_time()
+            try:
+                with trio.fail_after(CONNECT_TIMEOUT_S):
+                    sock = await self._connect()
+            except (OSError, trio.TooSlowError) as error:
+                is_news = self.status != "failed"
+                self.status = "failed"
+                self.message = str(error) or "timed out"
+                if is_news:
+                    failed(self)
+            else:
+                self.status = "connected"
+                self.message = ""
+                await serve(sock, self)
+                self.status = "connecting"
+                if trio.current_time() - began >= STABLE_S:
+                    pause = self.settings.reconnect_initial_s
+            # jitter, so that routers that lost the same neighbor do not all come back in one instant
+            await trio.sleep(pause * self._rng.uniform(0.5, 1.0))
+            pause = min(2 * pause, self.settings.reconnect_max_s)
+
+    async def _connect(self) -> socket.socket:
+        stream = await trio.open_tcp_stream(self.settings.host, self.settings.port)
+        sock = socket.socket(fileno=os.dup(stream.socket.fileno()))
+        await stream.aclose()
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock

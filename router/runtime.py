@@ -1,0 +1,353 @@
+"""The wiring between rings: what the engine reports goes to the core, what the core orders is carried out.
+
+A *turn* is everything that follows from one piece of input: the relay forwards, the control plane handles its events, its
+actions are done, and every connection with output is flushed. Nothing waits in a turn.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+from mesh_config.models import Role, RouterSettings
+from router import __version__, logs
+from router.binding import handles as pn
+from router.binding.handles import Handle, address_of
+from router.core.addressing.address import AddressKind
+from router.core.addressing.patterns import TreatmentTable
+from router.core.controlplane import ControlPlane
+from router.core.errors import RemoteProtocolError
+from router.core.events import (
+    Action,
+    CloseConnection,
+    ControlLinkDown,
+    ControlLinkUp,
+    ControlReceived,
+    Event,
+    InstallAddress,
+    InstallRouter,
+    Report,
+    SendControl,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+    TopologyChanged,
+    WithdrawAddress,
+    WithdrawRouter,
+)
+from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.terms import Condition, ConnectionId, RouterId
+from router.dataplane.interface import EgressLink, IngressLink, Port
+from router.dataplane.relay import Relay
+from router.engine import codec
+from router.engine.client_links import ClientLinks, link_ids, refuse
+from router.engine.connection import LSU_PUSH, Connection
+from router.engine.neighbor_links import NeighborLinks
+
+
+class Runtime:
+    """One router without sockets: connections, data plane and control plane."""
+
+    def __init__(self, settings: RouterSettings, *, clock: Callable[[], float], instance: int, rng: random.Random) -> None:
+        """*clock* is seconds, monotonic; *instance* must differ from that of every earlier run of this router."""
+        self.settings = settings
+        self.me = RouterId(settings.id)
+        self.clock = clock
+        self.instance = instance
+        self.log = logs.get(router=settings.id)
+        self.fib = Fib(self.me, TreatmentTable(settings.addresses, settings.default_treatment))
+        self.relay = Relay(self.fib, settings.forwarding)
+        self.control = ControlPlane(
+            router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
+        )
+        self.fib.tree_of = self.control.tree
+        self.connections: dict[ConnectionId, Connection] = {}
+        self.neighbors: dict[ConnectionId, NeighborLinks] = {}
+        self.flushers: dict[ConnectionId, Callable[[], None]] = {}
+        """Writes what a connection has to write, as far as the kernel takes it."""
+        self.deadline_changed: Callable[[], None] = lambda: None
+        self._link_ids = link_ids()
+        self._client_links = ClientLinks(self.fib, self.relay, settings.forwarding, self._link_ids, self._changed)
+        self._events: list[Event] = []
+        self._dirty: list[Port] = []
+        self._next_connection = 0
+        self._scheduled = math.inf
+
+    # Connections
+
+    def new_port(self) -> Port:
+        """The data plane's side of a new connection."""
+        self._next_connection += 1
+        return Port(ConnectionId(self._next_connection), self._touched)
+
+    def _touched(self, port: Port) -> None:
+        self._dirty.append(port)
+
+    def add_connection(self, connection: Connection, flush: Callable[[], None]) -> None:
+        """A socket is there; its peer has said nothing yet."""
+        self.connections[connection.id] = connection
+        self.flushers[connection.id] = flush
+
+    def remove_connection(self, connection: Connection) -> None:
+        """Its pump has stopped."""
+        if not connection.is_ending:
+            connection.end()
+            self._settle(self.clock())
+        self.connections.pop(connection.id, None)
+        self.flushers.pop(connection.id, None)
+        connection.free()
+
+    # Turns
+
+    def turn(self, connection: Connection) -> None:
+        """Handle what a connection's bytes caused, and everything that follows."""
+        now = self.relay.now = self.clock()
+        self._dispatch(connection)
+        self._settle(now)
+
+    def written(self, connection: Connection) -> None:
+        """A connection has written after it was blocked."""
+        now = self.relay.now = self.clock()
+        self.relay.written(connection.port)
+        self._settle(now)
+
+    def next_deadline(self) -> float:
+        """When `handle_deadline` must be called, seconds; infinity when never."""
+        self._scheduled = min(self.control.next_deadline(), self.relay.waiting.next_deadline())
+        return self._scheduled
+
+    def handle_deadline(self) -> None:
+        """Time has passed: timers of the routing protocol and of waiting messages."""
+        now = self.relay.now = self.clock()
+        self._carry_out(self.control.handle_deadline(now=now))
+        self.relay.waiting.handle_deadline(now)
+        self._settle(now)
+
+    def _dispatch(self, connection: Connection) -> None:
+        try:
+            connection.dispatch()
+        except RemoteProtocolError as error:
+            self._close(connection, error.condition, str(error))
+        except Exception:  # a fault of ours must end one connection and not the router
+            self.log.exception("connection_fault", connection=connection.id)
+            self._close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
+
+    def _settle(self, now: float) -> None:
+        """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
+        while self._events or self._dirty:
+            if self._events:
+                events, self._events = self._events, []
+                self._carry_out(self.control.handle(events, now=now))
+            dirty, self._dirty = self._dirty, []
+            for port in dirty:
+                self._flush(port)
+        if min(self.control.next_deadline(), self.relay.waiting.next_deadline()) < self._scheduled:
+            self.deadline_changed()
+
+    def _flush(self, port: Port) -> None:
+        port.is_dirty = False
+        connection = self.connections.get(port.id)
+        if connection is None:
+            return
+        self._dispatch(connection)  # events that our own calls have caused
+        self.flushers[port.id]()
+        if port.blocked or port.paused:
+            self.relay.written(port)
+
+    # Orders of the control plane
+
+    def _carry_out(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case SendControl():
+                    self._send_control(action)
+                case InstallAddress():
+                    self.relay.reconsider(self.fib.install_address(action.address, action.router, action.treatment))
+                case WithdrawAddress():
+                    self._reconsider(self.fib.withdraw_address(action.address, action.router))
+                case InstallRouter():
+                    for entry in self.fib.install_router(action.router, action.connection, action.next_hop, action.cost):
+                        self.relay.reconsider(entry)
+                case WithdrawRouter():
+                    for entry in self.fib.withdraw_router(action.router):
+                        self.relay.reconsider(entry)
+                case TopologyChanged():
+                    self.fib.topology_changed()
+                case CloseConnection():
+                    connection = self.connections.get(action.connection)
+                    if connection is not None:
+                        self._close(connection, action.condition, action.description)
+                case Report():
+                    getattr(self.log, action.level)(action.what, **dict(action.fields))
+                case _:
+                    raise AssertionError(f"unknown action {action}")
+
+    def _reconsider(self, entry: AddressEntry | None) -> None:
+        if entry is not None:
+            self.relay.reconsider(entry)
+            self.fib.forget(entry)
+
+    def _send_control(self, action: SendControl) -> None:
+        neighbor = self.neighbors.get(action.connection)
+        if neighbor is None or not neighbor.is_up:
+            return
+        data = codec.encode_control(action.to, action.message, action.ingress, action.trace)
+        try:
+            neighbor.send_control(data)
+        except RemoteProtocolError as error:
+            self._close(self.connections[action.connection], error.condition, str(error))
+
+    def _changed(self, entry: AddressEntry, is_subscribed: bool) -> None:
+        if entry.kind is not AddressKind.MOBILE:
+            return
+        if is_subscribed:
+            self._events.append(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
+        else:
+            self._events.append(SubscriptionRemoved(address=entry.text))
+
+    # Reports of the engine (`engine.connection.Handler`)
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Look at the peer's Open; answer with ours, or refuse it."""
+        peer = connection.peer
+        assert peer is not None
+        settings = connection.settings
+        if settings.role is Role.INTER_ROUTER:
+            if not peer.container:
+                self._close(connection, Condition.INVALID_FIELD, "a router needs a container id")
+                return
+            if peer.container == self.me:
+                self.log.warning("duplicate_router_id", connection=connection.id, id=peer.container)
+                self._close(connection, Condition.NOT_ALLOWED, f"router id {self.me} is already in use: it is mine")
+                return
+            connection.port.is_router = True
+            connection.port.neighbor = RouterId(peer.container)
+            neighbor = NeighborLinks(connection, self.relay, self.settings.forwarding, self._link_ids)
+            self.neighbors[connection.id] = neighbor
+            self.relay.ports[connection.id] = connection.port
+        elif getattr(settings, "vhost_prefix", False) and peer.hostname:
+            connection.port.vhost = peer.hostname
+        self.log.info(
+            "connection_opened", connection=connection.id, container=peer.container, role=settings.role.value
+        )
+        if connection.is_server:
+            connection.open(self.settings.id, properties={}, version=__version__)
+        elif settings.role is Role.INTER_ROUTER:
+            self.neighbors[connection.id].attach_all()
+
+    def link_attached(self, connection: Connection, link: Handle) -> None:
+        """A link of a neighbor or of a client."""
+        neighbor = self.neighbors.get(connection.id)
+        try:
+            if neighbor is not None:
+                was_up = neighbor.is_up
+                neighbor.accept(link)
+                if neighbor.is_up and not was_up:
+                    self._control_link_up(connection)
+            elif pn.pn_link_state(link) & pn.LOCAL_UNINIT:
+                self._client_links.attach(connection, link)
+        except RemoteProtocolError as error:
+            self.log.warning(
+                "attach_refused", connection=connection.id, condition=str(error.condition), reason=str(error)
+            )
+            refuse(link, error.condition, str(error))
+        connection.port.touch()
+
+    def _control_link_up(self, connection: Connection) -> None:
+        peer = connection.peer
+        assert peer is not None
+        cost = peer.properties.get("qd.inter-router-cost")
+        remote_id = peer.properties.get("qd.conn-id")
+        self._events.append(
+            ControlLinkUp(
+                connection=connection.id,
+                peer=RouterId(peer.container),
+                cost=max(connection.settings.cost, cost if isinstance(cost, int) else 1),
+                local_conn_id=int(connection.id),
+                remote_conn_id=remote_id if isinstance(remote_id, int) else 0,
+                pushes_lsu=peer.has(LSU_PUSH),
+            )
+        )
+
+    def link_detached(self, connection: Connection, link: Handle, *, is_closed: bool) -> None:
+        """A link is gone: with its messages, its subscription, or its neighbor."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is not None and neighbor.is_control(link):
+            neighbor.detach(link)
+            self._events.append(ControlLinkDown(connection=connection.id))
+        elif address_of(link) in connection.links:
+            self._detach(connection, link)
+        elif pn.pn_link_state(link) & pn.LOCAL_CLOSED:
+            return  # refused, or answered already
+        if is_closed:
+            pn.pn_link_close(link)
+        else:
+            pn.pn_link_detach(link)
+        pn.pn_link_free(link)
+        connection.port.touch()
+
+    def _detach(self, connection: Connection, link: Handle) -> None:
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is None:
+            self._client_links.detach(connection, link)
+        else:
+            neighbor.detach(link)
+
+    def session_ended(self, connection: Connection, session: Handle) -> None:
+        """All links of a session are gone."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is not None and neighbor.is_control_session(session):
+            self._events.append(ControlLinkDown(connection=connection.id))
+            neighbor.is_up = False
+        for link in [link for link in connection.links.values() if link.session == session]:
+            self._detach(connection, link.handle)
+
+    def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
+        """A control message, or part of one."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is None:
+            return
+        for data in neighbor.read_control(delivery):
+            try:
+                to, message, ingress, trace = codec.decode_control(data)
+            except RemoteProtocolError as error:
+                self.log.warning("control_message_ignored", connection=connection.id, reason=str(error))
+                continue
+            self._events.append(
+                ControlReceived(connection=connection.id, to=to, message=message, ingress=ingress, trace=trace)
+            )
+
+    def connection_ended(self, connection: Connection) -> None:
+        """Take away everything that came with it."""
+        for link in list(connection.links.values()):
+            self._detach(connection, link.handle)
+        if self.neighbors.pop(connection.id, None) is not None:
+            self.relay.ports.pop(connection.id, None)
+            self._events.append(ControlLinkDown(connection=connection.id))
+        container = connection.peer.container if connection.peer is not None else ""
+        self.log.info("connection_closed", connection=connection.id, container=container, reason=connection.fault or "")
+
+    def _close(self, connection: Connection, condition: Condition, description: str) -> None:
+        self.log.warning("connection_refused", connection=connection.id, condition=str(condition), reason=description)
+        connection.close(condition, description)
+
+    # Stopping
+
+    def stop_taking(self) -> None:
+        """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
+        self.relay.now = self.clock()
+        self.relay.settlement.is_stopping = True
+        for connection in self.connections.values():
+            for link in connection.links.values():
+                if isinstance(link, IngressLink) and not connection.port.is_router:
+                    self.relay.settlement.top_up(link)
+                elif isinstance(link, EgressLink) and link.entry is not None and len(link.entry.subscribers) == 1:
+                    self._changed(link.entry, False)
+        self._settle(self.clock())
+
+    def close_all(self) -> None:
+        """Close every connection."""
+        for connection in list(self.connections.values()):
+            connection.close(Condition.CONNECTION_FORCED, "the router is shutting down")
+        self._settle(self.clock())
+
