@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from router.binding.handles import Handle, pn_link_credit, pn_session_outgoing_bytes
 from router.core.forwarding.fib import AddressEntry
@@ -174,6 +174,34 @@ class EgressLink:
     def has_credit(self) -> bool:
         """Whether a message of its address may go out on it at once."""
         return not self.waiting and self.can_send()
+
+
+class DataPlane(Protocol):
+    """What the engine asks of the relay."""
+
+    session_window_frames: int
+    """Frames that a peer may send on a session before they are read."""
+
+    def pump(self, collector: Handle) -> Handle:
+        """Handle the events of a connection until one that is not the data plane's own: that one, or NULL."""
+
+    def add_ingress(self, link: IngressLink) -> None:
+        """Messages may arrive on it from now on."""
+
+    def add_egress(self, link: EgressLink) -> None:
+        """Messages may leave on it from now on."""
+
+    def remove_ingress(self, link: IngressLink) -> None:
+        """The link is gone; its handle will not be used any more."""
+
+    def remove_egress(self, link: EgressLink) -> None:
+        """The link is gone; its handle will not be used any more."""
+
+    def flowed(self, link: EgressLink) -> None:
+        """The link may have credit or room."""
+
+    def reconsider(self, entry: AddressEntry) -> None:
+        """Who takes the messages of an address has changed."""
 
 
 # Where the passage of a message stands.

@@ -25,8 +25,7 @@ from router.core.addressing.address import (
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, LinkId
-from router.dataplane.interface import EgressLink, IngressLink
-from router.dataplane.relay import Relay
+from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.connection import Connection
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
@@ -44,7 +43,7 @@ class ClientLinks:
     def __init__(
         self,
         fib: Fib,
-        relay: Relay,
+        relay: DataPlane,
         settings: ForwardingSettings,
         link_ids: Iterator[int],
         changed: Callable[[AddressEntry, bool], None],

@@ -18,8 +18,7 @@ from router.binding import data
 from router.binding import handles as pn
 from router.binding.handles import NULL, Handle, text
 from router.core.terms import Condition, ConnectionId
-from router.dataplane.interface import EgressLink, IngressLink, Port
-from router.dataplane.relay import Relay
+from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
 
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
@@ -71,7 +70,7 @@ class Connection:
         self,
         connection_id: ConnectionId,
         settings: LinkSettings,
-        relay: Relay,
+        relay: DataPlane,
         handler: Handler,
         port: Port,
         *,

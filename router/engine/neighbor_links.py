@@ -16,8 +16,7 @@ from router.binding import handles as pn
 from router.binding.handles import Handle, address_of, text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, LinkId
-from router.dataplane.interface import EgressLink, IngressLink
-from router.dataplane.relay import Relay
+from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.connection import LSU_PUSH, STREAMING_LINKS, Connection
 
 CONTROL: Final = "qd.router"
@@ -32,7 +31,7 @@ CONTROL_BACKLOG: Final = 2000
 class NeighborLinks:
     """The links of one inter-router connection."""
 
-    def __init__(self, connection: Connection, relay: Relay, settings: ForwardingSettings, link_ids: Iterator[int]) -> None:
+    def __init__(self, connection: Connection, relay: DataPlane, settings: ForwardingSettings, link_ids: Iterator[int]) -> None:
         self._connection = connection
         self._relay = relay
         self._settings = settings
