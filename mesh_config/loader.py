@@ -115,6 +115,9 @@ class _Reading:
 
     def document(self, root: Node) -> Document:
         top = self._mapping(root, expected="`router`, or `routers` and what belongs to them")
+        if not isinstance(root, MapNode):
+            findings = tuple(self._findings)
+            return Document(file=self._file, mesh=MeshSettings(), findings=findings, is_whole_mesh=False, nodes={})
         is_whole_mesh = "router" not in top.items
         known = MESH_FILE_KEYS if is_whole_mesh else ROUTER_FILE_KEYS
         self._refuse_unknown(top, known if top.items.keys() & {"router", "routers"} else (*MESH_FILE_KEYS, "router"))
@@ -124,7 +127,7 @@ class _Reading:
             router = self._mapping(top.items["router"])
             id_node = router.items.get("id")
             name = id_node.value if isinstance(id_node, yaml_text.ScalarNode) and isinstance(id_node.value, str) else ""
-            nodes = {name: router}
+            nodes = {name: router} if isinstance(top.items["router"], MapNode) else {}
         routers = dict(self._routers(nodes))
         self._refuse_unknown_targets(nodes)
         routers = {key: self._with_targets(router, nodes[key], routers) for key, router in routers.items()}

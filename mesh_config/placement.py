@@ -15,7 +15,8 @@ import networkx as nx
 
 Point = tuple[float, float]
 
-_SWEEPS = 80
+_FEWEST_SWEEPS, _MOST_SWEEPS, _STEPS = 80, 400, 400_000
+"""Small meshes are swept more often, as long as it takes no longer than the eye notices."""
 _ALL_PAIRS = 80
 """Up to so many routers every pair is looked at; beyond, neighbors and a choice of pivots."""
 _PIVOTS = 40
@@ -46,7 +47,8 @@ def _place_part(graph: nx.Graph[str]) -> dict[str, Point]:
         for place, node in enumerate(order)
     }
     hops = _hops(graph, order)
-    for _ in range(_SWEEPS):
+    pairs = sum(len(others) for others in hops.values())
+    for _ in range(min(_MOST_SWEEPS, max(_FEWEST_SWEEPS, _STEPS // pairs))):
         for node in order:
             points[node] = _moved(node, points, hops[node])
     return _upright(points)

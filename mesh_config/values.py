@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import json
 import math
 import re
@@ -50,7 +51,8 @@ class Fault:
 def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
     """Settings of a class with types resolved: its own in the order of definition, then the inherited ones."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(attrs.resolve_types(cls))
-    return tuple(sorted(fields, key=lambda field: field.inherited))
+    own = inspect.get_annotations(cls)
+    return tuple(sorted(fields, key=lambda field: field.name not in own))
 
 
 def kind_of(annotation: Any) -> Kind:

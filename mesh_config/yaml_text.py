@@ -140,7 +140,7 @@ def read(text: str, file: str | None) -> tuple[Node | None, tuple[Finding, ...]]
     if root is None:
         return None, (start.finding("the file is empty", expected="`router` or `routers`"),)
     conversion = _Conversion(file)
-    node = conversion.node(root, ())
+    node = conversion.node(root, (), 1)
     return node, tuple(conversion.findings)
 
 
@@ -189,11 +189,13 @@ class _Conversion:
         self._file = file
         self._seen: set[int] = set()
 
-    def node(self, raw: yaml.Node, path: tuple[Step, ...]) -> Node:
+    def node(self, raw: yaml.Node, path: tuple[Step, ...], line: int) -> Node:
+        """What *raw* stands for; *line* is that of its key or list."""
         place = Place(file=self._file, line=raw.start_mark.line + 1, path=path)
         # The reader gives the very same node for an alias. Aliases are refused: a few of them blow up to gigabytes, and
         # the place of what they stand for is not where the operator would look for it.
         if id(raw) in self._seen:
+            place = attrs.evolve(place, line=line)
             self.findings.append(place.finding("an alias (`*name`)", expected="the value itself, or `defaults`"))
             return ScalarNode(place=place, value=None)
         self._seen.add(id(raw))
@@ -201,7 +203,10 @@ class _Conversion:
             return self._mapping(raw, place)
         if isinstance(raw, yaml.SequenceNode):
             return ListNode(
-                place=place, items=tuple(self.node(item, (*path, index)) for index, item in enumerate(raw.value))
+                place=place,
+                items=tuple(
+                    self.node(item, (*path, index), place.line or line) for index, item in enumerate(raw.value)
+                ),
             )
         return ScalarNode(place=place, value=self._scalar(raw, place))
 
@@ -222,7 +227,9 @@ class _Conversion:
                     key_place.finding(f"key `{key}` is given twice, first in line {first}", expected="each key once")
                 )
                 continue
-            items[key] = self.node(value_node, key_place.path)
+            value = self.node(value_node, key_place.path, line)
+            # What is said about a mapping or a list as a whole belongs to the line that names it.
+            items[key] = value if isinstance(value, ScalarNode) else attrs.evolve(value, place=key_place)
             key_places[key] = key_place
         return MapNode(place=place, items=items, key_places=key_places)
 

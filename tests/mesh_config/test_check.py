@@ -1,0 +1,392 @@
+"""Findings about meshes whose every value is right by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from mesh_config.check import check_file, check_files, check_mesh
+from mesh_config.findings import Finding, Severity, has_errors
+from mesh_config.generators import line
+from mesh_config.models import (
+    AddressSettings,
+    ConnectorSettings,
+    LinkStateSettings,
+    ListenerSettings,
+    MeshSettings,
+    Role,
+    RouterSettings,
+)
+from tests.mesh_config.cases import FILE, Case, assert_only, row, warning
+
+B_LISTENS = "  B:\n    listeners: [{port: 7, role: inter-router}]\n"
+
+CASES = (
+    row(
+        "two listeners of one port",
+        """
+router:
+  id: A
+  listeners:
+  - {port: 5}
+  - {port: 5, role: inter-router}  # here
+""",
+        "router.listeners[1].port",
+        "127.0.0.1:5 collides with 127.0.0.1:5 of router `A` (",
+        "another port",
+    ),
+    row(
+        "listeners of two routers of one machine",
+        """
+routers:
+  B:
+    listeners: [{port: 7, role: inter-router}]
+  A:
+    listeners: [{port: 7}]  # here
+    connectors: [{to: B}]
+""",
+        "routers.A.listeners[0].port",
+        "127.0.0.1:7 collides with 127.0.0.1:7 of router `B`",
+        "another port",
+    ),
+    row(
+        "all addresses include each one",
+        "router:\n  id: A\n  listeners:\n  - port: 5\n  - {port: 5, host: '::', sasl_mechanisms: [EXTERNAL]}  # here",
+        "router.listeners[1].port",
+        ":::5 collides with 127.0.0.1:5",
+    ),
+    row(
+        "localhost is a loopback address",
+        "router:\n  id: A\n  listeners:\n  - port: 5\n  - {port: 5, host: localhost}  # here",
+        "router.listeners[1].port",
+        "localhost:5 collides with 127.0.0.1:5",
+    ),
+    row(
+        "a connector to no listener",
+        f"routers:\n{B_LISTENS}  A:\n    connectors:\n    - {{to: B}}\n    - {{port: 8}}  # here",
+        "routers.A.connectors[1].port",
+        "no router of this mesh listens at 127.0.0.1:8",
+        "a listener for other routers",
+        "127.0.0.1:7",
+    ),
+    row(
+        "a connector to a router that does not listen there",
+        f"routers:\n{B_LISTENS}  A:\n    connectors:\n    - {{to: B}}\n    - {{to: B, port: 9}}  # here",
+        "routers.A.connectors[1].to",
+        "router `B` does not listen at 127.0.0.1:9",
+        nearest="127.0.0.1:7",
+    ),
+    row(
+        "a connector to loopback of another machine",
+        """
+routers:
+  B:
+    host: b
+    listeners:
+    - {port: 7, role: inter-router}
+    - {port: 8, host: b, role: inter-router, sasl_mechanisms: [EXTERNAL]}
+  A:
+    host: a
+    connectors:
+    - {to: B, host: b, port: 8}
+    - {to: B}  # here
+""",
+        "routers.A.connectors[1].to",
+        "router `B`, on another machine than `A`, cannot be reached at 127.0.0.1:7",
+        nearest="127.0.0.1:7",
+    ),
+    row(
+        "a connector to a listener for clients",
+        """
+routers:
+  B: {listeners: [{port: 7, role: inter-router}, {port: 5}]}
+  A:
+    connectors:
+    - {to: B}
+    - {port: 5}  # here
+""",
+        "routers.A.connectors[1].role",
+        "has the role `normal`, this connector `inter-router`",
+        "one role at both ends",
+    ),
+    row(
+        "a client's connector to a listener for routers",
+        f"routers:\n{B_LISTENS}  A:\n    connectors:\n    - {{to: B}}\n    - {{port: 7, role: normal}}  # here",
+        "routers.A.connectors[1].role",
+        "has the role `inter-router`, this connector `normal`",
+        "one role at both ends",
+    ),
+    row(
+        "a connector to oneself",
+        "routers:\n  A:\n    listeners: [{port: 7, role: inter-router}]\n    connectors:\n    - {to: A}  # here",
+        "routers.A.connectors[0]",
+        "connects to itself",
+        "another router",
+    ),
+    warning(
+        "two connectors of a pair",
+        """
+routers:
+  B:
+    listeners: [{port: 7, role: inter-router}]
+    connectors: [{to: A}]
+  A:
+    listeners: [{port: 8, role: inter-router}]
+    connectors:
+    - {to: B}  # here
+""",
+        "routers.A.connectors[0]",
+        "connection 2 between `A` and `B`: one is active",
+        "one connector",
+    ),
+    warning(
+        "different costs at both ends",
+        """
+routers:
+  B: {listeners: [{port: 7, role: inter-router, cost: 3}]}
+  A:
+    connectors:
+    - {to: B, cost: 5}  # here
+""",
+        "routers.A.connectors[0].cost",
+        "cost 5 here, 3 at the listener 127.0.0.1:7 of router `B`: the larger, 5, counts",
+        "one cost",
+        "5",
+    ),
+    row(
+        "a mesh in parts",
+        f"routers:\n{B_LISTENS}  A:\n    connectors: [{{to: B}}]\n  C:  # here\n    site: x",
+        "routers.C",
+        "the mesh is in 2 parts: no path from {C} to {A, B}",
+        "a connector",
+    ),
+    row(
+        "a prefix twice",
+        "router:\n  id: A\n  addresses:\n  - prefix: a/b\n  - {prefix: a.b, treatment: closest}  # here",
+        "router.addresses[1]",
+        "prefix `a.b` is given twice, first in line 4",
+        "each prefix",
+    ),
+    row(
+        "a pattern twice",
+        "router:\n  id: A\n  addresses:\n  - pattern: a/*\n  - pattern: a/*  # here",
+        "router.addresses[1]",
+        "pattern `a/*` is given twice",
+    ),
+    row(
+        "prefix and pattern",
+        "router:\n  id: A\n  addresses:\n  - {prefix: a, pattern: b}  # here",
+        "router.addresses[0]",
+        "both `prefix` and `pattern`",
+        "one of them",
+    ),
+    row(
+        "neither prefix nor pattern",
+        "router:\n  id: A\n  addresses:\n  - treatment: closest  # here",
+        "router.addresses[0]",
+        "neither `prefix` nor `pattern`",
+        "one of them",
+    ),
+    row(
+        "hello_max_age_s not above hello_interval_s",
+        "router:\n  id: A\n  link_state:\n    hello_interval_s: 2\n    hello_max_age_s: 2  # here",
+        "router.link_state.hello_max_age_s",
+        "lost after 2.0 s, but says HELLO every 2.0 s only",
+        "more than hello_interval_s",
+        "6",
+    ),
+    row(
+        "hello_max_age_s left at its default",
+        "router:\n  id: A\n  link_state:  # here\n    hello_interval_s: 5",
+        "router.link_state.hello_max_age_s",
+        "lost after 3.0 s",
+        nearest="15",
+    ),
+    row(
+        "remote_ls_max_age_s not above ra_interval_s",
+        "router:\n  id: A\n  link_state:\n    ra_interval_s: 30\n    remote_ls_max_age_s: 20  # here",
+        "router.link_state.remote_ls_max_age_s",
+        "forgotten after 20.0 s, but refreshed every 30.0 s",
+        "more than ra_interval_s",
+        "60",
+    ),
+    row(
+        "reconnect_max_s below reconnect_initial_s",
+        """
+router:
+  id: A
+  connectors:
+  - host: b
+    reconnect_initial_s: 2
+    reconnect_max_s: 1  # here
+""",
+        "router.connectors[0].reconnect_max_s",
+        "the longest pause, 1.0 s, is below the first, 2.0 s",
+        "not below reconnect_initial_s",
+        "2",
+    ),
+    warning(
+        "a listener open to anybody",
+        "router:\n  id: A\n  listeners:\n  - host: 10.0.0.1  # here",
+        "router.listeners[0]",
+        "10.0.0.1:5672 of router `A` is open to other machines and lets anybody in",
+        "`tls` with `verify_peer`",
+    ),
+    warning(
+        "TLS that checks nobody",
+        """
+router:
+  id: A
+  listeners:
+  - {host: 0.0.0.0, tls: {certificate_file: c, verify_peer: false}}  # here
+""",
+        "router.listeners[0]",
+        "lets anybody in",
+    ),
+    warning(
+        "passwords in the clear",
+        "router:\n  id: A\n  listeners:\n  - {host: 10.0.0.1, sasl_mechanisms: [PLAIN]}  # here",
+        "router.listeners[0]",
+        "takes passwords in the clear",
+        "`tls`, or SCRAM",
+    ),
+    row(
+        "TLS without a certificate",
+        "router:\n  id: A\n  listeners:\n  - {tls: {}}  # here",
+        "router.listeners[0].tls.certificate_file",
+        "TLS without a certificate",
+        "a PEM file",
+    ),
+    row(
+        "no SASL mechanism",
+        "router:\n  id: A\n  listeners:\n  - {sasl_mechanisms: []}  # here",
+        "router.listeners[0].sasl_mechanisms",
+        "no SASL mechanism",
+        "at least one",
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_a_misfit_has_file_line_key_and_what_is_nearest(case: Case, tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(case.text, encoding="utf-8")
+    assert_only(check_file(file), case)
+
+
+SOUND = {
+    "port 0 never collides": "router: {id: A, listeners: [{port: 0}, {port: 0}, {port: 0, host: localhost}]}",
+    "one port on two addresses": "router: {id: A, listeners: [{host: 127.0.0.1}, {host: 127.0.0.2}, {host: '::1'}]}",
+    "all addresses of two machines": """
+defaults: {listener: {host: 0.0.0.0, port: 7, role: inter-router, sasl_mechanisms: [EXTERNAL]}}
+routers:
+  A: {host: a, listeners: [{}]}
+  B: {host: b, listeners: [{}], connectors: [{to: A}]}
+""",
+    "a cost at the connector alone": """
+routers:
+  A: {listeners: [{port: 7, role: inter-router}]}
+  B: {connectors: [{to: A, cost: 9}]}
+""",
+    "one cost at both ends": """
+routers:
+  A: {listeners: [{port: 7, role: inter-router, cost: 9}]}
+  B: {connectors: [{port: 7, cost: 9}]}
+""",
+    "a connector of a file of one router leads anywhere": "router: {id: A, connectors: [{host: far}, {port: 9}]}",
+    "a connector to a broker": "routers: {A: {connectors: [{role: normal, host: broker}]}}",
+    "a prefix and a pattern of the same words": "router: {id: A, addresses: [{prefix: a}, {pattern: a}]}",
+    "a secured listener": """
+router: {id: A, listeners: [{host: 0.0.0.0, tls: {certificate_file: c}, sasl_mechanisms: [EXTERNAL, ANONYMOUS]}]}
+""",
+}
+
+
+@pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
+def test_nothing_is_found_where_nothing_is_wrong(text: str, tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(text, encoding="utf-8")
+    assert check_file(file) == ()
+
+
+def test_a_neighbor_outside_the_mesh_is_a_warning_and_so_are_parts_that_it_may_join(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text("routers: {A: {connectors: [{host: far}]}, B: {}}", encoding="utf-8")
+    findings = check_file(file)
+    assert [finding.key for finding in findings] == ["routers.A.connectors[0].port", "routers.B"]
+    assert not has_errors(findings)
+
+
+def test_routers_are_compared_only_when_each_can_be_read(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text("routers: {A: {bad: 1}, B: {link_state: {hello_interval_s: 9}}, C: {}}", encoding="utf-8")
+    assert [finding.key for finding in check_file(file)] == [
+        "routers.A.bad",
+        "routers.B.link_state.hello_max_age_s",
+    ], "nothing about parts of the mesh"
+
+
+def test_files_of_one_router_each_are_one_mesh(tmp_path: Path) -> None:
+    texts = {
+        "a.yaml": "router:\n  id: A\n  listeners: [{port: 7, role: inter-router}]\n",
+        "b.yaml": "router:\n  id: A\n  connectors: [{port: 7}]\n",
+        "c.yaml": "router:\n  id: C\n  listeners: [{port: 7}]\n  connectors: [{port: 7}]\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    a, b, c = (tmp_path / name for name in texts)
+    duplicate, collision = check_files([a, b, c])
+    assert (duplicate.file, duplicate.line, duplicate.key) == (str(b), 2, "router.id")
+    assert duplicate.message == f"router id `A` is taken ({a}:2)"
+    assert (collision.file, collision.line, collision.key) == (str(c), 3, "router.listeners[0].port")
+    assert check_files([a]) == check_files([b]) == check_files([c]) == check_files([]) == ()
+
+
+def findings_of(mesh: MeshSettings) -> dict[str, Finding]:
+    return {finding.key: finding for finding in check_mesh(mesh)}
+
+
+def test_a_mesh_made_by_a_program_is_checked_without_lines() -> None:
+    mesh = line(2)
+    assert check_mesh(mesh) == ()
+    first, second = mesh.routers.values()
+    broken = MeshSettings(
+        routers={
+            "R1": attrs.evolve(first, id="R 1", listeners=(ListenerSettings(port=70000, cost=0),)),
+            "R2": attrs.evolve(
+                second,
+                id="R 1",
+                connectors=(ConnectorSettings(to="R1", cost=65536),),
+                link_state=LinkStateSettings(hello_interval_s=-1),
+                addresses=(AddressSettings(),),
+            ),
+        }
+    )
+    found = findings_of(broken)
+    assert {finding.line for finding in found.values()} == {None}
+    assert set(found) == {
+        "routers.R1.id",
+        "routers.R1.listeners[0].port",
+        "routers.R1.listeners[0].cost",
+        "routers.R2",
+        "routers.R2.id",
+        "routers.R2.connectors[0].cost",
+        "routers.R2.connectors[0].to",
+        "routers.R2.link_state.hello_interval_s",
+        "routers.R2.addresses[0]",
+    }
+    messages = {finding.message for finding in check_mesh(broken) if finding.key == "routers.R2.id"}
+    assert "router id `R 1` is taken" in messages
+    assert "id `R 1` is not the key `R2`" in messages
+
+
+def test_every_part_of_a_mesh_is_named() -> None:
+    routers = {key: RouterSettings(id=key) for key in "ABC"}
+    routers["D"] = RouterSettings(id="D", listeners=(ListenerSettings(port=7, role=Role.INTER_ROUTER),))
+    routers["E"] = RouterSettings(id="E", connectors=(ConnectorSettings(to="D", port=7),))
+    found = findings_of(MeshSettings(routers=routers))
+    assert list(found) == ["routers.A", "routers.B", "routers.C"]
+    assert found["routers.A"].message == "the mesh is in 4 parts: no path from {A} to {D, E} and {B} and {C}"
+    assert {finding.severity for finding in found.values()} == {Severity.ERROR}

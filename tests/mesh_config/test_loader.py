@@ -1,0 +1,376 @@
+"""Files to settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mesh_config.findings import SettingsError
+from mesh_config.loader import load_mesh, load_router, parse_document
+from mesh_config.models import ListenerSettings, Role, SaslMechanism, TlsSettings, Treatment
+from tests.mesh_config.cases import FILE, MARK, Case, assert_only, row
+
+LISTENING = "  B:\n    listeners: [{port: 7, role: inter-router}]\n"
+
+CASES = (
+    row(
+        "unknown key of a file", "router: {id: A}\nruter: {}  # here", "ruter", "unknown key `ruter`", nearest="router"
+    ),
+    row("a router beside routers", "router: {id: A}\nrouters: {}  # here", "routers", "unknown key", nearest="router"),
+    row("no routers", "mesh: {name: x}  # here", "routers", "`routers` is missing", "a mapping"),
+    row("routers without a router", "routers: {}  # here", "routers", "no router", "at least one"),
+    row("a list as a file", "- a  # here", "", "a list", "`router`"),
+    row("unknown key of the mesh", "mesh: {nme: x}  # here\nrouters: {A: {}}", "mesh.nme", "unknown", nearest="name"),
+    row("a number as the mesh's name", "mesh: {name: 5}  # here\nrouters: {A: {}}", "mesh.name", "`5`", "text"),
+    row(
+        "unknown key of a router",
+        "router:\n  id: A\n  listener: []  # here",
+        "router.listener",
+        "unknown key `listener`",
+        "a known key",
+        "listeners",
+    ),
+    row(
+        "unknown key with nothing like it",
+        "router:\n  id: A\n  zzz: []  # here",
+        "router.zzz",
+        "unknown key `zzz`",
+        "one of id, host, site",
+    ),
+    row("a router without id", "router:  # here\n", "router", "nothing", "a mapping"),
+    row("a required setting missing", "router:  # here\n  site: x", "router.id", "`id` is missing", "a word"),
+    row(
+        "a port out of range",
+        "router:\n  id: A\n  listeners:\n  - port: 70000  # here",
+        "router.listeners[0].port",
+        "70000 is out of range",
+        "a whole number from 0 to 65535",
+        "65535",
+    ),
+    row(
+        "a connector's port of zero",
+        "router:\n  id: A\n  connectors:\n  - {port: 0}  # here",
+        "router.connectors[0].port",
+        "0 is out of range",
+        "from 1 to 65535",
+        "1",
+    ),
+    row(
+        "a cost out of range",
+        "router:\n  id: A\n  connectors:\n  - {port: 5, cost: 0}  # here",
+        "router.connectors[0].cost",
+        "0 is out of range",
+        "from 1 to 65535",
+        "1",
+    ),
+    row(
+        "a time out of range",
+        "router:\n  id: A\n  link_state:\n    hello_interval_s: 0  # here",
+        "router.link_state.hello_interval_s",
+        "out of range",
+        "a number from 0.01 to 3600 (seconds)",
+        "0.01",
+    ),
+    row(
+        "not a number", "router:\n  id: A\n  shutdown_s: .nan  # here", "router.shutdown_s", "out of range", "0 to 3600"
+    ),
+    row(
+        "a number in quotes",
+        "router:\n  id: A\n  listeners:\n  - port: '5672'  # here",
+        "router.listeners[0].port",
+        'the text "5672"',
+        "a whole number",
+        "5672",
+    ),
+    row(
+        "true as a number",
+        "router:\n  id: A\n  listeners:\n  - port: true  # here",
+        "router.listeners[0].port",
+        "`true`",
+        "a whole number",
+    ),
+    row(
+        "a fraction as a whole number",
+        "router:\n  id: A\n  listeners:\n  - port: 5.5  # here",
+        "router.listeners[0].port",
+        "the number `5.5`",
+        "a whole number",
+    ),
+    row(
+        "yes for true",
+        "router:\n  id: A\n  listeners:\n  - vhost_prefix: yes  # here",
+        "router.listeners[0].vhost_prefix",
+        'the text "yes"',
+        "`true` or `false`",
+        "true",
+    ),
+    row("a number as text", "router:\n  id: A\n  site: 5  # here", "router.site", "the number `5`", "text", '"5"'),
+    row(
+        "an unknown role",
+        "router:\n  id: A\n  listeners:\n  - role: inter_router  # here",
+        "router.listeners[0].role",
+        'the text "inter_router"',
+        "one of `normal`, `inter-router`",
+        "inter-router",
+    ),
+    row(
+        "an unknown treatment",
+        "router:\n  id: A\n  addresses:\n  - {prefix: a, treatment: multcast}  # here",
+        "router.addresses[0].treatment",
+        "multcast",
+        "`multicast`, `closest`, `balanced`",
+        "multicast",
+    ),
+    row(
+        "an unknown SASL mechanism",
+        "router:\n  id: A\n  listeners:\n  - sasl_mechanisms: [PLAIN, EXTERN]  # here",
+        "router.listeners[0].sasl_mechanisms[1]",
+        "EXTERN",
+        "one of",
+        "EXTERNAL",
+    ),
+    row("a mapping as a list", "router:\n  id: A\n  listeners: {}  # here", "router.listeners", "a mapping", "a list"),
+    row(
+        "a list as a mapping", "router:\n  id: A\n  forwarding: []  # here", "router.forwarding", "a list", "a mapping"
+    ),
+    row("nothing as a mapping", "router:\n  id: A\n  forwarding:  # here", "router.forwarding", "nothing", "a mapping"),
+    row("an item that is no mapping", "router:\n  id: A\n  listeners:\n  - 5  # here", "router.listeners[0]", "`5`"),
+    row("an id with a blank", "router:\n  id: A B  # here", "router.id", '"A B"', "without blanks"),
+    row("an id with a slash", "router:\n  id: A/B  # here", "router.id", '"A/B"', "`/`"),
+    row("an id with a control character", 'router:\n  id: "A\\u0085"  # here', "router.id", "may not", "control"),
+    row("an empty id", "router:\n  id: ''  # here", "router.id", '""', "a word"),
+    row("a bad id as a key", "routers:\n  A B: {}  # here", 'routers."A B"', '"A B"', "without blanks"),
+    row("a host with a blank", "router:\n  id: A\n  host: a b  # here", "router.host", '"a b"', "a host name"),
+    row("an id that is not the key", "routers:\n  A:\n    id: B  # here", "routers.A.id", "id `B` is not the key `A`"),
+    row(
+        "an unknown router to connect to",
+        f"routers:\n{LISTENING}  A:\n    connectors: [{{to: b}}]  # here",
+        "routers.A.connectors[0].to",
+        "no router `b` in this file",
+        "one of `B`, `A`",
+        "B",
+    ),
+    row(
+        "a router to connect to in a file of one",
+        "router:\n  id: A\n  connectors:\n  - to: B  # here",
+        "router.connectors[0].to",
+        "no router `B` in this file",
+        "`host` and `port`",
+    ),
+    row(
+        "a target that does not listen for routers",
+        "routers:\n  B: {listeners: [{port: 5}]}\n  A:\n    connectors: [{to: B}]  # here",
+        "routers.A.connectors[0].to",
+        "no listener for other routers",
+        "a fixed address",
+    ),
+    row(
+        "a target whose port nobody knows",
+        "routers:\n  B: {listeners: [{port: 0, role: inter-router}]}\n  A:\n    connectors: [{to: B}]  # here",
+        "routers.A.connectors[0].to",
+        "the system chooses the port",
+        "a fixed address",
+    ),
+    row(
+        "a target of all addresses and no host",
+        "routers:\n  B: {listeners: [{host: '::', role: inter-router}]}\n  A:\n    connectors: [{to: B}]  # here",
+        "routers.A.connectors[0].to",
+        "says no `host`",
+        "a fixed address",
+    ),
+    row(
+        "unknown key in defaults",
+        "defaults:\n  lisener: {}  # here\nrouters: {A: {}}",
+        "defaults.lisener",
+        "unknown key",
+        nearest="listener",
+    ),
+    row(
+        "a setting that has no default for all",
+        "defaults:\n  router: {id: X}  # here\nrouters: {A: {}, B: {}}",
+        "defaults.router.id",
+        "unknown key",
+        "one of host",
+    ),
+    row(
+        "a bad default, once and not at each router",
+        "defaults:\n  router: {shutdown_s: -1}  # here\nrouters: {A: {}, B: {}}",
+        "defaults.router.shutdown_s",
+        "out of range",
+        nearest="0",
+    ),
+    row(
+        "a bad default that nobody uses",
+        "defaults:\n  connector: {cost: 0}  # here\nrouters: {A: {}}",
+        "defaults.connector.cost",
+        "out of range",
+        nearest="1",
+    ),
+    row(
+        "a bad mesh-wide address, once",
+        "addresses:\n- {prefix: a, treatment: x}  # here\nrouters: {A: {}, B: {}}",
+        "addresses[0].treatment",
+        "x",
+        "one of",
+    ),
+    row("addresses that are no list", "addresses: {}  # here\nrouters: {A: {}}", "addresses", "a mapping", "a list"),
+    row("a duplicate router", "routers:\n  A: {}\n  A: {}  # here", "routers.A", "given twice, first in line 2"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_a_fault_has_file_line_key_and_what_is_nearest(case: Case) -> None:
+    assert_only(parse_document(case.text, FILE).findings, case)
+
+
+def test_all_faults_of_a_file_are_told_at_once_in_the_order_of_lines() -> None:
+    text = "".join(
+        f"{line}\n"
+        for line in (
+            "mesh: {nam: x}  # here",
+            "defaults:",
+            "  listener: {prt: 5}  # here",
+            "routers:",
+            "  A:",
+            "    sit: x  # here",
+            "    listeners:",
+            "    - {port: -1, role: x}  # here",
+            "    connectors:",
+            "    - {to: Z}  # here",
+            "  A: {}  # here",
+        )
+    )
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line.endswith(MARK)]
+    findings = parse_document(text, FILE).findings
+    assert sorted({finding.line for finding in findings if finding.line}) == lines
+    assert [finding.line for finding in findings] == sorted(finding.line or 0 for finding in findings)
+    assert len(findings) == len(lines) + 1, "port and role are in one line"
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / FILE
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_defaults_give_way_to_those_of_the_role_and_these_to_the_router(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        """
+defaults:
+  router: {site: s, link_state: {hello_interval_s: 2, hello_max_age_s: 9}}
+  listener: {cost: 2, max_frame_bytes: 1024, tls: {ca_file: ca}}
+  inter_router_listener: {cost: 3, tls: {key_file: key}}
+routers:
+  A:
+    link_state: {hello_max_age_s: 7}
+    listeners:
+      - {port: 1}
+      - {port: 2, role: inter-router}
+      - {port: 3, role: inter-router, cost: 4, tls: null}
+""",
+    )
+    router = load_router(file)
+    assert router.site == "s"
+    assert (router.link_state.hello_interval_s, router.link_state.hello_max_age_s) == (2.0, 7.0)
+    tls = TlsSettings(ca_file="ca")
+    assert router.listeners == (
+        ListenerSettings(port=1, cost=2, max_frame_bytes=1024, tls=tls),
+        ListenerSettings(
+            port=2, cost=3, max_frame_bytes=1024, role=Role.INTER_ROUTER, tls=TlsSettings(ca_file="ca", key_file="key")
+        ),
+        ListenerSettings(port=3, cost=4, max_frame_bytes=1024, role=Role.INTER_ROUTER),
+    )
+
+
+def test_a_routers_treatment_goes_before_the_meshs_of_the_same_words(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        """
+addresses:
+  - {prefix: a/b, treatment: multicast}
+  - {pattern: a/b, treatment: closest}
+routers:
+  A: {addresses: [{prefix: a.b, treatment: closest}, {prefix: c}]}
+  B: {}
+""",
+    )
+    mesh = load_mesh(file)
+    seen = {
+        key: [(address.prefix or address.pattern, address.treatment) for address in router.addresses]
+        for key, router in mesh.routers.items()
+    }
+    assert seen == {
+        "A": [("a.b", Treatment.CLOSEST), ("c", Treatment.BALANCED), ("a/b", Treatment.CLOSEST)],
+        "B": [("a/b", Treatment.MULTICAST), ("a/b", Treatment.CLOSEST)],
+    }
+
+
+def test_to_takes_host_and_port_of_the_first_listener_for_routers(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        """
+defaults: {connector: {host: elsewhere, port: 9}}
+routers:
+  A:
+    host: a.example
+    listeners:
+      - {port: 1}
+      - {port: 2, host: 0.0.0.0, role: inter-router}
+      - {port: 3, host: 10.0.0.1, role: inter-router}
+  B:
+    connectors: [{to: A}, {to: A, port: 3}, {to: A, host: proxy}, {to: Q, host: q, port: 4}, {}]
+""",
+    )
+    connectors = load_router(file, "B").connectors
+    assert [(connector.to, connector.host, connector.port) for connector in connectors] == [
+        ("A", "a.example", 2),
+        ("A", "a.example", 3),
+        ("A", "proxy", 2),
+        ("Q", "q", 4),
+        (None, "elsewhere", 9),
+    ]
+
+
+def test_a_file_of_one_router_is_a_mesh_of_one(tmp_path: Path) -> None:
+    file = write(tmp_path, "router: {id: A, listeners: [{sasl_mechanisms: [PLAIN]}]}")
+    mesh = load_mesh(file)
+    assert (mesh.name, list(mesh.routers)) == ("A", ["A"])
+    assert load_router(file) == load_router(file, "A") == mesh.routers["A"]
+    assert mesh.routers["A"].listeners[0].sasl_mechanisms == (SaslMechanism.PLAIN,)
+
+
+@pytest.mark.parametrize(
+    ("router_id", "message", "nearest"),
+    [
+        ("alfa", "no router `alfa`", "alpha"),
+        (None, "the file has several routers", None),
+        ("zz", "no router `zz`", None),
+    ],
+)
+def test_a_router_that_is_not_in_the_file_is_refused(
+    tmp_path: Path, router_id: str | None, message: str, nearest: str | None
+) -> None:
+    file = write(tmp_path, "routers: {alpha: {}, beta: {}}")
+    with pytest.raises(SettingsError) as caught:
+        load_router(file, router_id)
+    (finding,) = caught.value.findings
+    assert (finding.message, finding.nearest, finding.file) == (message, nearest, str(file))
+    assert "`alpha`, `beta`" in finding.expected
+
+
+def test_loading_raises_with_everything_that_is_wrong(tmp_path: Path) -> None:
+    file = write(tmp_path, "routers: {A: {x: 1, y: 2}}")
+    with pytest.raises(SettingsError, match=f"{FILE}:1: error: routers.A.x: unknown key") as caught:
+        load_mesh(file)
+    assert len(caught.value.findings) == 2
+
+
+@pytest.mark.parametrize(("name", "content"), [("absent.yaml", None), ("bytes.yaml", b"a: \xff")])
+def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path, name: str, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(SettingsError, match="cannot be read") as caught:
+        load_mesh(tmp_path / name)
+    assert caught.value.findings[0].file == str(tmp_path / name)

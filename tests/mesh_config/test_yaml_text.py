@@ -1,0 +1,80 @@
+"""YAML with places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mesh_config import yaml_text
+from tests.mesh_config.cases import FILE, Case, assert_only, row
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.sampled_from(
+        ["yes", "NO", "on", "1:30", "0o17", "0x1F", "1_000", "~", "null", "=", "<<", "2020-01-01", ".5", "-"]
+    )
+)
+TREES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4))
+
+CASES = (
+    row("a duplicate key", "a: 1\nb: 2\na: 3  # here\n", "a", "given twice, first in line 1", "each key once"),
+    row("a duplicate key far down", "a:\n- b: 1\n  b: 2  # here\n", "a[0].b", "given twice", "each key once"),
+    row("an alias", "a: &x 1\nb: *x  # here\n", "b", "an alias", "`defaults`"),
+    row("a list as a key", "a: 1\n? [x]  # here\n: 1\n", "", "as a key", "a word"),
+    row("a tag", "a: !!int foo  # here\n", "a", "tag", "a plain value"),
+    row("a tag of Python", "a: !!python/name:os.system x  # here\n", "a", "tag", "a plain value"),
+    row("two documents", "a: 1\n---  # here\nb: 1\n", "", "expected a single document"),
+    row("text that is no YAML", "a: 1\nb: ]  # here\n", "", "not readable as YAML"),
+    row("an alias of nothing", "a: 1\nb: *x  # here\n", "", "undefined alias"),
+    row("a control character", "a: \x00", "", "not readable as YAML"),
+    row("an empty file", "# here\n", "", "the file is empty", "`router` or `routers`"),
+    row("deep nesting", "[" * 100_000 + "]" * 100_000 + " # here", "", "nested too deep", "at most 100 levels"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_what_is_not_plain_yaml_is_found_at_its_line(case: Case) -> None:
+    findings = yaml_text.read(case.text, FILE)[1]
+    if case.line is None:
+        assert [(finding.line, finding.key) for finding in findings] == [(1, "")]
+    else:
+        assert_only(findings, case)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", "yes"), ("off", "off"), ("1:30", "1:30"), ("1_000", "1_000"), ("2020-01-01", "2020-01-01"),
+        ("true", True), ("FALSE", False), ("~", None), ("", None), ("0123", 123), ("0o17", 15), ("0x1F", 31),
+        ("-5", -5), ("1e3", 1000.0), ("5.", 5.0), (".5", 0.5), ("-.INF", float("-inf")), ("'5'", "5"), ("<<", "<<"),
+    ],
+)  # fmt: skip
+def test_scalars_follow_the_core_schema(text: str, value: object) -> None:
+    node, findings = yaml_text.read(f"a: {text}\n", None)
+    assert not findings
+    assert node is not None
+    plain = yaml_text.plain(node)
+    assert plain == {"a": value}
+    assert isinstance(plain, dict)
+    assert type(plain["a"]) is type(value)
+
+
+@given(TREES)
+def test_what_is_written_is_read_back(tree: Any) -> None:
+    node, findings = yaml_text.read(yaml_text.write([tree]), None)
+    assert not findings
+    assert node is not None
+    assert yaml_text.plain(node) == [tree]
+
+
+@given(st.text(st.sampled_from("ab:-[]{}&*!|>'\"#%@`,? \n\t01.~<\x00\ufeff")))
+def test_any_text_is_read_or_has_findings(text: str) -> None:
+    node, findings = yaml_text.read(text, FILE)
+    assert node is not None or findings
