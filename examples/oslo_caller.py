@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=10, metavar="SECONDS", help="for each call")
     options = parser.parse_args()
 
-    conf = cfg.ConfigOpts()
+    conf = cfg.CONF  # oslo.messaging looks for some of its options here only
     conf([])
     transport = oslo_messaging.get_rpc_transport(conf, url=options.url)
     target = oslo_messaging.Target(topic=options.topic, version="1.0", server=options.server)

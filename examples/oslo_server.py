@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--name", default="server-1")
     options = parser.parse_args()
 
-    conf = cfg.ConfigOpts()
+    conf = cfg.CONF  # oslo.messaging looks for some of its options here only
     conf([])
     transport = oslo_messaging.get_rpc_transport(conf, url=options.url)
     target = oslo_messaging.Target(topic=options.topic, server=options.name)

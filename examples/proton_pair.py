@@ -15,6 +15,13 @@ from proton import Delivery, Event, Message, Url
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
+OUTCOMES = {
+    Delivery.ACCEPTED: "accepted",
+    Delivery.REJECTED: "rejected",
+    Delivery.RELEASED: "released",
+    Delivery.MODIFIED: "modified",
+}
+
 
 class Receiver(MessagingHandler):
     """Prints what arrives, and accepts it. Proton grants credit for ten messages at a time."""
@@ -71,7 +78,7 @@ class Sender(MessagingHandler):
 
     def on_settled(self, event: Event) -> None:
         number = self.numbers.pop(event.delivery)
-        print(f"sent {number}, {outcome(event.delivery)}", flush=True)
+        print(f"sent {number}, {OUTCOMES.get(event.delivery.remote_state, 'no outcome')}", flush=True)
         self.outcomes += 1
         if self.outcomes == self.count:
             event.connection.close()
@@ -82,11 +89,6 @@ class Sender(MessagingHandler):
             print(f"sent {number}, connection lost", flush=True)
         self.outcomes += len(self.numbers)
         self.numbers.clear()
-
-
-def outcome(delivery: Delivery) -> str:
-    """The outcome in AMQP's word."""
-    return str(delivery.remote_state).rpartition(".")[2].lower() or "settled without an outcome"
 
 
 def main() -> int:

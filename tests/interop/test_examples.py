@@ -1,0 +1,110 @@
+"""Every example runs, across routers, as its page says."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.interop
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+STOP_S = 15
+
+needs_oslo = pytest.mark.skipif(
+    importlib.util.find_spec("oslo_messaging") is None and "AMQP_MESH_TEST_INSTALLED" not in os.environ,
+    reason="needs the extra `demo`",
+)
+
+
+@contextmanager
+def running(*command: str, until: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has printed a line with `until`; ended by an interrupt."""
+    with subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if until in line:
+                    break
+            else:
+                pytest.fail(f"{command} ended with {process.wait()} before it printed {until!r}")
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+
+
+def example(name: str, *arguments: str) -> tuple[str, ...]:
+    return (str(EXAMPLES / name), *arguments)
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Iterator[dict[str, str]]:
+    """URL of each of four routers, as `amqp-mesh demo --keep` prints them."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "router", "demo", "--keep"], stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as demo:
+        assert demo.stdout is not None
+        urls = {}
+        for line in demo.stdout:
+            router, url, *_ = line.split()
+            urls[router] = url
+            if len(urls) == 4:
+                break
+        try:
+            assert sorted(urls) == ["A", "B", "C", "D"]
+            yield urls
+        finally:
+            demo.send_signal(signal.SIGINT)
+            demo.wait(STOP_S)
+
+
+def test_the_proton_pair_crosses_the_mesh(mesh: dict[str, str]) -> None:
+    receive = example("proton_pair.py", "receive", "--url", f"{mesh['D']}/example", "--count", "5")
+    with running(*receive, until="receiving") as receiver:
+        sent = run(*example("proton_pair.py", "send", "--url", f"{mesh['A']}/example", "--count", "5"))
+        assert sent.stdout.splitlines() == [f"sent {number}, accepted" for number in range(1, 6)], sent.stderr
+        assert sent.returncode == 0
+        assert receiver.stdout is not None
+        assert receiver.stdout.read().splitlines() == [f"received message {number}" for number in range(1, 6)]
+        assert receiver.wait(STOP_S) == 0
+
+
+@needs_oslo
+def test_the_oslo_caller_reaches_the_server_behind_another_router(mesh: dict[str, str]) -> None:
+    with running(*example("oslo_server.py", f"{mesh['A']}/", "--name", "server-1"), until="serves") as server:
+        called = run(*example("oslo_caller.py", f"{mesh['B']}/", "--count", "3"))
+        assert called.returncode == 0, called.stderr
+        answers = called.stdout.splitlines()
+        assert [answer.partition(" (")[0] for answer in answers] == [
+            *(f"hello caller {number}, this is server-1" for number in (1, 2, 3)),
+            "cast to one, cast to all",
+        ]
+        assert server.stdout is not None
+        got = [server.stdout.readline().strip() for _ in range(5)]
+        greeted = [f"greet caller {number}" for number in (1, 2, 3)]
+        assert sorted(got) == sorted([*greeted, "note one of you gets this", "note all of you get this"])
+
+
+@needs_oslo
+def test_the_oslo_caller_says_that_nobody_answers(mesh: dict[str, str]) -> None:
+    called = run(*example("oslo_caller.py", f"{mesh['C']}/", "--topic", "nobody", "--timeout", "1"))
+    assert called.returncode == 1
+    assert "no answer within 1 s" in called.stderr
