@@ -112,6 +112,8 @@ class Neighbors:
         """Connections to close; taken by the caller."""
         self.greetings: dict[ConnectionId, None] = {}
         """Connections on which a HELLO is due at once, to find a neighbor in a round trip; taken by the caller."""
+        self.next_silence = math.inf
+        """Not later than the moment at which the next connection counts as silent unless it is heard, seconds."""
         self._settings = settings
         self._by_router: dict[RouterId, list[ControlConnection]] = {}
 
@@ -134,6 +136,7 @@ class Neighbors:
             self._refuse(made, "this router has the same id")
             return
         self._join(made, event.peer)
+        self._watch(made)
         self._choose(event.peer, now)
         self.greetings[event.connection] = None
 
@@ -165,6 +168,7 @@ class Neighbors:
         heard.heard_at = now
         heard.instance = hello.instance
         heard.is_suspect = False
+        self._watch(heard)
         active = self.active.get(hello.id)
         if active is heard:
             self._answer_challengers(heard)
@@ -179,20 +183,19 @@ class Neighbors:
         Args:
             late_s: how long this router itself was held up, seconds; HELLOs may lie unread for as long.
         """
+        self.next_silence = math.inf
         for connection in list(self.connections.values()):
             if late_s > 0:
                 connection.heard_at = min(now, connection.heard_at + late_s)
-            if connection.heard_at + self._settings.hello_max_age_s > now or not self._expects(connection):
+            if not self._expects(connection):
+                continue
+            if connection.heard_at + self._settings.hello_max_age_s > now:
+                self._watch(connection)
                 continue
             connection.state = ADJACENCY[connection.state, Heard.SILENCE]
             connection.is_suspect = self._speaks(connection)
             self._expect_anew(connection.router, now)
             self._choose(connection.router, now)
-
-    def next_silence(self) -> float:
-        """When the next connection counts as silent, unless it is heard; seconds, `math.inf` when none can."""
-        times = (c.heard_at for c in self.connections.values() if self._expects(c))
-        return min(times, default=math.inf) + self._settings.hello_max_age_s
 
     # What is known
 
@@ -244,6 +247,10 @@ class Neighbors:
         for connection in self._by_router.get(router, ()):
             if connection.state is Adjacency.SILENT:
                 connection.heard_at = now
+                self._watch(connection)
+
+    def _watch(self, connection: ControlConnection) -> None:
+        self.next_silence = min(self.next_silence, connection.heard_at + self._settings.hello_max_age_s)
 
     def _choose(self, router: RouterId, now: float) -> None:
         group = self._by_router.get(router, [])

@@ -6,6 +6,7 @@ Source: qdrouterd-protocol.md, sections 4.1, 5.8 and 10.
 from __future__ import annotations
 
 import enum
+import functools
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
@@ -36,6 +37,7 @@ def addresses_to(router: RouterId) -> str:
     return f"amqp:/_topo/{AREA}/{router}/qdrouter.ma"
 
 
+@functools.lru_cache(maxsize=4096)
 def target_of(to: str) -> RouterId | None:
     """The router that `to` names, `ALL` for every router, None for anything else."""
     words = to.removeprefix("amqp:").lstrip("/").split("/")

@@ -124,7 +124,8 @@ class LinkState:
             return False
         node.via = received.connection
         is_news = self.database.note(node, message)
-        if is_news or not node.is_advertisement_spread or node.relayed_at + self.copy_age_s <= now:
+        is_unknown_beyond = message.mobile_seq > 0 and not node.is_advertisement_spread
+        if is_news or is_unknown_beyond or node.relayed_at + self.copy_age_s <= now:
             node.is_advertisement_spread = True
             node.relayed_at = now
             self._outbox.relay(received, message, ALL_LINK_STATE_TO)
@@ -142,7 +143,7 @@ class LinkState:
         if known is not None and is_old:
             is_same = message.ls_seq == known.ls_seq and target_of(received.to) == ALL
             if is_same and not known.is_update_spread:
-                self._spread(received, known, message)
+                self._spread(received, known, message, now)
             return
         node = self._accept(message.id, message.instance, now)
         if node is None or message.ls_seq <= node.ls_seq:
@@ -153,7 +154,7 @@ class LinkState:
         node.asked = 0
         node.ask_at = None
         if target_of(received.to) == ALL:
-            self._spread(received, node, message)
+            self._spread(received, node, message, now)
 
     def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
         """An LSR came: answer with the link state last advertised, which is what its sequence stands for."""
@@ -203,9 +204,11 @@ class LinkState:
         self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
         self._want(node, now + self._settings.hello_interval_s / 4)
 
-    def _spread(self, received: ControlReceived, node: Node, message: LinkStateUpdate) -> None:
+    def _spread(self, received: ControlReceived, node: Node, message: LinkStateUpdate, now: float) -> None:
         """Pass on news of *node*: as it is to routers like this one, as an advertisement to the others."""
         node.is_update_spread = True
+        # It shows that the origin lives, as a refresh would.
+        node.relayed_at = now
         self._outbox.relay(received, message, ALL_LINK_STATE_TO, Reach.PUSHING)
         self._outbox.relay(received, _advertisement_of(node), ALL_LINK_STATE_TO, Reach.PLAIN)
 
@@ -225,7 +228,7 @@ class LinkState:
             self._own_at,
             self._ask_at,
             self.database.next_aging,
-            self._neighbors.next_silence(),
+            self._neighbors.next_silence,
         )
 
     def elapse(self, now: float) -> None:

@@ -1,0 +1,56 @@
+"""What one simulated router was told to install, with the order of its actions asserted."""
+
+from __future__ import annotations
+
+import math
+
+from mesh_config.models import Treatment
+from router.core.events import (
+    Action,
+    InstallAddress,
+    InstallRouter,
+    TopologyChanged,
+    WithdrawAddress,
+    WithdrawRouter,
+)
+from router.core.terms import RouterId
+
+
+class Forwarding:
+    """Routes and addresses as a router's forwarding side would hold them."""
+
+    def __init__(self) -> None:
+        self.routes: dict[RouterId, InstallRouter] = {}
+        self.addresses: dict[str, dict[RouterId, Treatment | None]] = {}
+        """Subscribed routers of each address, with the hint that came with them."""
+        self.changed_at = -math.inf
+        """Time of the last action, seconds."""
+        self.changes = 0
+        self.is_tree_stale = False
+        """Set by `TopologyChanged`; for whoever keeps trees."""
+
+    def carry_out(self, action: Action, now: float) -> None:
+        """Do what *action* says. Raises: AssertionError when it may not come at this point."""
+        self.changed_at = now
+        self.changes += 1
+        match action:
+            case InstallRouter():
+                assert action.cost >= 1
+                assert self.routes.get(action.router) != action, "installed as it was"
+                self.routes[action.router] = action
+            case WithdrawRouter():
+                del self.routes[action.router]
+                assert not any(action.router in routers for routers in self.addresses.values())
+            case InstallAddress():
+                assert action.router in self.routes, "an address of a router that is not installed"
+                self.addresses.setdefault(action.address, {})[action.router] = action.treatment
+            case WithdrawAddress():
+                assert action.router in self.routes
+                routers = self.addresses[action.address]
+                del routers[action.router]
+                if not routers:
+                    del self.addresses[action.address]
+            case TopologyChanged():
+                self.is_tree_stale = True
+            case _:
+                raise AssertionError(f"nothing to install: {action}")
