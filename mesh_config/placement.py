@@ -98,7 +98,7 @@ def _moved(node: str, points: Mapping[str, Point], hops: Mapping[str, int]) -> P
 
 
 def _upright(points: Mapping[str, Point]) -> dict[str, Point]:
-    """Turned about their middle so that the longer axis lies flat, as screens are wide."""
+    """Turned about their middle: the longer axis lies flat, as screens are wide, the first id is on the left."""
     middle_x = sum(x for x, _ in points.values()) / len(points)
     middle_y = sum(y for _, y in points.values()) / len(points)
     moved = {node: (x - middle_x, y - middle_y) for node, (x, y) in points.items()}
@@ -109,4 +109,7 @@ def _upright(points: Mapping[str, Point]) -> dict[str, Point]:
     )
     angle = -0.5 * math.atan2(2 * xy, xx - yy)
     cos, sin = math.cos(angle), math.sin(angle)
+    first_x, first_y = moved[min(moved)]
+    if first_x * cos - first_y * sin > 0:
+        cos, sin = -cos, -sin
     return {node: (x * cos - y * sin, x * sin + y * cos) for node, (x, y) in moved.items()}
