@@ -24,7 +24,8 @@ Made from the program: `amqp-mesh COMMAND --help` says the same.
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command, click.Context]]:
     """`command` and all below it as (words to type, command, context)."""
     path = (*path, command.name or "")
-    context = click.Context(command, info_name=" ".join(path), terminal_width=100)
+    settings = {"terminal_width": 100, "max_content_width": 100, **command.context_settings}
+    context = command.context_class(command, info_name=" ".join(path), **settings)
     if not command.hidden:
         yield " ".join(path), command, context
         if isinstance(command, click.Group):
@@ -45,19 +46,9 @@ def cli_page(program: click.Command) -> str:
     return "\n".join(parts)
 
 
-def find_program() -> click.Command:
-    """The command that `amqp-mesh` is: `router.cli.main`, or what it calls, which is named `cli` or `program`."""
-    module = importlib.import_module("router.cli")
-    for name in ("main", "cli", "program", "amqp_mesh"):
-        found = getattr(module, name, None)
-        if isinstance(found, click.Command):
-            return found
-    raise SystemExit("docs/generate.py: router.cli has no click command")
-
-
 def main() -> None:
-    REFERENCE.mkdir(exist_ok=True)
-    (REFERENCE / "cli.md").write_text(cli_page(find_program()), encoding="utf-8")
+    program = importlib.import_module("router.cli").main  # it is found once the root is on the path
+    (REFERENCE / "cli.md").write_text(cli_page(program), encoding="utf-8")
 
 
 if __name__ == "__main__":
