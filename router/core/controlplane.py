@@ -44,7 +44,8 @@ from router.core.linkstate.messages import (
 )
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, Outbox, Reach, target_of
-from router.core.linkstate.protocol import LinkState, RouteChange
+from router.core.linkstate.protocol import LinkState
+from router.core.linkstate.routes import RouteChange
 from router.core.linkstate.spf import Tree
 from router.core.terms import ConnectionId, RouterId
 
@@ -153,7 +154,7 @@ class ControlPlane:
 
     def tree(self, root: RouterId) -> Tree:
         """This router's place in the tree of *root*: worked out when first asked for, stale after `TopologyChanged`."""
-        return self._link_state.topology.tree(root, self.router_id)
+        return self._link_state.routes.topology.tree(root, self.router_id)
 
     # For management
 
@@ -231,8 +232,8 @@ class ControlPlane:
     def counters(self) -> dict[str, int]:
         """Counts since the start, by name."""
         counts = {
-            "spf_runs": self._link_state.spf_runs,
-            "dijkstra_runs": self._link_state.topology.runs,
+            "spf_runs": self._link_state.routes.runs,
+            "dijkstra_runs": self._link_state.routes.topology.runs,
             "control_dropped": self._outbox.dropped,
             "control_ignored": self.ignored,
         }

@@ -133,6 +133,11 @@ class LinkStateDatabase:
             node.changed_at = now
         return is_change
 
+    def lose(self, router: RouterId) -> None:
+        """*router*, which is known, is unreachable now; what it said is kept."""
+        node = self.nodes[router]
+        node.is_reachable = node.is_update_spread = node.is_advertisement_spread = False
+
     def age(self, now: float) -> tuple[list[RouterId], bool]:
         """Forget what nobody refreshed for `remote_ls_max_age_s`.
 

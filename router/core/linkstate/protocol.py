@@ -17,44 +17,28 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
-
-import attrs
+from typing import Final
 
 from mesh_config.models import LinkStateSettings
-from router.core.events import CloseConnection, ControlReceived, Report
+from router.core.events import ControlReceived, Report
+from router.core.linkstate.greeter import Greeter
 from router.core.linkstate.lsdb import Boot, LinkStateDatabase, Node
 from router.core.linkstate.messages import Hello, LinkStateRequest, LinkStateUpdate, RouterAdvertisement
 from router.core.linkstate.neighbors import ControlConnection, Neighbors
 from router.core.linkstate.outbox import (
     ALL,
     ALL_LINK_STATE_TO,
-    HELLO_TO,
     Outbox,
     Reach,
-    Route,
     link_state_to,
     target_of,
 )
-from router.core.linkstate.spf import Topology
+from router.core.linkstate.routes import RouteChange, Routes
 from router.core.linkstate.throttle import Throttle
-from router.core.terms import Condition, ConnectionId, RouterId
+from router.core.terms import ConnectionId, RouterId
 
-HELLO_JITTER = 0.1
-RA_JITTER = 0.25
+RA_JITTER: Final = 0.25
 """Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
-
-
-@attrs.frozen(kw_only=True)
-class RouteChange:
-    """What a computation changed."""
-
-    lost: tuple[RouterId, ...]
-    found: tuple[RouterId, ...]
-    """Newly reachable, nearest first."""
-    moved: tuple[RouterId, ...]
-    """Reachable as before, by another connection or at another cost."""
-    is_topology: bool
-    """Whether the graph changed."""
 
 
 class LinkState:
@@ -79,16 +63,13 @@ class LinkState:
         on_restart: Callable[[RouterId], None],
     ) -> None:
         self.router_id = outbox.router_id
-        self.instance = instance
         self.ls_seq = 0
         self.peers: Mapping[RouterId, int] = {}
         """Own link state as last advertised."""
         self.changed_at = -math.inf
         """Time of the last change of the graph, seconds."""
         self.database = LinkStateDatabase(outbox.router_id, settings)
-        self.topology = Topology()
-        self.spf_runs = 0
-        """Computations of this router's own routes."""
+        self.routes = Routes(outbox=outbox, neighbors=neighbors, database=self.database)
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Copies of one refresh arrive within this time, seconds."""
         self._settings = settings
@@ -97,13 +78,19 @@ class LinkState:
         self._neighbors = neighbors
         self._mobile_seq = mobile_seq
         self._on_restart = on_restart
+        self._greeter = Greeter(outbox=outbox, neighbors=neighbors, settings=settings, instance=instance, rng=rng)
         self._used: dict[RouterId, ConnectionId] = {}
         self._revision = 0
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
         self._own_throttle = Throttle(settings.spf_hold_down_s)
         self._asks: dict[RouterId, None] = {}
         self._reported: set[tuple[RouterId, int]] = set()
-        self._hello_at = self._ra_at = self._spf_at = self._own_at = self._ask_at = math.inf
+        self._ra_at = self._spf_at = self._own_at = self._ask_at = math.inf
+
+    @property
+    def instance(self) -> int:
+        """Boot number of this router as it is advertised."""
+        return self._greeter.instance
 
     # Messages
 
@@ -191,11 +178,11 @@ class LinkState:
         # Neighbors hold link state of this very boot number that this process did not write: it was started twice with
         # the same number, and would be ignored until its sequence is past the old one. So it takes a higher number.
         if message.instance == self.instance and message.ls_seq > self.ls_seq:
-            self.instance += 1
+            self._greeter.instance += 1
             self._outbox.do(Report.warning("boot_number_raised", instance=self.instance))
             self._advertise(now)
             self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PUSHING)
-            self._hello(now)
+            self._greeter.hello(now)
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
         self._outbox.do(Report.info("router_restarted", router=node.id, instance=instance))
@@ -222,7 +209,7 @@ class LinkState:
     def next_deadline(self) -> float:
         """When `settle` has something to do without any event, seconds; `math.inf` when never."""
         return min(
-            self._hello_at,
+            self._greeter.next_hello,
             self._ra_at,
             self._spf_at,
             self._own_at,
@@ -233,10 +220,7 @@ class LinkState:
 
     def elapse(self, now: float) -> None:
         """Do what is due by the clock alone."""
-        late_s = now - self._hello_at
-        self._neighbors.elapse(now, late_s=late_s if late_s > self._settings.hello_interval_s else 0.0)
-        if self._hello_at <= now:
-            self._hello(now)
+        self._greeter.elapse(now)
         if self._ra_at <= now:
             self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
             self._ra_at = now + self._ra_interval(now)
@@ -249,10 +233,7 @@ class LinkState:
 
     def settle(self, now: float) -> RouteChange | None:
         """End a turn: greet, advertise, compute. Returns: what became of the routes."""
-        if self._neighbors.refusals:
-            self._refuse()
-        if self._neighbors.greetings:
-            self._greet(now)
+        self._greeter.settle(now)
         if self._neighbors.revision != self._revision or self._own_at <= now:
             self._follow_neighbors(now)
         if self._spf_at <= now:
@@ -285,37 +266,6 @@ class LinkState:
             node.ask_at = at
         self._asks[node.id] = None
         self._ask_at = min(self._ask_at, node.ask_at)
-
-    def _hello(self, now: float) -> None:
-        for connection in self._neighbors.speakers(now):
-            self._write_hello(connection)
-        interval = self._settings.hello_interval_s * (1 - HELLO_JITTER * self._rng.random())
-        self._hello_at = now + interval if self._neighbors.connections else math.inf
-
-    def _greet(self, now: float) -> None:
-        due, self._neighbors.greetings = self._neighbors.greetings, {}
-        speakers = set(self._neighbors.speakers(now))
-        for connection in due:
-            if connection in speakers:
-                self._write_hello(connection)
-        if self._hello_at == math.inf:
-            self._hello_at = now + self._settings.hello_interval_s * (1 - HELLO_JITTER * self._rng.random())
-
-    def _write_hello(self, connection: ConnectionId) -> None:
-        hello = Hello(id=self.router_id, instance=self.instance, seen=self._neighbors.seen())
-        self._outbox.write(connection, HELLO_TO, hello)
-
-    def _refuse(self) -> None:
-        refusals, self._neighbors.refusals = self._neighbors.refusals, []
-        for refusal in refusals:
-            self._outbox.do(Report.warning("duplicate_router_id", router=refusal.router, connection=refusal.connection))
-            self._outbox.do(
-                CloseConnection(
-                    connection=refusal.connection,
-                    condition=Condition.NOT_ALLOWED,
-                    description=refusal.description,
-                )
-            )
 
     # This router's own link state
 
@@ -400,40 +350,16 @@ class LinkState:
     def _compute(self, now: float) -> RouteChange | None:
         self._spf_at = math.inf
         self._spf_throttle.ran(now)
-        self.spf_runs += 1
-        is_topology = self.topology.replace(self.database.edges(self.peers))
-        if is_topology:
+        change = self.routes.compute(self.peers, now)
+        if change.is_topology:
             self.changed_at = now
             self.expect_flux(now)
-        paths = self.topology.paths(self.router_id)
-        assert paths is not None
-        before = self._outbox.routes
-        routes: dict[RouterId, Route] = {}
-        found: list[RouterId] = []
-        moved: list[RouterId] = []
-        for router in paths.order[1:]:
-            hop = paths.next_hop[router]
-            connection = self._neighbors.active[hop].connection
-            route = Route(router=router, connection=connection, next_hop=hop, cost=paths.distance[router])
-            routes[router] = route
-            if router not in before:
-                found.append(router)
-                self._reached(router, now)
-            elif before[router] != route:
-                moved.append(router)
-        lost = sorted(before.keys() - routes.keys())
-        for router in lost:
-            node = self.database.nodes[router]
-            node.is_reachable = node.is_update_spread = node.is_advertisement_spread = False
-        self._outbox.routes = routes
-        self._outbox.radius = paths.radius
-        if not (lost or found or moved or is_topology):
-            return None
-        return RouteChange(lost=tuple(lost), found=tuple(found), moved=tuple(moved), is_topology=is_topology)
+        for router in change.found:
+            self._reached(router, now)
+        return change or None
 
     def _reached(self, router: RouterId, now: float) -> None:
-        node = self.database.node(router, now)
-        node.is_reachable = True
+        node = self.database.nodes[router]
         if node.is_behind:
             active = self._neighbors.active.get(router)
             is_plain = active is not None and not active.pushes_lsu
@@ -444,12 +370,7 @@ class LinkState:
         """Assert that routes, nodes and neighbors agree."""
         self._neighbors.check_invariants()
         self.database.check_invariants()
-        self.topology.check_invariants()
-        for router, route in self._outbox.routes.items():
-            assert self.database.nodes[router].is_reachable
-            assert self._neighbors.active[route.next_hop].connection == route.connection
-        for router, node in self.database.nodes.items():
-            assert node.is_reachable == (router in self._outbox.routes)
+        self.routes.check_invariants()
         assert set(self.peers) <= set(self._neighbors.active)
 
 

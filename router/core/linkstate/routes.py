@@ -1,0 +1,84 @@
+"""This router's routes, worked out from the link state database.
+
+Source: qdrouterd-protocol.md, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from router.core.linkstate.lsdb import LinkStateDatabase
+from router.core.linkstate.neighbors import Neighbors
+from router.core.linkstate.outbox import Outbox, Route
+from router.core.linkstate.spf import Topology
+from router.core.terms import RouterId
+
+
+@attrs.frozen(kw_only=True)
+class RouteChange:
+    """What a computation changed."""
+
+    lost: tuple[RouterId, ...]
+    found: tuple[RouterId, ...]
+    """Newly reachable, nearest first."""
+    moved: tuple[RouterId, ...]
+    """Reachable as before, by another connection or at another cost; nearest first."""
+    is_topology: bool
+    """Whether the graph changed."""
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.found or self.moved or self.is_topology)
+
+
+class Routes:
+    """Computes the routes and puts them where control messages find them (`Outbox.routes`)."""
+
+    def __init__(self, *, outbox: Outbox, neighbors: Neighbors, database: LinkStateDatabase) -> None:
+        self.topology = Topology()
+        self.runs = 0
+        """Computations since the start."""
+        self._outbox = outbox
+        self._neighbors = neighbors
+        self._database = database
+
+    def compute(self, own_peers: Mapping[RouterId, int], now: float) -> RouteChange:
+        """Compute all routes anew.
+
+        Args:
+            own_peers: this router's link state; each of them has an active connection.
+        """
+        self.runs += 1
+        is_topology = self.topology.replace(self._database.edges(own_peers))
+        paths = self.topology.paths(self._outbox.router_id)
+        assert paths is not None
+        before = self._outbox.routes
+        routes: dict[RouterId, Route] = {}
+        found: list[RouterId] = []
+        moved: list[RouterId] = []
+        for router in paths.order[1:]:
+            hop = paths.next_hop[router]
+            connection = self._neighbors.active[hop].connection
+            route = Route(router=router, connection=connection, next_hop=hop, cost=paths.distance[router])
+            routes[router] = route
+            if router not in before:
+                found.append(router)
+                self._database.node(router, now).is_reachable = True
+            elif before[router] != route:
+                moved.append(router)
+        lost = sorted(before.keys() - routes.keys())
+        for router in lost:
+            self._database.lose(router)
+        self._outbox.routes = routes
+        self._outbox.radius = paths.radius
+        return RouteChange(lost=tuple(lost), found=tuple(found), moved=tuple(moved), is_topology=is_topology)
+
+    def check_invariants(self) -> None:
+        """Assert that routes, nodes and neighbors agree."""
+        self.topology.check_invariants()
+        for router, route in self._outbox.routes.items():
+            assert self._database.nodes[router].is_reachable
+            assert self._neighbors.active[route.next_hop].connection == route.connection
+        for router, node in self._database.nodes.items():
+            assert node.is_reachable == (router in self._outbox.routes)
