@@ -21,27 +21,27 @@ Made from the program: `amqp-mesh COMMAND --help` says the same.
 """
 
 
-def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command, click.Context]]:
-    """`command` and all below it as (words to type, command, context)."""
-    path = (*path, command.name or "")
-    settings = {"terminal_width": 100, "max_content_width": 100, **command.context_settings}
-    context = command.context_class(command, info_name=" ".join(path), **settings)
-    if not command.hidden:
-        yield " ".join(path), command, context
-        if isinstance(command, click.Group):
-            for name in command.list_commands(context):
-                child = command.get_command(context, name)
-                assert child is not None
-                child.name = name
-                yield from commands(child, path)
+def commands(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> Iterator[tuple[click.Command, click.Context]]:
+    """`command` and all below it, each with its context."""
+    context = command.context_class(
+        command, info_name=name, parent=parent, terminal_width=100, max_content_width=100, **command.context_settings
+    )
+    yield command, context
+    if isinstance(command, click.Group):
+        for child_name in command.list_commands(context):
+            child = command.get_command(context, child_name)
+            if child is not None and not child.hidden:
+                yield from commands(child, child_name, context)
 
 
 def cli_page(program: click.Command) -> str:
     """The page as Markdown: a section for each command with its help in full."""
-    program.name = "amqp-mesh"
     parts = [HEAD]
-    for words, command, context in commands(program):
-        level = min(2 + words.count(" ") - 1, 4) if " " in words else 2
+    for command, context in commands(program, "amqp-mesh"):
+        words = context.command_path
+        level = min(2 + max(words.count(" ") - 1, 0), 4)
         parts.append(f"{'#' * level} {words}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)
 
