@@ -98,6 +98,8 @@ class Daemon:
                     self._settings.id, hostname=getattr(settings, "host", None), properties={}, version=__version__
                 )
             await pump.run(handshake_timeout_s=timeout)
+        except Exception:  # a fault of ours must end one connection and not the router
+            runtime.log.exception("connection_fault", connection=connection.id)
         finally:
             runtime.remove_connection(connection)
 

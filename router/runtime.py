@@ -103,6 +103,7 @@ class Runtime:
         """Handle what a connection's bytes caused, and everything that follows."""
         now = self.relay.now = self.clock()
         self._dispatch(connection)
+        connection.port.touch()  # the engine itself may have something to say: headers, SASL, heartbeats
         self._settle(now)
 
     def written(self, connection: Connection) -> None:
@@ -191,7 +192,7 @@ class Runtime:
         neighbor = self.neighbors.get(action.connection)
         if neighbor is None or not neighbor.is_up:
             return
-        data = codec.encode_control(action.to, action.message, action.ingress, action.trace)
+        data = bytes(codec.encode_control(action.to, action.message, action.ingress, action.trace))
         try:
             neighbor.send_control(data)
         except RemoteProtocolError as error:
@@ -309,12 +310,18 @@ class Runtime:
             return
         for data in neighbor.read_control(delivery):
             try:
-                to, message, ingress, trace = codec.decode_control(data)
+                control = codec.decode_control(data)
             except RemoteProtocolError as error:
                 self.log.warning("control_message_ignored", connection=connection.id, reason=str(error))
                 continue
             self._events.append(
-                ControlReceived(connection=connection.id, to=to, message=message, ingress=ingress, trace=trace)
+                ControlReceived(
+                    connection=connection.id,
+                    to=control.to,
+                    message=control.message,
+                    ingress=control.ingress,
+                    trace=control.trace,
+                )
             )
 
     def connection_ended(self, connection: Connection) -> None:
