@@ -1,0 +1,139 @@
+"""The link state database: which edges count, what is newer, what is forgotten."""
+
+from __future__ import annotations
+
+import math
+
+from mesh_config.models import LinkStateSettings
+from router.core.linkstate.lsdb import Boot, LinkStateDatabase
+from router.core.linkstate.messages import LinkStateUpdate, RouterAdvertisement
+from router.core.linkstate.throttle import Throttle
+from router.core.terms import RouterId
+
+A, B, C, D = (RouterId(name) for name in "ABCD")
+SETTINGS = LinkStateSettings()
+
+
+def database() -> LinkStateDatabase:
+    return LinkStateDatabase(A, SETTINGS)
+
+
+def store(base: LinkStateDatabase, router: RouterId, seq: int, peers: dict[RouterId, int], now: float = 0.0) -> bool:
+    return base.store(base.node(router, now), LinkStateUpdate(id=router, instance=1, ls_seq=seq, peers=peers), now)
+
+
+def test_an_edge_counts_when_both_ends_advertise_it() -> None:
+    base = database()
+    store(base, B, 1, {A: 1, C: 2})
+    store(base, C, 1, {D: 1})
+    assert base.edges({B: 1}) == {A: {B: 1}, B: {A: 1}, C: {D: 1}, D: {C: 1}}
+    store(base, C, 2, {B: 3, D: 1})
+    assert base.edges({B: 1}) == {A: {B: 1}, B: {A: 1, C: 2}, C: {B: 3, D: 1}, D: {C: 1}}
+
+
+def test_an_edge_to_a_router_that_has_said_nothing_yet_counts_both_ways() -> None:
+    base = database()
+    base.node(B, 0.0)
+    assert base.edges({B: 4}) == {A: {B: 4}, B: {A: 4}}
+    store(base, B, 1, {})
+    assert base.edges({B: 4}) == {A: {}, B: {}}
+
+
+def test_a_router_is_no_peer_of_its_own() -> None:
+    base = database()
+    store(base, B, 1, {A: 1, B: 1})
+    assert base.edges({B: 1}) == {A: {B: 1}, B: {A: 1}}
+
+
+def test_link_state_is_a_change_only_when_the_peers_are_others() -> None:
+    base = database()
+    assert store(base, B, 1, {A: 1}, now=1.0)
+    assert not store(base, B, 2, {A: 1}, now=2.0)
+    assert base.nodes[B].ls_seq == 2
+    assert base.nodes[B].changed_at == 1.0
+    assert store(base, B, 3, {A: 2}, now=3.0)
+    assert base.nodes[B].changed_at == 3.0
+
+
+def test_a_higher_boot_number_is_newer_and_a_lower_one_is_late() -> None:
+    base = database()
+    node = base.node(B, 0.0)
+    assert base.judge(node, 5, 0.0) is Boot.HELD
+    base.take_instance(node, 5, 0.0)
+    node.is_reachable = True
+    assert base.judge(node, 5, 0.0) is Boot.HELD
+    assert base.judge(node, 6, 0.0) is Boot.NEWER
+    assert base.judge(node, 4, 0.0) is Boot.OLDER
+
+
+def test_a_lower_boot_number_is_believed_when_the_higher_one_is_gone() -> None:
+    base = database()
+    node = base.node(B, 0.0)
+    base.take_instance(node, 5, 0.0)
+    assert base.judge(node, 4, 0.0) is Boot.NEWER
+    node.is_reachable = True
+    assert base.judge(node, 4, SETTINGS.ra_interval_s - 1) is Boot.OLDER
+    assert base.judge(node, 4, SETTINGS.ra_interval_s) is Boot.NEWER
+
+
+def test_a_restart_forgets_the_link_state() -> None:
+    base = database()
+    store(base, B, 7, {A: 1})
+    node = base.nodes[B]
+    base.note(node, RouterAdvertisement(id=B, instance=1, ls_seq=9, mobile_seq=3))
+    assert node.is_behind
+    base.restart(node, 2, 1.0)
+    assert (node.instance, node.ls_seq, node.has_link_state, dict(node.peers)) == (2, 0, False, {})
+    assert (node.advertised_ls_seq, node.advertised_mobile_seq) == (0, 0)
+    base.check_invariants()
+
+
+def test_only_what_goes_further_is_news() -> None:
+    base = database()
+    node = base.node(B, 0.0)
+    steps = [((1, 0), True), ((1, 0), False), ((0, 1), True), ((0, 0), False), ((1, 1), False), ((2, 1), True)]
+    for (ls_seq, mobile_seq), is_news in steps:
+        advertisement = RouterAdvertisement(id=B, instance=1, ls_seq=ls_seq, mobile_seq=mobile_seq)
+        assert base.note(node, advertisement) is is_news
+
+
+def test_unreachable_routers_are_forgotten_and_reachable_ones_asked_anew_when_nobody_hears_of_them() -> None:
+    base = database()
+    store(base, B, 1, {A: 1}, now=0.0)
+    store(base, C, 1, {B: 1}, now=0.0)
+    store(base, D, 1, {B: 1}, now=20.0)
+    base.nodes[B].is_reachable = True
+    assert base.next_aging == SETTINGS.remote_ls_max_age_s
+    assert base.age(30.0) == ([], False)
+    assert base.age(60.0) == ([C], True)
+    assert sorted(base.nodes) == [B, D]
+    assert not base.nodes[B].has_link_state
+    assert base.next_aging == 80.0
+    base.check_invariants()
+    assert base.age(80.0) == ([D], True)
+
+
+def test_a_throttle_is_open_in_calm_times_and_doubles_its_pauses() -> None:
+    throttle = Throttle(1.0)
+    assert throttle.due(0.0) == 0.0
+    throttle.ran(0.0)
+    assert throttle.due(0.0) == 1.0
+    throttle.ran(1.0)
+    assert throttle.due(1.0) == 3.0
+    throttle.ran(3.0)
+    assert throttle.due(4.0) == 7.0
+    assert throttle.due(11.0) == 11.0
+    throttle.ran(11.0)
+    assert throttle.due(11.5) == 12.0
+
+
+def test_a_throttle_has_a_longest_pause_and_one_of_zero_none() -> None:
+    throttle, none = Throttle(1.0), Throttle(0.0)
+    now = 0.0
+    for _ in range(20):
+        throttle.ran(now)
+        none.ran(now)
+        assert none.due(now) == now
+        assert throttle.due(now) <= now + 32.0
+        now = throttle.due(now)
+    assert throttle.due(math.nextafter(now, 0)) > now - 33
