@@ -12,14 +12,14 @@ import trio
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
 from router import __version__
+from router.engine.connection import Connection
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.pump import Pump
 from router.runtime import Runtime
-from router.engine.connection import Connection
 
-QUIET_CHECK_S = 0.02
-"""While stopping, how often to look whether everything has settled."""
+CLOSE_PATIENCE_S = 1.0
+"""While stopping, how long peers may take to answer our Close."""
 
 
 class Daemon:
@@ -33,9 +33,7 @@ class Daemon:
         """
         self._settings = settings
         # Microseconds, so that a restart within the same second is a new instance; below 2**53, and an AMQP long.
-        self.runtime = Runtime(
-            settings, clock=trio.current_time, instance=time.time_ns() // 1000, rng=random.Random()
-        )
+        self.runtime = Runtime(settings, clock=trio.current_time, instance=time.time_ns() // 1000, rng=random.Random())
         self._rng = random.Random()
         self.listeners = [Listener(listener) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
@@ -53,7 +51,9 @@ class Daemon:
                 for connector in self.connectors:
                     nursery.start_soon(self._connect, connector, accepting)
                 for listener in self.listeners:
-                    runtime.log.info("listening", host=listener.host, port=listener.port, role=listener.settings.role.value)
+                    runtime.log.info(
+                        "listening", host=listener.host, port=listener.port, role=listener.settings.role.value
+                    )
                 runtime.log.info("started", version=__version__, instance=runtime.instance)
                 task_status.started()
                 async for number in signals:
@@ -85,7 +85,9 @@ class Daemon:
     async def _serve_connected(self, sock: socket.socket, connector: Connector) -> None:
         await self._serve(sock, connector.settings, is_server=False)
 
-    async def _serve(self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, *, is_server: bool) -> None:
+    async def _serve(
+        self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, *, is_server: bool
+    ) -> None:
         runtime = self.runtime
         port = runtime.new_port()
         connection = Connection(port.id, settings, runtime.relay, runtime, port, is_server=is_server)
@@ -112,7 +114,7 @@ class Daemon:
         runtime = self.runtime
         while True:
             deadline = runtime.next_deadline()
-            with trio.move_on_at(deadline if deadline < math.inf else math.inf):
+            with trio.move_on_at(min(math.inf, deadline)):
                 await self._deadline_moved.wait()
             self._deadline_moved = trio.Event()
             if runtime.clock() >= deadline:
@@ -122,14 +124,16 @@ class Daemon:
 
     async def _stop(self) -> None:
         runtime = self.runtime
+        quiet, empty = trio.Event(), trio.Event()
+        runtime.quieted, runtime.emptied = quiet.set, empty.set
         runtime.stop_taking()
         with trio.move_on_after(self._settings.shutdown_s):
-            while not runtime.relay.is_quiet():
-                await trio.sleep(QUIET_CHECK_S)
+            await quiet.wait()
+        if not runtime.connections:
+            return
         runtime.close_all()
-        with trio.move_on_after(1.0):
-            while runtime.connections:
-                await trio.sleep(QUIET_CHECK_S)
+        with trio.move_on_after(CLOSE_PATIENCE_S):
+            await empty.wait()
 
 
 def run(settings: RouterSettings) -> None:

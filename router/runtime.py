@@ -1,7 +1,7 @@
 """The wiring between rings: what the engine reports goes to the core, what the core orders is carried out.
 
-A *turn* is everything that follows from one piece of input: the relay forwards, the control plane handles its events, its
-actions are done, and every connection with output is flushed. Nothing waits in a turn.
+A *turn* is everything that follows from one piece of input: the relay forwards, the control plane handles its events,
+its actions are done, and every connection with output is flushed. Nothing waits in a turn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ from router.engine.neighbor_links import NeighborLinks
 class Runtime:
     """One router without sockets: connections, data plane and control plane."""
 
-    def __init__(self, settings: RouterSettings, *, clock: Callable[[], float], instance: int, rng: random.Random) -> None:
+    def __init__(
+        self, settings: RouterSettings, *, clock: Callable[[], float], instance: int, rng: random.Random
+    ) -> None:
         """*clock* is seconds, monotonic; *instance* must differ from that of every earlier run of this router."""
         self.settings = settings
         self.me = RouterId(settings.id)
@@ -66,6 +68,10 @@ class Runtime:
         self.flushers: dict[ConnectionId, Callable[[], None]] = {}
         """Writes what a connection has to write, as far as the kernel takes it."""
         self.deadline_changed: Callable[[], None] = lambda: None
+        self.quieted: Callable[[], None] = lambda: None
+        """Called after `stop_taking`, when every delivery has its outcome."""
+        self.emptied: Callable[[], None] = lambda: None
+        """Called when the last connection is gone."""
         self._link_ids = link_ids()
         self._client_links = ClientLinks(self.fib, self.relay, settings.forwarding, self._link_ids, self._changed)
         self._events: list[Event] = []
@@ -96,6 +102,8 @@ class Runtime:
         self.connections.pop(connection.id, None)
         self.flushers.pop(connection.id, None)
         connection.free()
+        if not self.connections:
+            self.emptied()
 
     # Turns
 
@@ -144,6 +152,8 @@ class Runtime:
                 self._flush(port)
         if min(self.control.next_deadline(), self.relay.waiting.next_deadline()) < self._scheduled:
             self.deadline_changed()
+        if self.relay.settlement.is_stopping and self.relay.is_quiet():
+            self.quieted()
 
     def _flush(self, port: Port) -> None:
         port.is_dirty = False
@@ -167,7 +177,9 @@ class Runtime:
                 case WithdrawAddress():
                     self._reconsider(self.fib.withdraw_address(action.address, action.router))
                 case InstallRouter():
-                    for entry in self.fib.install_router(action.router, action.connection, action.next_hop, action.cost):
+                    for entry in self.fib.install_router(
+                        action.router, action.connection, action.next_hop, action.cost
+                    ):
                         self.relay.reconsider(entry)
                 case WithdrawRouter():
                     for entry in self.fib.withdraw_router(action.router):
@@ -228,9 +240,7 @@ class Runtime:
             self.relay.ports[connection.id] = connection.port
         elif getattr(settings, "vhost_prefix", False) and peer.hostname:
             connection.port.vhost = peer.hostname
-        self.log.info(
-            "connection_opened", connection=connection.id, container=peer.container, role=settings.role.value
-        )
+        self.log.info("connection_opened", connection=connection.id, container=peer.container, role=settings.role.value)
         if connection.is_server:
             connection.open(self.settings.id, properties={}, version=__version__)
         elif settings.role is Role.INTER_ROUTER:
@@ -357,4 +367,3 @@ class Runtime:
         for connection in list(self.connections.values()):
             connection.close(Condition.CONNECTION_FORCED, "the router is shutting down")
         self._settle(self.clock())
-

@@ -257,6 +257,7 @@ def address_of(handle: Handle) -> int:
     """The pointer as a number, usable as a key as long as the object lives."""
     return int(ffi.cast("uintptr_t", handle))
 
+
 # Proton's functions under their own names, as the data plane calls them.
 pn_collector: Final[Any] = lib.pn_collector
 pn_collector_free: Final[Any] = lib.pn_collector_free

@@ -35,7 +35,7 @@ _MAX_DEPTH: Final = 64
 _T = TypeVar("_T")
 
 
-class MalformedMessage(ValueError):  # noqa: N818 - what it is, not what we did
+class MalformedMessage(ValueError):
     """Bytes that proton cannot read as a message."""
 
 

@@ -1,8 +1,8 @@
 """Sending: a message goes out on one link, as a whole or part by part, as soon as that link can take it.
 
 A link that cannot take a message keeps it in its own queue; messages of an address for which no subscriber has credit
-wait at the address (`waiting.py`). What leaves for a neighbor gets router annotations, what leaves for a client loses them;
-everything else crosses byte for byte.
+wait at the address (`waiting.py`). What leaves for a neighbor gets router annotations, what leaves for a client loses
+them; everything else crosses byte for byte.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ class Egress:
                 found = transfer.scan = scan(data, True, stop_at_annotations=True, from_client=True)
                 assert found is not None
             ingress = RouterId(found.ingress) if found.ingress is not None else self._me
-            head = annotate(data, found, to=transfer.to, ingress=ingress, trace=(*found.trace, self._me), phase=found.phase)
+            head = annotate(
+                data, found, to=transfer.to, ingress=ingress, trace=(*found.trace, self._me), phase=found.phase
+            )
         elif found is not None and found.has_router_annotations:
             head = strip(data, found)
         else:

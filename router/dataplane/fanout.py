@@ -1,7 +1,7 @@
 """Multicast: one copy to each local subscriber and one to each next hop of the ingress router's tree.
 
-Copies are pre-settled; the ingress router alone acknowledges, once every copy is on its way. A subscriber without credit has
-its copies kept in its link's own bounded queue; beyond the bound it misses copies, which are counted.
+Copies are pre-settled; the ingress router alone acknowledges, once every copy is on its way. A subscriber without
+credit has its copies kept in its link's own bounded queue; beyond the bound it misses copies, which are counted.
 """
 
 from __future__ import annotations

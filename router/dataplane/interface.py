@@ -1,7 +1,8 @@
 """What the engine and the data plane have in common: ports, links and the passage of one message.
 
-These objects carry state and no rules. The engine makes a `Port` for each connection and a link object for each data link,
-tells the relay of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to the relay.
+These objects carry state and no rules. The engine makes a `Port` for each connection and a link object for each data
+link, tells the relay of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to the
+relay.
 
 Sizes are bytes, credit is messages; `handle` fields are proton's pointers and valid as long as the link is registered.
 """

@@ -1,9 +1,9 @@
 """The forwarding loop: what arrives on a link leaves on another.
 
-`pump` works through a connection's events. Deliveries and flows of registered links are handled here, to the end, without
-an object made per event; any other event is returned to the engine. The walk of a message: `_take` reads its bytes, `_route`
-finds the address, `_dispatch` chooses an egress (`core.forwarding.treatments`), `Egress` writes it, `Settlement` brings the
-outcome back.
+`pump` works through a connection's events. Deliveries and flows of registered links are handled here, to the end,
+without an object made per event; any other event is returned to the engine. The walk of a message: `_take` reads its
+bytes, `_route` finds the address, `_dispatch` chooses an egress (`core.forwarding.treatments`), `Egress` writes it,
+`Settlement` brings the outcome back.
 
 Written for two speeds (design, section 8): ints, bytes and handles, no closures.
 """
@@ -170,9 +170,7 @@ class Relay:
                     self._swallow(link, delivery)
                 return bool(is_complete)
             transfer = self._begin(link, delivery)
-        elif self._must_pause(link, transfer):
-            return False
-        elif pending == 0 and not is_complete:
+        elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
             return False
         data = self._receive(link.handle, pending) if pending else b""
         if is_complete:

@@ -14,7 +14,7 @@ HIGHEST_PRIORITY: Final = 9
 """Larger ones are read as this (protocol, 12)."""
 
 
-class InvalidAnnotation(RemoteProtocolError):  # noqa: N818 - a state of the message, not of ours
+class InvalidAnnotation(RemoteProtocolError):
     """A router annotation of the wrong type or out of place: the delivery is rejected, the link goes on."""
 
     condition = Condition.INVALID_FIELD

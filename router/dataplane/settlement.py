@@ -1,7 +1,7 @@
 """Outcomes on their way back: from the delivery that left to the delivery that came in, exactly one for each.
 
-Every unsettled delivery of this router stands in `transfers`, by the address of its handle, from its first frame until this
-router settles it. All settling goes through here, so no handle is used after it is gone.
+Every unsettled delivery of this router stands in `transfers`, by the address of its handle, from its first frame until
+this router settles it. All settling goes through here, so no handle is used after it is gone.
 
 Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; design, section 7.
 """

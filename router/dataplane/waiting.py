@@ -1,7 +1,7 @@
 """Messages of an address that wait for credit of a local subscriber: bounded in number, bytes and time.
 
-They wait at the address and not at a link, so the first subscriber that has credit takes the oldest. Each waits no longer
-than its own `ttl` and the setting allow; then it is RELEASED or, pre-settled, dropped and counted.
+They wait at the address and not at a link, so the first subscriber that has credit takes the oldest. Each waits no
+longer than its own `ttl` and the setting allow; then it is RELEASED or, pre-settled, dropped and counted.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class ClientLinks:
         else:
             address = self._checked(text(pn.pn_terminus_get_address(source)), connection)
             kind = parse_address(address, me=self._fib.me)
-            if kind is None or kind.kind not in (AddressKind.MOBILE, AddressKind.LOCAL):
+            if kind.kind not in (AddressKind.MOBILE, AddressKind.LOCAL):
                 raise Refused(f"nobody here can receive from {address}", condition=Condition.QD_NO_ROUTE)
         entry = self._fib.attach(address)
         if entry.service is not None:
@@ -119,7 +119,7 @@ class ClientLinks:
         if address:
             address = self._checked(address, connection)
             parsed = parse_address(address, me=self._fib.me)
-            if parsed is None or parsed.kind in (AddressKind.EVERY_ROUTER, AddressKind.FOREIGN):
+            if parsed.kind in (AddressKind.EVERY_ROUTER, AddressKind.FOREIGN, AddressKind.INVALID):
                 raise Refused(f"nobody here can send to {address}", condition=Condition.QD_NO_ROUTE)
             entry = self._fib.attach(address)
             if is_volatile_reply(entry.text) and not entry.is_open:

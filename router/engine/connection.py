@@ -1,7 +1,7 @@
 """One AMQP connection as an engine without a socket: bytes in, bytes out, events in between.
 
-The pump feeds it (`tail`, `received`), empties it (`head`, `sent`) and tells it the time (`tick`). `dispatch` lets the relay
-handle deliveries and flows; everything rarer goes to a `Handler`, which is also told of the end. No method waits.
+The pump feeds it (`tail`, `received`), empties it (`head`, `sent`) and tells it the time (`tick`). `dispatch` lets the
+relay handle deliveries and flows; everything rarer goes to a `Handler`, which is also told of the end. No method waits.
 
 Source: AMQP 1.0 part 2; part 5, 5.3 (SASL).
 """
@@ -85,6 +85,8 @@ class Connection:
         """Its data links, by the address of their handle."""
         self.is_ending = False
         """Its end was reported; only bytes are still to be written."""
+        self.is_closing = False
+        """Our Close is on its way."""
         self.fault: str | None = None
         """Why the connection failed, as proton says it."""
         self._relay = relay
@@ -106,7 +108,9 @@ class Connection:
 
     # Opening and closing
 
-    def open(self, container: str, *, hostname: str | None = None, properties: Mapping[str, object], version: str) -> None:
+    def open(
+        self, container: str, *, hostname: str | None = None, properties: Mapping[str, object], version: str
+    ) -> None:
         """Send our Open. *properties* are added to the ones that every connection carries."""
         connection = self._connection
         pn.pn_connection_set_container(connection, container.encode())
@@ -135,6 +139,7 @@ class Connection:
         if state & pn.LOCAL_UNINIT:
             pn.pn_connection_open(self._connection)  # a Close needs an Open before it
         pn.pn_connection_close(self._connection)
+        self.is_closing = True
         self.port.touch()
 
     def new_session(self) -> Handle:

@@ -31,7 +31,9 @@ CONTROL_BACKLOG: Final = 2000
 class NeighborLinks:
     """The links of one inter-router connection."""
 
-    def __init__(self, connection: Connection, relay: DataPlane, settings: ForwardingSettings, link_ids: Iterator[int]) -> None:
+    def __init__(
+        self, connection: Connection, relay: DataPlane, settings: ForwardingSettings, link_ids: Iterator[int]
+    ) -> None:
         self._connection = connection
         self._relay = relay
         self._settings = settings

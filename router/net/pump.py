@@ -1,12 +1,12 @@
 """One pump for each connection: it moves bytes between a socket and an engine, and touches neither's meaning.
 
 How it works. Two tasks share a connection. The reader asks the kernel for bytes, gives them to the engine and lets the
-`Turns` owner handle what they cause: that may produce output on any connection of the process, so the owner flushes every
-connection that has some, by `flush`, which writes what the kernel takes at once and never waits. Only when a kernel buffer
-is full does the writer task wait for room. It also keeps the engine's clock: heartbeats and idle timeout.
+`Turns` owner handle what they cause: that may produce output on any connection of the process, so the owner flushes
+every connection that has some, by `flush`, which writes what the kernel takes at once and never waits. Only when a
+kernel buffer is full does the writer task wait for room. It also keeps the engine's clock: heartbeats and idle timeout.
 
-The engine is never half changed across an `await`: between two of them a turn is begun and ended. A failed read or write
-ends the connection, since nobody knows how much the peer has seen.
+The engine is never half changed across an `await`: between two of them a turn is begun and ended. A failed read or
+write ends the connection, since nobody knows how much the peer has seen.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Pump:
         self._turns = turns
         self._wake = trio.Event()
         self._is_blocked = False
-        self._has_ended_output = False
+        self._output_ended = trio.Event()
+        self._patience = trio.CancelScope()
 
     async def run(self, *, handshake_timeout_s: float = math.inf) -> None:
         """Serve the connection until both directions have ended."""
@@ -67,17 +68,13 @@ class Pump:
     async def _read(self) -> None:
         connection = self._connection
         reads = 0
-        with trio.CancelScope() as patience:
+        with self._patience:
             while not connection.is_closed:
-                if connection.is_ending and patience.deadline == math.inf:
-                    patience.deadline = trio.current_time() + CLOSE_TIMEOUT_S
                 size = connection.capacity()
-                if size < 0:
-                    if self._has_ended_output:
-                        break
-                    await trio.lowlevel.checkpoint()
-                    await self._wait_for_end()
-                    continue
+                if size < 0:  # nothing more will be read: the writer has the rest
+                    self._be_patient()
+                    await self._output_ended.wait()
+                    break
                 try:
                     count = self._sock.recv_into(connection.tail(size))
                 except BlockingIOError:
@@ -99,13 +96,10 @@ class Pump:
         if not connection.is_closed:
             self._lose("the peer did not answer Close")
 
-    async def _wait_for_end(self) -> None:
-        """Nothing more will be read: wait until the rest is written."""
-        while not self._has_ended_output:
-            self.flush()
-            if self._has_ended_output:
-                return
-            await trio.lowlevel.wait_writable(self._sock)
+    def _be_patient(self) -> None:
+        """From now on the connection has a bounded time to end."""
+        if self._patience.deadline == math.inf:
+            self._patience.deadline = trio.current_time() + CLOSE_TIMEOUT_S
 
     def _lose(self, why: str) -> None:
         connection = self._connection
@@ -113,7 +107,7 @@ class Pump:
             connection.fault = why
         connection.received_end()
         connection.sent_end()
-        self._has_ended_output = True
+        self._output_ended.set()
         self._turns.turn(connection)
 
     def _hang_up(self) -> None:
@@ -128,7 +122,9 @@ class Pump:
     def flush(self) -> None:
         """Write what the kernel takes now. Never waits, never raises for a peer that is gone."""
         connection = self._connection
-        while not self._is_blocked and not self._has_ended_output:
+        if connection.is_closing:
+            self._be_patient()
+        while not self._is_blocked and not self._output_ended.is_set():
             size = connection.pending()
             if size < 0:
                 self._end_output()
@@ -142,11 +138,11 @@ class Pump:
                 self._wake.set()
             except OSError:
                 connection.sent_end()
-                self._has_ended_output = True
+                self._output_ended.set()
                 self._hang_up()
 
     def _end_output(self) -> None:
-        self._has_ended_output = True
+        self._output_ended.set()
         self._connection.sent_end()
         try:
             self._sock.shutdown(socket.SHUT_WR)

@@ -1,8 +1,8 @@
 """Credit for publishers: the one place that decides how much.
 
-A publisher has credit only while somebody, anywhere in the mesh, subscribes to its address. It then gets a fixed window,
-counted as credit it holds plus its messages that this router took and that have no outcome yet; when the last subscriber
-leaves, what it holds is taken back.
+A publisher has credit only while somebody, anywhere in the mesh, subscribes to its address. It then gets a fixed
+window, counted as credit it holds plus its messages that this router took and that have no outcome yet; when the last
+subscriber leaves, what it holds is taken back.
 
 Source: AMQP 1.0 part 2, 2.6.7; design, section 5.
 """

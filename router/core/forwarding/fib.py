@@ -1,7 +1,7 @@
 """The forwarding information base: what the control plane writes and the data plane reads.
 
-One `AddressEntry` for each address that somebody here publishes to, subscribes to, or that a reachable router subscribes to;
-one `Route` for each reachable router. Nothing here looks at a clock or moves a message.
+One `AddressEntry` for each address that somebody here publishes to, subscribes to, or that a reachable router
+subscribes to; one `Route` for each reachable router. Nothing here looks at a clock or moves a message.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ class Subscriber(Protocol):
 class Tree(Protocol):
     """This router's place in the shortest-path tree of some root."""
 
-    predecessor: RouterId | None
-    """Neighbor toward the root; None at the root itself and outside the tree."""
-    children: Mapping[RouterId, frozenset[RouterId]]
-    """Neighbors away from the root, each with all routers that are reached through it, itself included."""
+    @property
+    def predecessor(self) -> RouterId | None:
+        """Neighbor toward the root; None at the root itself and outside the tree."""
+
+    @property
+    def children(self) -> Mapping[RouterId, frozenset[RouterId]]:
+        """Neighbors away from the root, each with all routers that are reached through it, itself included."""
 
 
 class Route:
@@ -50,8 +53,8 @@ class Route:
 class AddressEntry:
     """One address: its treatment, who takes its messages here and elsewhere, who sends, and what waits.
 
-    `waiting` holds messages of this address for which no local subscriber has credit, oldest first; `turn` rotates among
-    equals. Counters are messages since the entry was made.
+    `waiting` holds messages of this address for which no local subscriber has credit, oldest first; `turn` rotates
+    among equals. Counters are messages since the entry was made.
     """
 
     __slots__ = (
@@ -179,12 +182,16 @@ class Fib:
 
     # Written by the control plane
 
-    def install_router(self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int) -> list[AddressEntry]:
+    def install_router(
+        self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int
+    ) -> list[AddressEntry]:
         """*router* is reachable. Returns its reply addresses that have publishers here."""
         self.routes[router] = Route(router, connection, next_hop, cost)
         toward = self._toward.get(router)
         if toward is None:
-            toward = self._toward[router] = AddressEntry(f"_topo/0/{router}", AddressKind.ROUTER, Treatment.CLOSEST, router)
+            toward = self._toward[router] = AddressEntry(
+                f"_topo/0/{router}", AddressKind.ROUTER, Treatment.CLOSEST, router
+            )
         toward.remotes.setdefault(router, 0)
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
@@ -239,8 +246,10 @@ class Fib:
     # Multicast
 
     def multicast_hops(self, entry: AddressEntry, ingress: RouterId) -> list[Route]:
-        """Next hops that get a copy of a multicast that entered the mesh at *ingress*: one for each child of this router
-        in the tree of *ingress* below which there is a subscriber, in the order of their ids."""
+        """Next hops that get a copy of a multicast that entered the mesh at *ingress*, in the order of their ids.
+
+        One for each child of this router in the tree of *ingress* below which there is a subscriber.
+        """
         if not entry.remotes:
             return []
         children = self._tree(ingress).children
@@ -253,7 +262,7 @@ class Fib:
         return hops
 
     def is_on_tree(self, ingress: RouterId, neighbor: RouterId | None) -> bool:
-        """Whether a multicast of *ingress* may come from *neighbor*: only from this router's predecessor in its tree."""
+        """Whether a multicast of *ingress* may come from *neighbor*: only this router's predecessor in its tree."""
         # DEV-1: qdrouterd floods copies along every path; those off the tree are duplicates.
         return neighbor is not None and self._tree(ingress).predecessor == neighbor
 

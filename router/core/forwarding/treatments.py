@@ -1,7 +1,7 @@
 """Choosing the egress of an anycast message: a local subscriber, a route to another router, or to wait.
 
-Both rules look at the candidates of this moment only. `passed` are the routers that the message has been at (its trace):
-none of them, and no next hop among them, is a candidate, so a message never turns back.
+Both rules look at the candidates of this moment only. `passed` are the routers that the message has been at (its
+trace): none of them, and no next hop among them, is a candidate, so a message never turns back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from router.core.terms import RouterId
 Routes = dict[RouterId, Route]
 
 
-def choose(entry: AddressEntry, routes: Routes, passed: Collection[str], remote_window: int) -> Subscriber | Route | None:
+def choose(
+    entry: AddressEntry, routes: Routes, passed: Collection[str], remote_window: int
+) -> Subscriber | Route | None:
     """Where the next message of *entry* goes.
 
     Args:
