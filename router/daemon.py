@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import time
+from collections.abc import AsyncIterator
 
 import trio
 
@@ -38,6 +39,8 @@ class Daemon:
         self.listeners = [Listener(listener) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self._deadline_moved = trio.Event()
+        self._told_to_stop = trio.Event()
+        self._settling = trio.CancelScope()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
@@ -56,14 +59,22 @@ class Daemon:
                     )
                 runtime.log.info("started", version=__version__, instance=runtime.instance)
                 task_status.started()
-                async for number in signals:
-                    if number != signal.SIGHUP:  # SIGHUP: nothing is read anew
-                        runtime.log.info("stopping", signal=signal.Signals(number).name)
-                        break
+                nursery.start_soon(self._watch, signals)
+                await self._told_to_stop.wait()
                 accepting.cancel()
                 await self._stop()
                 nursery.cancel_scope.cancel()
         runtime.log.info("stopped")
+
+    async def _watch(self, signals: AsyncIterator[int]) -> None:
+        """The first SIGTERM or SIGINT stops the router, a second one makes it hurry. SIGHUP: nothing is read anew."""
+        async for number in signals:
+            if number == signal.SIGHUP:
+                continue
+            self.runtime.log.info("stopping", signal=signal.Signals(number).name)
+            if self._told_to_stop.is_set():
+                self._settling.cancel()
+            self._told_to_stop.set()
 
     async def _accept(self, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
         with scope:
@@ -127,7 +138,8 @@ class Daemon:
         quiet, empty = trio.Event(), trio.Event()
         runtime.quieted, runtime.emptied = quiet.set, empty.set
         runtime.stop_taking()
-        with trio.move_on_after(self._settings.shutdown_s):
+        with self._settling:
+            self._settling.deadline = trio.current_time() + self._settings.shutdown_s
             await quiet.wait()
         if not runtime.connections:
             return
