@@ -245,7 +245,7 @@ class Neighbors:
     def _expect_anew(self, router: RouterId, now: float) -> None:
         # One that stood by may have to speak and be heard from now on.
         for connection in self._by_router.get(router, ()):
-            if connection.state is Adjacency.SILENT:
+            if connection.state is Adjacency.SILENT and not connection.is_suspect:
                 connection.heard_at = now
                 self._watch(connection)
 

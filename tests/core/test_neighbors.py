@@ -1,0 +1,343 @@
+"""Adjacencies: the table, silence, several connections to one neighbor, two neighbors of one id."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mesh_config.models import LinkStateSettings
+from router.core.events import ControlLinkUp
+from router.core.linkstate.messages import Hello
+from router.core.linkstate.neighbors import ADJACENCY, Adjacency, Heard, Neighbors
+from router.core.terms import ConnectionId, RouterId
+
+ME, X, Y = RouterId("M"), RouterId("X"), RouterId("Y")
+SETTINGS = LinkStateSettings(hello_interval_s=1.0, hello_max_age_s=3.0)
+C1, C2, C3 = (ConnectionId(number) for number in (1, 2, 3))
+
+
+def up(
+    connection: ConnectionId, peer: RouterId = X, *, cost: int = 1, local: int = 0, remote: int = 0
+) -> ControlLinkUp:
+    return ControlLinkUp(
+        connection=connection,
+        peer=peer,
+        cost=cost,
+        local_conn_id=local or connection,
+        remote_conn_id=remote or connection,
+        pushes_lsu=True,
+    )
+
+
+def hello(router: RouterId = X, *, instance: int = 1, seen: tuple[RouterId, ...] = (ME,)) -> Hello:
+    return Hello(id=router, instance=instance, seen=seen)
+
+
+def attached(*events: ControlLinkUp, me: RouterId = ME) -> Neighbors:
+    machine = Neighbors(me, SETTINGS)
+    for event in events:
+        machine.attach(event, 0.0)
+    machine.greetings.clear()
+    return machine
+
+
+def active(machine: Neighbors, router: RouterId = X) -> ConnectionId | None:
+    machine.check_invariants()
+    found = machine.active.get(router)
+    return found.connection if found is not None else None
+
+
+# The table
+
+
+ABSENT = {(Adjacency.ONE_WAY, Heard.TAKEOVER), (Adjacency.TWO_WAY, Heard.TAKEOVER)}
+
+
+@pytest.mark.parametrize(("state", "heard"), list(itertools.product(Adjacency, Heard)))
+def test_every_pair_has_a_row_or_is_known_to_be_absent(state: Adjacency, heard: Heard) -> None:
+    assert ((state, heard) in ADJACENCY) != ((state, heard) in ABSENT)
+
+
+def test_a_hello_that_names_this_router_makes_a_neighbor_and_one_that_does_not_ends_it() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(seen=()), 0.1)
+    assert active(machine) is None
+    assert machine.seen() == (X,)
+    machine.hear(C1, hello(seen=(Y, ME)), 0.2)
+    assert active(machine) == C1
+    assert machine.costs() == {X: 1}
+    machine.hear(C1, hello(seen=(Y,)), 0.3)
+    assert active(machine) is None
+    assert machine.seen() == (X,)
+
+
+def test_silence_ends_it_and_the_next_hello_makes_it_again() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(), 1.0)
+    assert machine.next_silence <= 4.0
+    machine.elapse(3.9)
+    assert active(machine) == C1
+    machine.elapse(4.0)
+    assert active(machine) is None
+    assert machine.seen() == ()
+    assert machine.next_silence == math.inf
+    # It is still spoken to: the peer may only have been slow.
+    assert machine.speakers(4.0) == [C1]
+    machine.hear(C1, hello(), 5.0)
+    assert active(machine) == C1
+
+
+def test_time_in_which_this_router_itself_was_held_up_is_no_silence() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(), 1.0)
+    machine.elapse(6.0, late_s=4.0)
+    assert active(machine) == C1
+    machine.elapse(8.0)
+    assert active(machine) is None
+
+
+def test_the_first_hello_is_answered_at_once_and_later_ones_are_not() -> None:
+    machine = Neighbors(ME, SETTINGS)
+    machine.attach(up(C1), 0.0)
+    assert list(machine.greetings) == [C1]
+    machine.greetings.clear()
+    machine.hear(C1, hello(seen=()), 0.1)
+    assert list(machine.greetings) == [C1]
+    machine.greetings.clear()
+    machine.hear(C1, hello(seen=()), 1.1)
+    assert not machine.greetings
+
+
+def test_a_router_is_what_its_hello_says_not_what_its_open_said() -> None:
+    machine = attached(up(C1, RouterId("container-7")))
+    machine.hear(C1, hello(X), 0.1)
+    assert active(machine, X) == C1
+    assert machine.seen() == (X,)
+
+
+# Several connections to one neighbor
+
+
+def test_of_parallel_connections_the_cheapest_is_active_and_the_others_are_silent() -> None:
+    machine = attached(up(C1, cost=5), up(C2, cost=2), up(C3, cost=5))
+    assert machine.speakers(0.0) == [C2]
+    machine.hear(C2, hello(), 0.1)
+    assert active(machine) == C2
+    assert machine.costs() == {X: 2}
+    assert machine.speakers(0.1) == [C2]
+    # A qdrouterd says HELLO on each of them.
+    machine.hear(C1, hello(), 0.2)
+    machine.hear(C3, hello(), 0.3)
+    assert active(machine) == C2
+    assert machine.speakers(0.3) == [C2]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5),
+    st.booleans(),
+)
+def test_both_ends_prefer_the_same_connection(wires: list[tuple[int, int, int]], is_lower: bool) -> None:
+    # Numbers of one end are unique among its own connections.
+    near = [(cost, 10 * index + a, 10 * (len(wires) - index) + b) for index, (cost, a, b) in enumerate(wires)]
+    left, right = (RouterId("L"), RouterId("R")) if is_lower else (RouterId("R"), RouterId("L"))
+    chosen = set()
+    for me, peer, mine, its in ((left, right, 1, 2), (right, left, 2, 1)):
+        machine = Neighbors(me, SETTINGS)
+        for index, wire in enumerate(near):
+            machine.attach(up(ConnectionId(index), peer, cost=wire[0], local=wire[mine], remote=wire[its]), 0.0)
+        chosen.add(tuple(machine.speakers(0.0)))
+    assert len(chosen) == 1
+    assert len(chosen.pop()) == 1
+
+
+def test_the_number_of_the_end_with_the_lower_id_decides() -> None:
+    machine = attached(up(C1, RouterId("Z"), local=9, remote=1), up(C2, RouterId("Z"), local=8, remote=2), me=ME)
+    assert machine.speakers(0.0) == [C2]
+    machine = attached(up(C1, RouterId("A"), local=9, remote=1), up(C2, RouterId("A"), local=8, remote=2), me=ME)
+    assert machine.speakers(0.0) == [C1]
+
+
+def test_a_standby_takes_over_in_the_same_turn() -> None:
+    machine = attached(up(C1), up(C2, cost=3))
+    machine.hear(C1, hello(instance=7), 1.0)
+    revision = machine.revision
+    machine.detach(C1, 2.0)
+    assert active(machine) == C2
+    assert machine.costs() == {X: 3}
+    assert machine.seen() == (X,)
+    assert machine.revision > revision
+    assert list(machine.greetings) == [C2]
+    # It has to be heard like any other from now on.
+    machine.elapse(4.9)
+    assert active(machine) == C2
+    machine.elapse(5.0)
+    assert active(machine) is None
+
+
+def test_a_standby_takes_over_from_a_connection_that_fell_silent() -> None:
+    machine = attached(up(C1), up(C2))
+    machine.hear(C1, hello(), 1.0)
+    machine.elapse(4.0)
+    assert active(machine) == C2
+    assert machine.speakers(4.0) == [C2]
+    machine.hear(C2, hello(), 4.5)
+    # It speaks again: it is the preferred one again.
+    machine.hear(C1, hello(), 5.0)
+    assert active(machine) == C1
+
+
+def test_the_death_of_a_standby_changes_nothing() -> None:
+    machine = attached(up(C1), up(C2))
+    machine.hear(C1, hello(), 1.0)
+    revision = machine.revision
+    machine.detach(C2, 2.0)
+    assert active(machine) == C1
+    assert machine.revision == revision
+
+
+def test_a_peer_that_no_longer_hears_this_router_is_lost_by_all_connections() -> None:
+    machine = attached(up(C1), up(C2))
+    machine.hear(C1, hello(), 1.0)
+    machine.hear(C1, hello(seen=()), 2.0)
+    assert active(machine) is None
+
+
+def test_a_better_connection_is_taken_when_it_is_two_way_and_not_before() -> None:
+    machine = attached(up(C1, cost=5))
+    machine.hear(C1, hello(), 1.0)
+    machine.attach(up(C2, cost=1), 1.5)
+    assert active(machine) == C1
+    assert machine.speakers(1.5) == [C1, C2]
+    machine.hear(C2, hello(), 1.6)
+    assert active(machine) == C2
+    assert machine.speakers(1.6) == [C2]
+
+
+def test_a_preferred_connection_that_stays_mute_is_given_up_for_the_next() -> None:
+    machine = attached(up(C1), up(C2))
+    assert machine.speakers(0.0) == [C1]
+    machine.elapse(3.0)
+    assert machine.speakers(3.0) == [C2]
+    machine.hear(C2, hello(), 3.5)
+    assert active(machine) == C2
+    machine.elapse(6.4)
+    assert active(machine) == C2
+
+
+def test_when_all_are_mute_each_is_spoken_to() -> None:
+    machine = attached(up(C1), up(C2))
+    machine.elapse(3.0)
+    machine.elapse(6.0)
+    assert machine.speakers(6.0) == [C1, C2]
+    assert machine.next_silence == math.inf
+
+
+def test_a_standby_is_answered_when_the_active_one_is_stale() -> None:
+    machine = attached(up(C1), up(C2))
+    machine.hear(C1, hello(), 1.0)
+    machine.hear(C2, hello(), 2.4)
+    assert machine.speakers(2.4) == [C1]
+    # The peer lost C1 already and speaks on C2; it must hear us there before it gives us up.
+    assert machine.speakers(2.6) == [C1, C2]
+
+
+# Two routers of one id
+
+
+def test_a_connection_to_a_router_of_the_same_id_is_refused() -> None:
+    machine = Neighbors(ME, SETTINGS)
+    machine.attach(up(C1, ME), 0.0)
+    (refusal,) = machine.refusals
+    assert (refusal.connection, refusal.router) == (C1, ME)
+    assert "router id M is in use" in refusal.description
+    assert not machine.connections
+    machine.check_invariants()
+
+
+def test_a_hello_with_our_own_id_is_refused() -> None:
+    machine = attached(up(C1, RouterId("other")))
+    assert not machine.hear(C1, hello(ME, instance=99), 0.1)
+    assert [refusal.connection for refusal in machine.refusals] == [C1]
+    assert not machine.connections
+    machine.detach(C1, 0.2)
+    machine.check_invariants()
+
+
+def test_of_two_neighbors_of_one_id_the_second_is_refused_when_the_first_speaks_again() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(instance=1), 1.0)
+    machine.attach(up(C2), 1.1)
+    assert not machine.hear(C2, hello(instance=2), 1.2)
+    assert active(machine) == C1
+    assert not machine.refusals
+    assert machine.hear(C1, hello(instance=1), 2.0)
+    assert [refusal.connection for refusal in machine.refusals] == [C2]
+    assert active(machine) == C1
+
+
+def test_a_restarted_neighbor_is_accepted_when_its_old_connection_is_gone() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(instance=1), 1.0)
+    machine.attach(up(C2), 1.1)
+    machine.hear(C2, hello(instance=2), 1.2)
+    machine.detach(C1, 1.3)
+    assert active(machine) == C2
+    assert not machine.refusals
+    assert machine.hear(C2, hello(instance=2), 2.2)
+
+
+def test_a_restarted_neighbor_is_accepted_when_its_old_connection_is_silent() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(instance=1), 1.0)
+    machine.attach(up(C2), 1.1)
+    machine.hear(C2, hello(instance=2), 1.2)
+    machine.hear(C2, hello(instance=2), 3.2)
+    machine.elapse(4.0)
+    assert active(machine) == C2
+    assert not machine.refusals
+
+
+def test_a_neighbor_that_takes_a_higher_boot_number_while_it_lives_is_no_duplicate() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(instance=1), 1.0)
+    machine.attach(up(C2), 1.1)
+    machine.hear(C2, hello(instance=2), 1.2)
+    assert machine.hear(C1, hello(instance=2), 1.3)
+    assert not machine.refusals
+    assert machine.hear(C2, hello(instance=2), 1.4)
+
+
+connections = st.sampled_from([C1, C2, C3])
+steps = st.one_of(
+    st.tuples(st.just("attach"), connections, st.integers(1, 2)),
+    st.tuples(st.just("detach"), connections, st.just(0)),
+    st.tuples(st.just("hear"), connections, st.integers(0, 3)),
+    st.tuples(st.just("elapse"), st.just(C1), st.integers(0, 4)),
+)
+
+
+@given(st.lists(steps, max_size=40))
+def test_whatever_happens_it_stays_consistent(plan: list[tuple[str, ConnectionId, int]]) -> None:
+    machine = Neighbors(ME, SETTINGS)
+    now = 0.0
+    for what, connection, number in plan:
+        if what == "attach" and connection not in machine.connections:
+            machine.attach(up(connection, X if number == 1 else Y, cost=number), now)
+        elif what == "detach":
+            machine.detach(connection, now)
+        elif what == "hear" and connection in machine.connections:
+            router, instance = (X if number % 2 else Y), 1 + number // 2
+            machine.hear(connection, hello(router, instance=instance, seen=(ME,) if number else ()), now)
+        elif what == "elapse":
+            now += number / 2
+            machine.elapse(now)
+            assert machine.next_silence > now
+        machine.check_invariants()
+        for router in (X, Y):
+            group = [c for c in machine.connections.values() if c.router == router]
+            if group and not all(c.is_challenger for c in group):
+                assert any(c.connection in machine.speakers(now) for c in group)
