@@ -13,6 +13,7 @@ from collections.abc import Callable
 from mesh_config.models import Role, RouterSettings
 from router import __version__, logs
 from router.binding import handles as pn
+from router.binding import memory
 from router.binding.handles import Handle, address_of
 from router.core.addressing.address import AddressKind
 from router.core.addressing.patterns import TreatmentTable
@@ -43,6 +44,13 @@ from router.engine import codec
 from router.engine.client_links import ClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
+
+TRIM_AFTER = 1000
+"""Links freed before memory is given back; each took about 7 kB."""
+TRIM_DELAY_S = 1.0
+"""Links go in crowds: this long after the first thousand most of the crowd is gone."""
+CONNECTION_WEIGHT = 10
+"""What a connection weighs, in links."""
 
 
 class Runtime:
@@ -78,6 +86,8 @@ class Runtime:
         self._dirty: list[Port] = []
         self._next_connection = 0
         self._scheduled = math.inf
+        self._freed = 0
+        self._trim_at = math.inf
 
     # Connections
 
@@ -102,8 +112,15 @@ class Runtime:
         self.connections.pop(connection.id, None)
         self.flushers.pop(connection.id, None)
         connection.free()
+        self._count_freed(CONNECTION_WEIGHT)
         if not self.connections:
             self.emptied()
+
+    def _count_freed(self, weight: int) -> None:
+        """Give memory back to the system once much of it has been freed."""
+        self._freed += weight
+        if self._freed >= TRIM_AFTER and self._trim_at == math.inf:
+            self._trim_at = self.clock() + TRIM_DELAY_S
 
     # Turns
 
@@ -122,8 +139,11 @@ class Runtime:
 
     def next_deadline(self) -> float:
         """When `handle_deadline` must be called, seconds; infinity when never."""
-        self._scheduled = min(self.control.next_deadline(), self.relay.waiting.next_deadline())
+        self._scheduled = self._earliest()
         return self._scheduled
+
+    def _earliest(self) -> float:
+        return min(self.control.next_deadline(), self.relay.waiting.next_deadline(), self._trim_at)
 
     def handle_deadline(self) -> None:
         """Time has passed: timers of the routing protocol and of waiting messages."""
@@ -131,6 +151,9 @@ class Runtime:
         self._carry_out(self.control.handle_deadline(now=now))
         self.relay.waiting.handle_deadline(now)
         self._settle(now)
+        if self._trim_at <= now:
+            self._freed, self._trim_at = 0, math.inf
+            memory.trim()
 
     def _dispatch(self, connection: Connection) -> None:
         try:
@@ -150,7 +173,7 @@ class Runtime:
             dirty, self._dirty = self._dirty, []
             for port in dirty:
                 self._flush(port)
-        if min(self.control.next_deadline(), self.relay.waiting.next_deadline()) < self._scheduled:
+        if self._earliest() < self._scheduled:
             self.deadline_changed()
         if self.relay.settlement.is_stopping and self.relay.is_quiet():
             self.quieted()
@@ -295,6 +318,7 @@ class Runtime:
         else:
             pn.pn_link_detach(link)
         pn.pn_link_free(link)
+        self._count_freed(1)
         connection.port.touch()
 
     def _detach(self, connection: Connection, link: Handle) -> None:
