@@ -108,3 +108,15 @@ def test_the_oslo_caller_says_that_nobody_answers(mesh: dict[str, str]) -> None:
     called = run(*example("oslo_caller.py", f"{mesh['C']}/", "--topic", "nobody", "--timeout", "1"))
     assert called.returncode == 1
     assert "no answer within 1 s" in called.stderr
+
+
+def test_the_what_if_script_names_the_pairs_that_a_dead_router_parts() -> None:
+    asked = run(*example("what_if.py", str(EXAMPLES / "meshes" / "line.yaml"), "--kill", "B"))
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout.splitlines()[-1] == "pairs that have lost each other: A-C"
+
+
+def test_the_what_if_script_names_the_routers_there_are() -> None:
+    asked = run(*example("what_if.py", str(EXAMPLES / "meshes" / "blueprint.yaml"), "--kill", "Q"))
+    assert asked.returncode == 2
+    assert "there are A, B, C, D" in asked.stderr
