@@ -52,6 +52,11 @@ TRIM_DELAY_S = 1.0
 CONNECTION_WEIGHT = 10
 """What a connection weighs, in links."""
 
+REFUSED_LINES = 10
+"""Addresses named in the log, those with the most messages first,"""
+REFUSED_SILENCE_S = 10.0
+"""and the time until they are named again."""
+
 
 class Runtime:
     """One router without sockets: connections, data plane and control plane."""
@@ -88,6 +93,7 @@ class Runtime:
         self._scheduled = math.inf
         self._freed = 0
         self._trim_at = math.inf
+        self._silent_until = 0.0
 
     # Connections
 
@@ -173,6 +179,8 @@ class Runtime:
             dirty, self._dirty = self._dirty, []
             for port in dirty:
                 self._flush(port)
+        if self.relay.waiting.refused and now >= self._silent_until:
+            self._report_refused(now)
         if self._earliest() < self._scheduled:
             self.deadline_changed()
         if self.relay.settlement.is_stopping and self.relay.is_quiet():
@@ -187,6 +195,14 @@ class Runtime:
         self.flushers[port.id]()
         if port.blocked or port.paused:
             self.relay.written(port)
+
+    def _report_refused(self, now: float) -> None:
+        """Tell of messages for which there was no room to wait: once a burst, however many they are."""
+        refused = self.relay.waiting.refused
+        for address, count in sorted(refused.items(), key=lambda item: -item[1])[:REFUSED_LINES]:
+            self.log.warning("no_room_to_wait", address=address, messages=count)
+        refused.clear()
+        self._silent_until = now + REFUSED_SILENCE_S
 
     # Orders of the control plane
 

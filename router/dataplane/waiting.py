@@ -28,7 +28,7 @@ class WaitingRoom:
         self._count = 0
         self._number = 0
         self.refused: dict[str, int] = {}
-        """Messages by address for which there was no room since the daemon last asked."""
+        """Messages by address for which there was no room since this was last reported."""
 
     def enter(self, transfer: Transfer, entry: AddressEntry, now: float) -> None:
         """Let it wait, or release it when the address has no room left."""
