@@ -78,16 +78,18 @@ class ClientLinks:
             raise Refused("a receiver needs a source with an address", condition=Condition.INVALID_FIELD)
         capabilities = data.read_symbols(pn.pn_terminus_capabilities(source))
         is_volatile = VOLATILE_QUEUE in capabilities
+        plain: str | None = None
         if pn.pn_terminus_is_dynamic(source):
             random = secrets.token_urlsafe(12)
             make = volatile_reply_address if is_volatile else dynamic_address
             address = make(self._fib.me, random)
         else:
-            address = self._checked(text(pn.pn_terminus_get_address(source)), connection)
+            plain = text(pn.pn_terminus_get_address(source))
+            address = self._checked(plain, connection)
             kind = parse_address(address, me=self._fib.me)
             if kind.kind not in (AddressKind.MOBILE, AddressKind.LOCAL):
                 raise Refused(f"nobody here can receive from {address}", condition=Condition.QD_NO_ROUTE)
-        entry = self._fib.attach(address)
+        entry = self._fib.attach(address, plain=plain)
         if entry.service is not None:
             raise Refused(f"{address} is answered by the router itself", condition=Condition.NOT_ALLOWED)
         link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), _name(handle))
@@ -117,11 +119,11 @@ class ClientLinks:
         if pn.pn_terminus_is_dynamic(target):
             address = f"amqp:/_$temp.{secrets.token_urlsafe(12)}"
         if address:
-            address = self._checked(address, connection)
+            plain, address = address, self._checked(address, connection)
             parsed = parse_address(address, me=self._fib.me)
             if parsed.kind in (AddressKind.EVERY_ROUTER, AddressKind.FOREIGN, AddressKind.INVALID):
                 raise Refused(f"nobody here can send to {address}", condition=Condition.QD_NO_ROUTE)
-            entry = self._fib.attach(address)
+            entry = self._fib.attach(address, plain=plain)
             if is_volatile_reply(entry.text) and not entry.is_open:
                 self._fib.forget(entry)
                 raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from mesh_config.models import Treatment
-from router.core.addressing.address import AddressKind, parse_address
+from router.core.addressing.address import AddressKind, normalise, parse_address
 from router.core.addressing.patterns import TreatmentTable
 from router.core.terms import ConnectionId, RouterId
 
@@ -141,13 +141,18 @@ class Fib:
             return self._toward.get(address.router)
         return None
 
-    def attach(self, text: str) -> AddressEntry:
-        """The entry for a link's address, made when it is new. Release it with `forget` when the link is gone."""
+    def attach(self, text: str, *, plain: str | None = None) -> AddressEntry:
+        """The entry for a link's address, made when it is new. Release it with `forget` when the link is gone.
+
+        Args:
+            plain: the address without its virtual host, when a listener has put one before it: the treatment is that of
+                *plain* unless one is configured for the whole of *text*.
+        """
         address = parse_address(text, me=self.me)
         if address.kind is AddressKind.MOBILE:
             if address.text in self._local:
                 return self._local[address.text]
-            return self._mobile_entry(address.text, None)
+            return self._mobile_entry(address.text, self.treatments.lookup(normalise(plain)) if plain else None)
         if address.kind is AddressKind.ROUTER and address.router is not None:
             return self._reply_entry(address.router, address.text)
         entry = self._local.get(address.text)
