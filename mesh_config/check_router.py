@@ -9,14 +9,12 @@ import attrs
 from mesh_config.findings import Finding, Severity, Step
 from mesh_config.links import is_loopback
 from mesh_config.merging import address_key
-from mesh_config.models import AddressSettings, ListenerSettings, RouterSettings, SaslMechanism
+from mesh_config.models import AddressSettings, ListenerSettings, RouterSettings
 from mesh_config.values import fault_of, fields_of, kind_of
 from mesh_config.yaml_text import Place
 
 Locate = Callable[..., Place]
 """Key of a router and steps below it to the place where the setting stands."""
-
-_PASSWORDS = frozenset({SaslMechanism.PLAIN})
 
 
 def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterator[Finding]:
@@ -102,21 +100,10 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
 
 
 def _listener_findings(listener: ListenerSettings, place: Place, router_id: str) -> Iterator[Finding]:
-    if listener.tls is not None and listener.tls.certificate_file is None:
-        yield place.finding("TLS without a certificate", expected="a PEM file", at=("tls", "certificate_file"))
-    if not listener.sasl_mechanisms:
-        yield place.finding("no SASL mechanism", expected="at least one", at=("sasl_mechanisms",))
-    if is_loopback(listener.host):
-        return
-    is_anonymous = SaslMechanism.ANONYMOUS in listener.sasl_mechanisms
-    who = f"{listener.host}:{listener.port} of router `{router_id}` is open to other machines"
-    if is_anonymous and (listener.tls is None or not listener.tls.verify_peer):
+    if not is_loopback(listener.host):
         yield place.finding(
-            f"{who} and lets anybody in",
-            expected="`tls` with `verify_peer`, or `sasl_mechanisms` without ANONYMOUS",
+            f"{listener.host}:{listener.port} of router `{router_id}` is open to other machines: whoever reaches it may"
+            " use it",
+            expected="loopback, or an address of a trusted network",
             severity=Severity.WARNING,
-        )
-    elif listener.tls is None and _PASSWORDS & set(listener.sasl_mechanisms):
-        yield place.finding(
-            f"{who} and takes passwords in the clear", expected="`tls`, or SCRAM", severity=Severity.WARNING
         )

@@ -35,16 +35,6 @@ class Role(enum.StrEnum):
     INTER_ROUTER = "inter-router"
 
 
-class SaslMechanism(enum.StrEnum):
-    """How a peer says who it is (RFC 4422 and its registry)."""
-
-    ANONYMOUS = "ANONYMOUS"
-    PLAIN = "PLAIN"
-    EXTERNAL = "EXTERNAL"
-    SCRAM_SHA_1 = "SCRAM-SHA-1"
-    SCRAM_SHA_256 = "SCRAM-SHA-256"
-
-
 def setting(
     doc: str,
     *,
@@ -98,21 +88,6 @@ DEFAULT_ADDRESSES: tuple[AddressSettings, ...] = tuple(
 
 
 @attrs.frozen(kw_only=True)
-class TlsSettings:
-    """TLS from the first byte of a connection; files are PEM."""
-
-    certificate_file: str | None = setting("Certificate shown to the peer, with its chain.", default=None)
-    key_file: str | None = setting("Private key of the certificate; in the same file when absent.", default=None)
-    ca_file: str | None = setting(
-        "Authorities that peers' certificates are checked against; those of the system when absent.", default=None
-    )
-    verify_peer: bool = setting(
-        "A listener demands a certificate of its peers; a connector checks the certificate and host name of its peer.",
-        default=True,
-    )
-
-
-@attrs.frozen(kw_only=True)
 class LinkSettings:
     """What a listener and a connector have in common: the AMQP side of a connection."""
 
@@ -124,15 +99,11 @@ class LinkSettings:
     )
     max_frame_bytes: int = setting("Largest frame accepted.", default=16384, unit="bytes", low=512, high=16 * MIB)
     max_sessions: int = setting(
-        "Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=65536
+        "Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=32768
     )
     idle_timeout_s: float = setting(
         "A connection silent for so long is closed; 0 never.", default=16.0, unit="seconds", low=0, high=86400
     )
-    sasl_mechanisms: tuple[SaslMechanism, ...] = setting(
-        "SASL mechanisms that a listener offers, or a connector may choose from.", default=(SaslMechanism.ANONYMOUS,)
-    )
-    tls: TlsSettings | None = setting("TLS of the connections; in the clear when absent.", default=None)
 
 
 @attrs.frozen(kw_only=True)
@@ -165,8 +136,6 @@ class ConnectorSettings(LinkSettings):
     )
     host: str = setting("Host to connect to.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int = setting("TCP port to connect to.", default=5672, low=1, high=65535)
-    username: str | None = setting("User to authenticate as (PLAIN, SCRAM).", default=None)
-    password_file: str | None = setting("File whose first line is the user's password.", default=None)
     reconnect_initial_s: float = setting(
         "Pause before the first new attempt; doubled each time, with jitter.",
         default=0.05,

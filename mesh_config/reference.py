@@ -16,7 +16,6 @@ from mesh_config.models import (
     LinkStateSettings,
     ListenerSettings,
     RouterSettings,
-    TlsSettings,
 )
 from mesh_config.schema import SECTIONS
 from mesh_config.structuring import default_of
@@ -31,7 +30,6 @@ _TITLES: dict[SettingsClass, tuple[str, str]] = {
     RouterSettings: ("A router", "Below `router`, or below each id in `routers`, where the key is the id."),
     ListenerSettings: ("Listeners", "Each item of a router's `listeners`."),
     ConnectorSettings: ("Connectors", _CONNECTORS),
-    TlsSettings: ("TLS", "Below `tls` of a listener or connector."),
     AddressSettings: (
         "Addresses",
         "Each item of `addresses`, of a router or of the whole mesh: either a prefix or a pattern.",
@@ -154,8 +152,6 @@ def _default(field: attrs.Attribute[Any]) -> str:
         return "none"
     if attrs.has(type(value)):
         return "see there"
-    if isinstance(value, tuple):
-        return ", ".join(f"`{item}`" for item in value)
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

@@ -17,7 +17,6 @@ from mesh_config.models import (
     ListenerSettings,
     MeshSettings,
     RouterSettings,
-    TlsSettings,
 )
 from mesh_config.structuring import default_of, plain_value
 from mesh_config.values import SettingsClass, fields_of, kind_of
@@ -28,7 +27,6 @@ SECTIONS: tuple[SettingsClass, ...] = (
     RouterSettings,
     ListenerSettings,
     ConnectorSettings,
-    TlsSettings,
     AddressSettings,
     LinkStateSettings,
     ForwardingSettings,
@@ -117,8 +115,6 @@ def _field_schema(field: attrs.Attribute[Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {"description": f"{field.metadata['doc']}{unit}"}
     if kind.is_list:
         schema |= {"type": "array", "items": _base_schema(kind.base)}
-    elif kind.is_optional and kind.is_settings:
-        schema["anyOf"] = [_base_schema(kind.base), {"type": "null"}]
     else:
         schema |= _base_schema(kind.base)
         if kind.is_optional:

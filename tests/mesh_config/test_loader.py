@@ -8,7 +8,7 @@ import pytest
 
 from mesh_config.findings import SettingsError
 from mesh_config.loader import load_mesh, load_router, parse_document
-from mesh_config.models import ListenerSettings, Role, SaslMechanism, TlsSettings, Treatment
+from mesh_config.models import ListenerSettings, Role, Treatment
 from tests.mesh_config.cases import FILE, MARK, Case, assert_only, row
 
 LISTENING = "  B:\n    listeners: [{port: 7, role: inter-router}]\n"
@@ -123,12 +123,25 @@ CASES = (
         "multicast",
     ),
     row(
-        "an unknown SASL mechanism",
-        "router:\n  id: A\n  listeners:\n  - sasl_mechanisms: [PLAIN, EXTERN]  # here",
-        "router.listeners[0].sasl_mechanisms[1]",
-        "EXTERN",
-        "one of",
-        "EXTERNAL",
+        "TLS of a listener, which would be served in the clear",
+        "router:\n  id: A\n  listeners:\n  - tls: {certificate_file: c}  # here",
+        "router.listeners[0].tls",
+        "unknown key `tls`",
+        "one of name, host",
+    ),
+    row(
+        "TLS of a connector, which would connect in the clear",
+        "router:\n  id: A\n  connectors:\n  - tls: {}  # here",
+        "router.connectors[0].tls",
+        "unknown key `tls`",
+        "one of name, role",
+    ),
+    row(
+        "SASL mechanisms, of which there is no choice",
+        "router:\n  id: A\n  listeners:\n  - sasl_mechanisms: [EXTERNAL]  # here",
+        "router.listeners[0].sasl_mechanisms",
+        "unknown key `sasl_mechanisms`",
+        "one of name, host",
     ),
     row("a mapping as a list", "router:\n  id: A\n  listeners: {}  # here", "router.listeners", "a mapping", "a list"),
     row(
@@ -260,26 +273,23 @@ def test_defaults_give_way_to_those_of_the_role_and_these_to_the_router(tmp_path
         """
 defaults:
   router: {site: s, link_state: {hello_interval_s: 2, hello_max_age_s: 9}}
-  listener: {cost: 2, max_frame_bytes: 1024, tls: {ca_file: ca}}
-  inter_router_listener: {cost: 3, tls: {key_file: key}}
+  listener: {cost: 2, max_frame_bytes: 1024}
+  inter_router_listener: {cost: 3}
 routers:
   A:
     link_state: {hello_max_age_s: 7}
     listeners:
       - {port: 1}
       - {port: 2, role: inter-router}
-      - {port: 3, role: inter-router, cost: 4, tls: null}
+      - {port: 3, role: inter-router, cost: 4}
 """,
     )
     router = load_router(file)
     assert router.site == "s"
     assert (router.link_state.hello_interval_s, router.link_state.hello_max_age_s) == (2.0, 7.0)
-    tls = TlsSettings(ca_file="ca")
     assert router.listeners == (
-        ListenerSettings(port=1, cost=2, max_frame_bytes=1024, tls=tls),
-        ListenerSettings(
-            port=2, cost=3, max_frame_bytes=1024, role=Role.INTER_ROUTER, tls=TlsSettings(ca_file="ca", key_file="key")
-        ),
+        ListenerSettings(port=1, cost=2, max_frame_bytes=1024),
+        ListenerSettings(port=2, cost=3, max_frame_bytes=1024, role=Role.INTER_ROUTER),
         ListenerSettings(port=3, cost=4, max_frame_bytes=1024, role=Role.INTER_ROUTER),
     )
 
@@ -334,11 +344,11 @@ routers:
 
 
 def test_a_file_of_one_router_is_a_mesh_of_one(tmp_path: Path) -> None:
-    file = write(tmp_path, "router: {id: A, listeners: [{sasl_mechanisms: [PLAIN]}]}")
+    file = write(tmp_path, "router: {id: A, listeners: [{port: 7}]}")
     mesh = load_mesh(file)
     assert (mesh.name, list(mesh.routers)) == ("A", ["A"])
     assert load_router(file) == load_router(file, "A") == mesh.routers["A"]
-    assert mesh.routers["A"].listeners[0].sasl_mechanisms == (SaslMechanism.PLAIN,)
+    assert mesh.routers["A"].listeners[0].port == 7
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -16,8 +17,6 @@ from mesh_config.models import MeshSettings, RouterSettings
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import DIALECT, mesh_schema, schema_text
 from tests.mesh_config.strategies import ROUTERS
-
-jsonschema = pytest.importorskip("jsonschema")
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "meshes"
@@ -67,7 +66,8 @@ def test_the_schema_takes_generated_meshes(kind: str) -> None:
     [
         "router: {}", "router: {id: A, x: 1}", "router: {id: A B}", "routers: {}", "routers: {A B: {}}", "mesh: {}",
         "router: {id: A}\nrouters: {A: {}}", "router: {id: A, listeners: [{port: 65536}]}",
-        "routers: {A: {listeners: [{role: x}]}}", "routers: {A: {addresses: [{prefix: a, pattern: b}]}}",
+        "routers: {A: {listeners: [{role: x}]}}", "router: {id: A, listeners: [{tls: {}}]}",
+        "routers: {A: {addresses: [{prefix: a, pattern: b}]}}",
         "routers: {A: {}}\ndefaults: {router: {id: A}}",
         "routers: {A: {}}\ndefaults: {normal_listener: {role: normal}}",
     ],
