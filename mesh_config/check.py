@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import networkx as nx
 
 from mesh_config.check_router import Locate, router_findings
-from mesh_config.findings import Finding, Severity, Step, has_errors, in_order, nearest
+from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order, key_path, nearest
 from mesh_config.links import (
     Link,
     is_loopback,
@@ -18,11 +18,11 @@ from mesh_config.links import (
     may_share_machine,
     target_of,
 )
-from mesh_config.loader import Document, FilePath, read_document
+from mesh_config.loader import Document, FilePath, chosen, read_document
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.yaml_text import Place
 
-__all__ = ["Finding", "Severity", "check_file", "check_files", "check_mesh", "has_errors"]
+__all__ = ["Finding", "Severity", "check_file", "check_files", "check_mesh", "check_router", "has_errors"]
 
 
 def check_mesh(mesh: MeshSettings) -> tuple[Finding, ...]:
@@ -52,7 +52,37 @@ def check_files(paths: Iterable[FilePath]) -> tuple[Finding, ...]:
     Each mesh file is a mesh. Several files of one router each are taken for one mesh, so that they are checked against
     each other. Routers are compared only when each can be read: a value that is wrong would breed further findings.
     """
-    documents = [read_document(path) for path in dict.fromkeys(paths)]
+    return _document_findings([read_document(path) for path in dict.fromkeys(paths)])
+
+
+def check_router(path: FilePath, router_id: str | None = None) -> tuple[RouterSettings, tuple[Finding, ...]]:
+    """Settings of one router, though other routers of its file may be wrong.
+
+    Args:
+        router_id: may be left out when the file has one router only.
+    Returns: the settings; all findings about the file, also about other routers.
+    Raises:
+        SettingsError: the router cannot run: the file cannot be read, or has no such router; or something is wrong with
+            the router itself, with what all routers share, or with a router that it connects to by `to`.
+    """
+    document = read_document(path)
+    if not all(finding.key.startswith("routers.") for finding in document.findings):
+        raise SettingsError(document.findings)
+    key = chosen(path, document.nodes, router_id)
+    router = document.mesh.routers.get(key)
+    needed = {key, *(connector.to for connector in router.connectors if connector.to is not None)} if router else {key}
+    roots = [key_path(("routers", name)) for name in sorted(needed)]
+    errors = [it for it in document.findings if any(it.key == root or it.key.startswith(f"{root}.") for root in roots)]
+    if router is not None:
+        alone = MeshSettings(routers={key: router})
+        errors += [*_alone(alone, document.place), *_collisions(alone, document.place)]
+    if has_errors(errors):
+        raise SettingsError(in_order(errors))
+    assert router is not None, "a router without settings has findings"
+    return router, _document_findings([document])
+
+
+def _document_findings(documents: list[Document]) -> tuple[Finding, ...]:
     findings = [finding for document in documents for finding in document.findings]
     for document in documents:
         findings += _alone(document.mesh, document.place)

@@ -41,10 +41,14 @@ class Finding:
     nearest: str | None = None
     """The right key or value most like the one found."""
 
+    @property
+    def place(self) -> str:
+        """File and line, as far as they are known: `mesh.yaml:7`."""
+        return ":".join(str(part) for part in (self.file, self.line) if part is not None)
+
     def __str__(self) -> str:
         """One line in the manner of compilers, so that editors can jump to the place."""
-        place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
-        head = f"{place}: " if place else ""
+        head = f"{self.place}: " if self.place else ""
         key = f"{self.key}: " if self.key else ""
         expected = f"; expected {self.expected}" if self.expected else ""
         nearest = f"; did you mean `{self.nearest}`?" if self.nearest is not None else ""

@@ -70,14 +70,23 @@ def load_router(path: FilePath, router_id: str | None = None) -> RouterSettings:
         SettingsError: as `load_mesh`; or the file has no such router, or several when none is named.
     """
     mesh = load_mesh(path)
-    if router_id is None and len(mesh.routers) == 1:
-        return next(iter(mesh.routers.values()))
-    if router_id is not None and router_id in mesh.routers:
-        return mesh.routers[router_id]
+    return mesh.routers[chosen(path, mesh.routers, router_id)]
+
+
+def chosen(path: FilePath, routers: Mapping[str, object], router_id: str | None) -> str:
+    """Which of a file's routers is meant: the one that is named, or the only one.
+
+    Raises:
+        SettingsError: as `load_router`.
+    """
+    if router_id is None and len(routers) == 1:
+        return next(iter(routers))
+    if router_id is not None and router_id in routers:
+        return router_id
     start = Place(file=os.fspath(path), line=1, path=("routers",))
     message = "the file has several routers" if router_id is None else f"no router `{router_id}`"
-    near = nearest(router_id, mesh.routers) if router_id is not None else None
-    raise SettingsError([start.finding(message, expected=f"one of {_some(mesh.routers)}", nearest=near)])
+    near = nearest(router_id, routers) if router_id is not None else None
+    raise SettingsError([start.finding(message, expected=f"one of {_some(routers)}", nearest=near)])
 
 
 def read_document(path: FilePath) -> Document:

@@ -3,39 +3,61 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
-from mesh_config.findings import SettingsError
-from mesh_config.loader import load_router
+from mesh_config.check import check_router
+from mesh_config.findings import Finding, SettingsError
 from router import logs
+from router.cli.findings import RefusedError
 from router.core.errors import LocalError
 from router.daemon import run as run_daemon
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("--router", "router_id", metavar="ID", help="Which router of the file to be; needed when it has several.")
+@click.option("--router", "router_id", metavar="ID", help="Which router to be; needed when FILE has several.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Lines to write to standard error.",
+    metavar="LEVEL",
+    help="Least severe lines to write to standard error: debug, info, warning or error.",
 )
 def run(file: str, router_id: str | None, log_level: str) -> None:
-    """Run a router as FILE describes it, until SIGTERM or SIGINT.
+    """Run one router until SIGTERM or SIGINT.
 
-    On either it accepts nothing new, lets what is in flight settle (the setting `shutdown_s`), closes every connection
-    and ends with status 0. Status 1: the settings are wrong or a listener cannot be bound.
+    FILE describes the router, or a mesh that it is part of. What `amqp-mesh config check` finds in it goes to the log;
+    faults of other routers don't keep this one from running, unless it connects to one whose settings can't be read.
+
+    On SIGTERM or SIGINT the router accepts nothing new, lets what is in flight settle (the setting `shutdown_s`),
+    closes every connection and exits with status 0. Exit status 1: its settings are wrong, or a listener cannot be
+    bound.
     """
     try:
-        settings = load_router(file, router_id)
+        settings, findings = check_router(file, router_id)
     except SettingsError as error:
-        raise click.ClickException(str(error)) from error
+        raise RefusedError(error) from error
     logs.configure(log_level)
+    log = logs.get(router=settings.id)
+    for finding in findings:
+        _log(log, finding)
     try:
         run_daemon(settings)
     except LocalError as error:
-        logs.get(router=settings.id).error("cannot_start", reason=str(error))
+        log.error("cannot_start", reason=str(error))
         sys.exit(1)
+
+
+def _log(log: Any, finding: Finding) -> None:
+    """One line, of the level that the finding's severity has."""
+    hints = {"expected": finding.expected or None, "nearest": finding.nearest}
+    getattr(log, finding.severity.value)(
+        "settings_finding",
+        place=finding.place,
+        key=finding.key,
+        message=finding.message,
+        **{word: hint for word, hint in hints.items() if hint is not None},
+    )

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mesh_config import yaml_text
-from mesh_config.check import check_file, check_mesh, has_errors
+from mesh_config.check import check_file, check_mesh, check_router, has_errors
+from mesh_config.findings import SettingsError
 from mesh_config.graph import dot, topology
 from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS
-from mesh_config.loader import parse_document
+from mesh_config.loader import parse_document, read_document
 from mesh_config.models import MeshSettings
 from mesh_config.picture import svg
 from mesh_config.schema import SECTIONS
@@ -68,6 +69,28 @@ def test_any_file_gives_settings_or_findings(tmp_path: Path, tree: Any) -> None:
     file = tmp_path / FILE
     file.write_text(text, encoding="utf-8")
     assert has_errors(check_file(file)) >= bool(document.findings)
+
+
+@often
+@given(TREES | FRAMES)
+def test_any_router_of_any_file_can_run_or_has_errors(tmp_path: Path, tree: Any) -> None:
+    file = tmp_path / FILE
+    file.write_text(yaml_text.write(tree), encoding="utf-8")
+    document = read_document(file)
+    for router_id in ("zz", *document.nodes):
+        try:
+            router, findings = check_router(file, router_id)
+        except SettingsError as error:
+            refused = error.findings
+        else:
+            refused = ()
+        if refused:
+            assert has_errors(refused)
+            continue
+        assert router == document.mesh.routers[router_id]
+        assert findings == check_file(file)
+        targets = {connector.to for connector in router.connectors} & document.nodes.keys()
+        assert targets <= document.mesh.routers.keys(), "an address that nobody knows"
 
 
 @often

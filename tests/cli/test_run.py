@@ -1,0 +1,141 @@
+"""`amqp-mesh run`: what it says of its settings file, and its exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from router.cli.run import run
+
+STOP_S = 15
+
+MESH = """
+routers:
+  alpha:
+    listeners: [{port: 0}]
+  twice:
+    listeners:
+    - {port: 7}
+    - {port: 7}
+  unread:
+    lsteners: []
+"""
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> str:
+    file = tmp_path / "mesh.yaml"
+    file.write_text(MESH, encoding="utf-8")
+    return str(file)
+
+
+@contextmanager
+def running(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of `amqp-mesh run`, which is gone at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "router", "run", *words], stderr=subprocess.PIPE, text=True, env=os.environ.copy()
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+@pytest.mark.parametrize(
+    ("router_id", "words"),
+    [
+        (
+            "alfa",
+            ":1: error: routers: no router `alfa`; expected one of `alpha`, `twice`, `unread`; did you mean `alpha`?",
+        ),
+        ("unread", ":10: error: routers.unread.lsteners: unknown key `lsteners`; expected a known key; did you mean"),
+        ("twice", ":8: error: routers.twice.listeners[1].port: 127.0.0.1:7 collides with 127.0.0.1:7"),
+    ],
+)
+def test_settings_that_are_wrong_end_it_with_1_and_one_readable_line(mesh: str, router_id: str, words: str) -> None:
+    result = CliRunner().invoke(run, [mesh, "--router", router_id])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert words in line
+
+
+def test_several_routers_and_none_named_end_it_with_1(mesh: str) -> None:
+    result = CliRunner().invoke(run, [mesh])
+    assert result.exit_code == 1
+    assert "the file has several routers" in result.stderr
+
+
+def test_a_missing_file_ends_it_with_1(tmp_path: Path) -> None:
+    file = tmp_path / "absent.yaml"
+    result = CliRunner().invoke(run, [str(file)])
+    assert result.exit_code == 1
+    assert result.stderr == f"{file}: error: cannot be read: No such file or directory\n"
+
+
+def test_tls_is_refused_and_not_served_in_the_clear(tmp_path: Path) -> None:
+    file = tmp_path / "router.yaml"
+    file.write_text("router:\n  id: A\n  listeners:\n  - port: 0\n    tls: {certificate_file: c}\n", encoding="utf-8")
+    result = CliRunner().invoke(run, [str(file)])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"{file}:5: error: router.listeners[0].tls: unknown key `tls`; expected one of ")
+
+
+def test_a_port_in_use_ends_it_with_1_and_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "router.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        host, port = taken.getsockname()
+        file.write_text(f"router: {{id: A, listeners: [{{port: {port}}}]}}", encoding="utf-8")
+        with running(str(file)) as process:
+            _, said = process.communicate(timeout=STOP_S)
+    assert process.returncode == 1
+    (line,) = said.splitlines()
+    assert "level=error event=cannot_start" in line
+    assert f'reason="cannot listen on {host}:{port}: Address already in use"' in line
+
+
+def test_what_is_wrong_with_other_routers_is_logged_before_it_starts(mesh: str) -> None:
+    with running(mesh, "--router", "alpha") as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "event=started" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=STOP_S)
+    assert process.returncode == 0
+    (found,) = (line for line in said if "event=settings_finding" in line)
+    assert said.index(found) < len(said) - 1
+    assert " level=error " in found
+    for word in (
+        "router=alpha",
+        f"place={mesh}:10",
+        "key=routers.unread.lsteners",
+        'message="unknown key `lsteners`"',
+        'expected="a known key"',
+        "nearest=listeners",
+    ):
+        assert word in found
+
+
+def test_a_warning_about_itself_is_logged_as_one(tmp_path: Path) -> None:
+    file = tmp_path / "router.yaml"
+    file.write_text("router: {id: A, listeners: [{port: 0, host: 0.0.0.0}]}", encoding="utf-8")
+    with running(str(file)) as process:
+        assert process.stderr is not None
+        found = process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=STOP_S)
+    assert "level=warning event=settings_finding" in found
+    assert "whoever reaches it may use it" in found
