@@ -22,11 +22,14 @@ def test_the_memory_of_closed_reply_addresses_is_given_back(tmp_path: Path, caps
         url, pid = router.url(), router.pid
         before = resident_kb(pid)
         peaks, afterwards = [], []
+
+        def has_given_back() -> bool:
+            return resident_kb(pid) < before + (peaks[0] - before) // 3
+
         for _ in range(ROUNDS):
             assert len(open_and_close(url, ADDRESSES)) == ADDRESSES
             peaks.append(resident_kb(pid))
-            given_back = before + (peaks[0] - before) // 3
-            wait_until(lambda: resident_kb(pid) < given_back, lambda: f"{resident_kb(pid)} kB < {given_back} kB", 10)
+            wait_until(has_given_back, lambda: f"{resident_kb(pid)} kB, before {before} kB, peak {peaks[0]} kB", 10)
             afterwards.append(resident_kb(pid))
         with capsys.disabled():
             print(f"\n{ADDRESSES} reply addresses: {before} kB before, {peaks} kB when closed, {afterwards} kB later")
