@@ -32,6 +32,7 @@ from router.core.events import (
     TopologyChanged,
     WithdrawRouter,
 )
+from router.core.linkstate.forwarder import Forwarder
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     ForeignMessage,
@@ -106,6 +107,7 @@ class ControlPlane:
         self._started_at = now
         self._neighbors = Neighbors(router_id, settings)
         self._outbox = Outbox(router_id, self._neighbors)
+        self._forwarder = Forwarder(self._outbox)
         self._addresses = AddressSync(self._outbox, settings)
         self._link_state = LinkState(
             outbox=self._outbox,
@@ -143,11 +145,12 @@ class ControlPlane:
 
     def next_deadline(self) -> float:
         """When `handle_deadline` is to be called if nothing happens before, seconds; `math.inf` if never."""
-        return min(self._link_state.next_deadline(), self._addresses.next_deadline())
+        return min(self._link_state.next_deadline(), self._addresses.next_deadline(), self._forwarder.next_deadline())
 
     def handle_deadline(self, *, now: float) -> list[Action]:
         """What is due at *now*; nothing when it is called too early."""
         self._link_state.elapse(now)
+        self._forwarder.elapse(now)
         return self._settle(now)
 
     # For multicast
@@ -234,7 +237,7 @@ class ControlPlane:
         counts = {
             "spf_runs": self._link_state.routes.runs,
             "dijkstra_runs": self._link_state.routes.topology.runs,
-            "control_dropped": self._outbox.dropped,
+            "control_dropped": self._forwarder.dropped,
             "control_ignored": self.ignored,
         }
         counts.update((f"control_received_{opcode}", self.received[opcode]) for opcode in sorted(self.received))
@@ -262,7 +265,7 @@ class ControlPlane:
             if target == self.router_id or target == ALL:
                 self._on_addressed(event, now)
             elif target is not None:
-                self._outbox.forward(event, target)
+                self._forwarder.forward(event, target, now)
             else:
                 self.ignored += 1
 
@@ -300,6 +303,7 @@ class ControlPlane:
         change = self._link_state.settle(now)
         if change is not None:
             self._install(change, now)
+            self._forwarder.retry()
         if self._addresses.settle():
             # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
             self._outbox.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), Reach.PLAIN)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from mesh_config.models import LinkStateSettings
 from router.core.linkstate.lsdb import Boot, LinkStateDatabase
 from router.core.linkstate.messages import LinkStateUpdate, RouterAdvertisement
@@ -70,7 +68,8 @@ def test_a_lower_boot_number_is_believed_when_the_higher_one_is_gone() -> None:
     base = database()
     node = base.node(B, 0.0)
     base.take_instance(node, 5, 0.0)
-    assert base.judge(node, 4, 0.0) is Boot.NEWER
+    assert base.judge(node, 4, SETTINGS.hello_max_age_s - 0.1) is Boot.OLDER
+    assert base.judge(node, 4, SETTINGS.hello_max_age_s) is Boot.NEWER
     node.is_reachable = True
     assert base.judge(node, 4, SETTINGS.ra_interval_s - 1) is Boot.OLDER
     assert base.judge(node, 4, SETTINGS.ra_interval_s) is Boot.NEWER
@@ -116,24 +115,23 @@ def test_unreachable_routers_are_forgotten_and_reachable_ones_asked_anew_when_no
 def test_a_throttle_is_open_in_calm_times_and_doubles_its_pauses() -> None:
     throttle = Throttle(1.0)
     assert throttle.due(0.0) == 0.0
-    throttle.ran(0.0)
-    assert throttle.due(0.0) == 1.0
-    throttle.ran(1.0)
-    assert throttle.due(1.0) == 3.0
-    throttle.ran(3.0)
-    assert throttle.due(4.0) == 7.0
+    for time, pause in ((0.0, 1.0), (1.0, 2.0), (3.0, 4.0)):
+        assert throttle.due(time) == time
+        throttle.ran(time, 100)
+        assert throttle.due(time) == time + pause
     assert throttle.due(11.0) == 11.0
-    throttle.ran(11.0)
+    throttle.ran(11.0, 100)
     assert throttle.due(11.5) == 12.0
 
 
-def test_a_throttle_has_a_longest_pause_and_one_of_zero_none() -> None:
-    throttle, none = Throttle(1.0), Throttle(0.0)
-    now = 0.0
-    for _ in range(20):
-        throttle.ran(now)
-        none.ran(now)
-        assert none.due(now) == now
-        assert throttle.due(now) <= now + 32.0
-        now = throttle.due(now)
-    assert throttle.due(math.nextafter(now, 0)) > now - 33
+def test_the_longest_pause_grows_with_the_mesh_and_one_of_zero_stays_zero() -> None:
+    for routers, longest in ((10, 2.0), (1000, 33.0)):
+        throttle, none = Throttle(1.0), Throttle(0.0)
+        now = 0.0
+        for _ in range(20):
+            throttle.ran(now, routers)
+            none.ran(now, routers)
+            assert none.due(now) == now
+            assert throttle.due(now) <= now + longest
+            pause, now = throttle.due(now) - now, throttle.due(now)
+        assert pause == longest

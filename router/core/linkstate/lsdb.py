@@ -87,14 +87,14 @@ class LinkStateDatabase:
     def judge(self, node: Node, instance: int, now: float) -> Boot:
         """How boot number *instance* of *node* compares with the one held.
 
-        It is the time of the start, so the higher is the newer. A lower one is believed when the one held is
-        unreachable or was not heard for `ra_interval_s`: the clock may have been set back.
+        It is the time of the start, so the higher is the newer. A lower one is believed, since a clock may have been
+        set back, when the one held was not heard for `ra_interval_s`, or for `hello_max_age_s` and is unreachable.
         """
         if node.instance is None or node.instance == instance:
             return Boot.HELD
-        if instance > node.instance or not node.is_reachable or node.heard_at + self._settings.ra_interval_s <= now:
-            return Boot.NEWER
-        return Boot.OLDER
+        patience_s = self._settings.ra_interval_s if node.is_reachable else self._settings.hello_max_age_s
+        is_newer = instance > node.instance or node.heard_at + patience_s <= now
+        return Boot.NEWER if is_newer else Boot.OLDER
 
     def is_duplicate(self, node: Node, now: float) -> bool:
         """Whether an older boot number means a second router of that id: late copies are gone by now."""

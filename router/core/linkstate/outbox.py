@@ -76,8 +76,6 @@ class Outbox:
         """Hops to the farthest router."""
         self.sent: Counter[str] = Counter()
         """Messages written, own and relayed, by opcode."""
-        self.dropped = 0
-        """Messages to another router that could not be passed on: no route, a loop, too many hops."""
         self._neighbors = neighbors
         self._actions: list[Action] = []
 
@@ -137,14 +135,18 @@ class Outbox:
             return False
         return True
 
-    def forward(self, received: ControlReceived, target: RouterId) -> None:
-        """Pass on what another router sent to a third one."""
+    def forward(self, received: ControlReceived, target: RouterId) -> bool:
+        """Pass on what another router sent to a third one.
+
+        Returns: whether there was a way: a route that leads on, within a number of hops that no path has.
+        """
         trace = received.trace or (received.message.id,)
         route = self._route(target)
-        if route is None or self.router_id in trace or route.next_hop in trace or len(trace) > self.radius + 1:
-            self.dropped += 1
-            return
+        # DEV: twice what qdrouterd allows. Routes may change while a message is under way; its trace ends any loop.
+        if route is None or self.router_id in trace or route.next_hop in trace or len(trace) > 2 * (self.radius + 1):
+            return False
         self.write(route.connection, received.to, received.message, trace)
+        return True
 
     def _route(self, router: RouterId) -> Route | None:
         # A connection may be lost earlier in this turn than routes are computed anew.

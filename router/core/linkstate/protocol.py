@@ -99,10 +99,14 @@ class LinkState:
         if not self._neighbors.hear(received.connection, hello, now):
             return
         node = self.database.node(hello.id, now)
-        # The neighbor itself says so: no boot number of it can be newer.
-        if node.instance not in (None, hello.instance):
+        boot = self.database.judge(node, hello.instance, now)
+        if boot is Boot.OLDER and node.heard_at + self._settings.hello_max_age_s <= now:
+            # The neighbor itself says so, and it is no HELLO that was overtaken by news of a restart.
+            boot = Boot.NEWER
+        if boot is Boot.NEWER:
             self._restart(node, hello.instance, now)
-        self.database.take_instance(node, hello.instance, node.heard_at)
+        if boot is not Boot.OLDER:
+            self.database.take_instance(node, hello.instance, node.heard_at)
 
     def on_advertisement(self, received: ControlReceived, message: RouterAdvertisement, now: float) -> bool:
         """An RA came. Returns: whether it speaks for the present boot of its origin, another router."""
@@ -280,7 +284,7 @@ class LinkState:
             is_change = False
         if is_change:
             self.peers = costs
-            self._own_throttle.ran(now)
+            self._own_throttle.ran(now, len(self.database.nodes))
             self._advertise(now)
         self._report_neighbors(costs)
         used = {router: active.connection for router, active in self._neighbors.active.items()}
@@ -349,7 +353,7 @@ class LinkState:
 
     def _compute(self, now: float) -> RouteChange | None:
         self._spf_at = math.inf
-        self._spf_throttle.ran(now)
+        self._spf_throttle.ran(now, len(self.database.nodes))
         change = self.routes.compute(self.peers, now)
         if change.is_topology:
             self.changed_at = now
@@ -376,7 +380,7 @@ class LinkState:
 
 def retry_s(settings: LinkStateSettings, asked: int) -> float:
     """Pause before the next request, after *asked* of them without an answer, seconds."""
-    doubled_s = settings.hello_interval_s * 2.0 ** min(asked - 1, 16)
+    doubled_s = settings.hello_interval_s / 4 * 2.0 ** min(asked - 1, 16)
     return min(doubled_s, max(settings.hello_interval_s, settings.ra_interval_flux_s))
 
 

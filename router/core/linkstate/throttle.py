@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
-LONGEST_PAUSES: Final = 32
-"""The longest pause, in shortest ones."""
+ROUTERS_A_PAUSE: Final = 32
+"""What is done costs in proportion to the routers: for each so many the longest pause grows by a shortest one."""
 
 
 class Throttle:
-    """Pauses between runs: none after a calm time, else *pause_s*, doubled with each run up to 32 times that.
+    """Pauses between runs: none after a calm time, else *pause_s*, doubled with each run.
 
     Args:
         pause_s: the shortest pause, seconds; 0 never holds anything back.
@@ -25,9 +25,9 @@ class Throttle:
         """When the next run is allowed, seconds; *now* after a calm time."""
         return now if self._is_calm(now) else max(now, self._last + self._pause_s)
 
-    def ran(self, now: float) -> None:
-        """It was done."""
-        longest_s = LONGEST_PAUSES * self._shortest_s
+    def ran(self, now: float, routers: int) -> None:
+        """It was done in a mesh of so many routers."""
+        longest_s = self._shortest_s * (2 + routers // ROUTERS_A_PAUSE)
         self._pause_s = self._shortest_s if self._is_calm(now) else min(2 * self._pause_s, longest_s)
         self._last = now
 

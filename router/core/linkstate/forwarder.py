@@ -1,0 +1,64 @@
+"""Passes on what one router sends to another, and keeps for a moment what finds no way.
+
+After a change routers compute within milliseconds of each other: until this one has caught up with the sender, a
+message may find no route, or one that leads back.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import attrs
+
+from router.core.events import ControlReceived
+from router.core.linkstate.outbox import Outbox
+from router.core.terms import RouterId
+
+HOLD_S: Final = 0.1
+"""How long a message may wait for a way, seconds."""
+MAX_HELD: Final = 1000
+"""Messages that may wait."""
+
+
+@attrs.frozen(kw_only=True)
+class Held:
+    """A message that waits."""
+
+    received: ControlReceived
+    target: RouterId
+    expiry: float
+
+
+class Forwarder:
+    """Messages from one router to another that pass this one."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.dropped = 0
+        """Messages that found no way: too many hops, a loop, no route."""
+        self._outbox = outbox
+        self._held: list[Held] = []
+
+    def forward(self, received: ControlReceived, target: RouterId, now: float) -> None:
+        """Pass on *received*, at once if there is a way."""
+        if self._outbox.forward(received, target):
+            return
+        if len(self._held) < MAX_HELD:
+            self._held.append(Held(received=received, target=target, expiry=now + HOLD_S))
+        else:
+            self.dropped += 1
+
+    def retry(self) -> None:
+        """Routes have been computed: try again."""
+        held, self._held = self._held, []
+        self._held = [item for item in held if not self._outbox.forward(item.received, item.target)]
+
+    def next_deadline(self) -> float:
+        """When something is given up, seconds; `math.inf` when nothing waits."""
+        return self._held[0].expiry if self._held else math.inf
+
+    def elapse(self, now: float) -> None:
+        """Give up what has waited for too long."""
+        kept = [item for item in self._held if item.expiry > now]
+        self.dropped += len(self._held) - len(kept)
+        self._held = kept
