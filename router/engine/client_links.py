@@ -184,6 +184,8 @@ class ClientLinks:
 
 def refuse(handle: Handle, condition: str, description: str) -> None:
     """Answer an attach with a null terminus and close the link with an error (AMQP part 2, 2.6.3)."""
+    own = pn.pn_link_source(handle) if pn.pn_link_is_sender(handle) else pn.pn_link_target(handle)
+    pn.pn_terminus_set_type(own, pn.UNSPECIFIED)
     pn.pn_link_open(handle)
     data.set_condition(pn.pn_link_condition(handle), condition, description)
     pn.pn_link_close(handle)
