@@ -1,0 +1,415 @@
+"""Sessions and links: pipelined as oslo.messaging writes them, used again, taken away, refused."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from typing import Any
+
+import pytest
+from proton import Condition, Endpoint, Link, Terminus, symbol
+
+from mesh_config.models import Role
+from router.runtime import Runtime
+from tests.helpers import frames
+from tests.helpers.engine import Bench, settle_modes
+from tests.helpers.peer import Peer, PeerLink, message
+
+
+def allocated() -> int:
+    """Bytes that the process has from malloc, or -1 where the C library doesn't tell."""
+
+    class Mallinfo2(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_size_t) for name in ["arena", "ordblks", "smblks", "hblks", "hblkhd", "a", "b", "uordblks", "c", "d"]]
+
+    try:
+        function = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return -1
+    function.restype = Mallinfo2
+    gc.collect()
+    found = function()
+    return int(found.uordblks + found.hblkhd)
+
+
+def links_of(router: Runtime) -> int:
+    return sum(len(connection.links) for connection in router.connections.values())
+
+
+# Many
+
+
+def test_begin_attach_and_flow_are_granted_before_any_answer(any_bench: Bench) -> None:
+    router = any_bench.router("A")
+    stranger = any_bench.raw(router)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["pyngus"]))
+    for channel in range(3):
+        source, target = frames.source(f"topic/{channel}"), frames.target(f"topic/{channel}")
+        stranger.write(frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1], channel=channel))
+        stranger.write(frames.write(0x12, [f"l{channel}", 0, True, None, None, source, target], channel=channel))
+        # no next-incoming-id: the router's begin is not there yet
+        flow = [None, 2**31 - 1, 0, 2**31 - 1, 0, 0, 100, None, False]
+        stranger.write(frames.write(0x13, flow, channel=channel))
+    any_bench.run()
+    names = [frame.name for frame in frames.read(stranger.read)]
+    assert names.count("begin") == names.count("attach") == 3
+    assert "detach" not in names
+    publisher = any_bench.client(router)
+    for channel in range(3):
+        publisher.sender(f"topic/{channel}").send(message("x"), settled=True)
+    any_bench.run()
+    transfers = [frame for frame in frames.read(stranger.read) if frame.name == "transfer"]
+    assert sorted(frame.channel for frame in transfers) == [0, 1, 2]
+
+
+def test_hundreds_of_sessions_with_one_link_each(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+    receivers = [client.receiver(f"topic/{n}", credit=5, run=False).accepting() for n in range(400)]
+    senders = [client.sender(f"topic/{n}", run=False) for n in range(400)]
+    bench.run()
+    sent = [sender.send(message(n)) for n, sender in enumerate(senders)]
+    bench.run()
+    assert [receiver.bodies for receiver in receivers] == [[n] for n in range(400)]
+    assert {one.outcome for one in sent} == {"accepted"}
+    for link in (*receivers, *senders):
+        link.close()
+        link.end_session()
+    bench.run()
+    assert links_of(router) == 0
+    assert not list(router.fib.entries())
+
+
+def test_many_links_in_one_session(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+    session = client.session()
+    receivers = [client.receiver(f"t/{n}", credit=1, session=session, run=False).accepting() for n in range(200)]
+    senders = [client.sender(f"t/{n}", session=session, run=False) for n in range(200)]
+    bench.run()
+    for n, sender in enumerate(senders):
+        sender.send(message(n))
+    bench.run()
+    assert [receiver.bodies for receiver in receivers] == [[n] for n in range(200)]
+
+
+def test_channels_are_used_again_and_nothing_is_kept(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+
+    def round_trip() -> None:
+        receiver = client.receiver("topic", credit=2, name="r", run=False).accepting()
+        sender = client.sender("topic", name="s")
+        sender.send(message("m"))
+        bench.run()
+        assert receiver.bodies == ["m"]
+        for link in (receiver, sender):
+            link.close()
+            link.end_session()
+        bench.run()
+        for link in (receiver, sender):
+            link.link.session.free()
+        client.links.clear()
+        for log in client.wire.log:
+            log.clear()
+
+    for _ in range(100):
+        round_trip()
+    before = allocated()
+    for _ in range(500):
+        round_trip()
+    channels = {frame.channel for frame in frames.read(client.wire.log[1])}
+    assert channels <= {0, 1, 2, 3}
+    assert links_of(router) == 0
+    assert allocated() - before < 100_000  # a link of proton alone is about 1 KiB
+
+
+def test_too_many_links_are_refused_and_the_others_stay(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"max_links": 3})
+    client = bench.client(router)
+    links = [client.receiver(f"t/{n}", credit=1) for n in range(5)]
+    assert [link.closed for link in links] == [None] * 3 + ["amqp:resource-limit-exceeded"] * 2
+    links[0].close()
+    bench.run()
+    assert client.receiver("again", credit=1).closed is None
+
+
+# Attached again
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "detached"])
+def test_a_link_is_attached_again_under_its_name(any_bench: Bench, closed: bool) -> None:
+    router = any_bench.router("A")
+    client = any_bench.client(router)
+    publisher = client.sender("topic")
+    session = client.session()
+    for round_number in range(3):
+        receiver = client.receiver("topic", credit=1, name="same", session=session).accepting()
+        sent = publisher.send(message(round_number))
+        any_bench.run()
+        assert receiver.bodies == [round_number]
+        assert sent.outcome == "accepted"
+        receiver.close() if closed else receiver.detach()
+        any_bench.run()
+        assert receiver.was_closed is closed
+        receiver.free()
+        assert links_of(router) == 1
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "detached"])
+def test_detach_and_attach_in_a_new_session_in_one_write(any_bench: Bench, closed: bool) -> None:
+    router = any_bench.router("A")
+    client = any_bench.client(router)
+    publisher = client.sender("topic")
+    first = client.receiver("topic", credit=1, name="same")
+    first.close() if closed else first.detach()
+    second = client.receiver("topic", credit=1, name="same", run=False).accepting()
+    any_bench.run()
+    assert second.closed is None
+    sent = publisher.send(message("for the second"))
+    any_bench.run()
+    assert second.bodies == ["for the second"]
+    assert sent.outcome == "accepted"
+    assert links_of(router) == 2
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "detached"])
+@pytest.mark.parametrize("handle", [0, 1])
+def test_detach_and_attach_in_the_same_session_in_one_write(any_bench: Bench, closed: bool, handle: int) -> None:
+    router = any_bench.router("A")
+    stranger = any_bench.raw(router)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["x"]) + frames.write(0x11, [None, 0, 99, 99]))
+    used = 0
+    stranger.write(frames.write(0x12, ["same", used, True, None, None, frames.source("topic")]))
+    for _ in range(3):
+        stranger.write(frames.write(0x16, [used, closed]))
+        used = handle
+        stranger.write(frames.write(0x12, ["same", used, True, None, None, frames.source("topic")]))
+    stranger.write(frames.write(0x13, [None, 99, 0, 99, used, 0, 5, None, False]))
+    any_bench.run()
+    assert [frame.name for frame in frames.read(stranger.read)].count("attach") == 4
+    any_bench.client(router).sender("topic").send(message("x"), settled=True)
+    any_bench.run()
+    transfer, = (frame for frame in frames.read(stranger.read) if frame.name == "transfer")
+    last = [frame for frame in frames.read(stranger.read) if frame.name == "attach"][-1]
+    assert transfer.field(0) == last.field(1)
+    assert links_of(router) == 2
+
+
+def test_the_same_name_twice_in_two_sessions_are_two_links(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+    one = client.receiver("topic", credit=1, name="same").accepting()
+    two = client.receiver("topic", credit=1, name="same").accepting()
+    sender = client.sender("topic")
+    sender.send(message(1))
+    sender.send(message(2))
+    bench.run()
+    assert sorted(one.bodies + two.bodies) == [1, 2]
+
+
+def test_a_name_attached_twice_in_one_session_ends_that_connection_alone(any_bench: Bench) -> None:
+    router = any_bench.router("A")
+    other = any_bench.client(router)
+    receiver = other.receiver("topic", credit=9).accepting()
+    stranger = any_bench.raw(router)
+    attach = frames.write(0x12, ["same", 0, True, None, None, frames.source("topic")])
+    again = frames.write(0x12, ["same", 1, True, None, None, frames.source("topic")])
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["x"]) + frames.write(0x11, [None, 0, 9, 9]) + attach + again)
+    any_bench.run()
+    assert list(frames.read(stranger.read))[-1].name == "close"
+    other.sender("topic").send(message("still here"))
+    any_bench.run()
+    assert receiver.bodies == ["still here"]
+
+
+# Taken away
+
+
+def test_a_detach_with_an_error_is_answered(any_bench: Bench) -> None:
+    router = any_bench.router("A")
+    client = any_bench.client(router)
+    receiver = client.receiver("topic", credit=1)
+    receiver.link.condition = Condition("amqp:internal-error", "I am broken")
+    receiver.close()
+    any_bench.run()
+    assert receiver.closed == ""
+    assert receiver.was_closed
+    assert links_of(router) == 0
+
+
+def test_end_with_an_error_takes_the_links_of_that_session_alone(any_bench: Bench) -> None:
+    router = any_bench.router("A")
+    client = any_bench.client(router)
+    session = client.session()
+    gone = [client.receiver("a", credit=1, session=session), client.sender("b", session=session)]
+    stays = client.receiver("b", credit=1).accepting()
+    session.condition = Condition("amqp:session:errant-link", "no more")
+    session.close()
+    any_bench.run()
+    assert session.state & Endpoint.REMOTE_CLOSED
+    assert links_of(router) == 1
+    assert gone[0].closed is None  # the end says it for all of them
+    sent = client.sender("b").send(message("x"))
+    any_bench.run()
+    assert stays.bodies == ["x"]
+    assert sent.outcome == "accepted"
+
+
+def test_unsettled_messages_of_an_ended_session_get_their_outcomes(any_bench: Bench) -> None:
+    router = any_bench.router("A")
+    one, other = any_bench.client(router), any_bench.client(router)
+    session = one.session()
+    one.receiver("topic", credit=1, session=session)
+    sender = other.sender("topic")
+    seen, unseen = sender.send(message(1)), sender.send(message(2))
+    any_bench.run()
+    session.close()
+    any_bench.run()
+    assert (seen.outcome, seen.failed, unseen.outcome) == ("modified", True, "released")
+
+
+def test_detach_and_end_of_its_session_in_one_write(any_bench: Bench) -> None:
+    router = any_bench.router("A")
+    client = any_bench.client(router)
+    for _ in range(3):
+        receiver, sender = client.receiver("topic", credit=1), client.sender("topic")
+        sender.send(message("x"))
+        for link in (receiver, sender):
+            link.close()
+            link.end_session()
+        any_bench.run()
+    assert client.closed is None
+    assert links_of(router) == 0
+
+
+# Refused
+
+
+def attach_refused(client: Peer, link: PeerLink) -> tuple[str | None, str]:
+    return link.closed, link.description
+
+
+@pytest.mark.parametrize("capability", ["qd.router", "qd.router-data", "qd.router-edge-downlink"])
+@pytest.mark.parametrize("side", ["receiver", "sender"])
+def test_router_capabilities_are_forbidden_to_clients(bench: Bench, capability: str, side: str) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+
+    def claim(link: Link) -> None:
+        link.source.capabilities.put_symbol(symbol(capability))
+        link.target.capabilities.put_symbol(symbol(capability))
+
+    attach = client.receiver if side == "receiver" else client.sender
+    link = attach(None, prepare=claim)
+    assert link.closed == "qd:forbidden"
+    assert client.closed is None
+    assert links_of(router) == 0
+
+
+@pytest.mark.parametrize("capabilities", [["queue"], ["topic"], ["queue", "shared", "global"], ["temporary-queue"]])
+def test_unknown_capabilities_are_ignored(bench: Bench, capabilities: list[str]) -> None:
+    client = bench.client(bench.router("A"))
+    receiver = client.receiver("jms", credit=1, capabilities=capabilities).accepting()
+    assert receiver.closed is None
+
+    def want(link: Link) -> None:
+        for capability in capabilities:
+            link.target.capabilities.put_symbol(symbol(capability))
+
+    sent = client.sender("jms", prepare=want).send(message("x"))
+    bench.run()
+    assert sent.outcome == "accepted"
+    assert receiver.bodies == ["x"]
+
+
+def test_a_transaction_coordinator_is_refused_with_a_null_target(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+
+    def coordinate(link: Link) -> None:
+        link.target.type = Terminus.COORDINATOR
+
+    link = client.sender(None, prepare=coordinate)
+    assert link.closed == "amqp:precondition-failed"
+    attach = next(frame for frame in frames.read(client.wire.log[1]) if frame.name == "attach")
+    assert attach.field(6) is None
+    assert client.closed is None
+
+
+def test_a_receiver_without_an_address_is_refused(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+    link = client.receiver(None, credit=1)
+    assert link.closed == "amqp:invalid-field"
+
+
+@pytest.mark.parametrize("name", ["qdhello", "qdrouter", "qdrouter.ma"])
+@pytest.mark.parametrize("form", ["_local/{}", "amqp:/_topo/0/A/{}", "_topo/0/all/{}", "_topo/0/B/{}"])
+def test_addresses_of_the_routing_protocol_are_for_routers(bench: Bench, name: str, form: str) -> None:
+    client = bench.client(bench.router("A"))
+    address = form.format(name)
+    assert client.receiver(address, credit=1).closed == "amqp:unauthorized-access"
+    assert client.sender(address).closed == "amqp:unauthorized-access"
+    sent = client.sender(None).send(message("x", address=address))
+    bench.run()
+    assert sent.outcome == "released"
+
+
+@pytest.mark.parametrize("address", ["_topo/0/B/temp.x", "_topo/7/B/x", "_edge/E/temp.x", "_topo/0/all/x", "_topo"])
+def test_nobody_receives_from_another_router(bench: Bench, address: str) -> None:
+    client = bench.client(bench.router("A"))
+    assert client.receiver(address, credit=1).closed == "qd:no-route-to-dest"
+
+
+@pytest.mark.parametrize("address", ["_edge/E/temp.x", "_topo/0/all/x", "_topo", "/"])
+def test_nobody_sends_where_nothing_can_be(bench: Bench, address: str) -> None:
+    client = bench.client(bench.router("A"))
+    assert client.sender(address).closed in ("qd:no-route-to-dest", "amqp:invalid-field")
+
+
+def ordinary(peer: Peer, session: Any = None) -> list[PeerLink]:
+    return [peer.receiver("news", credit=1, session=session), peer.sender("news", session=session)]
+
+
+def test_clients_are_not_served_where_routers_connect(bench: Bench) -> None:
+    router = bench.router("A")
+    peer = bench.client(router, sasl=True, container="B", listener={"role": Role.INTER_ROUTER})
+    assert [link.closed for link in ordinary(peer)] == ["qd:connection-role"] * 2
+    session = peer.session()
+
+    def control(link: Link) -> None:
+        link.source.capabilities.put_symbol(symbol("qd.router"))
+        link.target.capabilities.put_symbol(symbol("qd.router"))
+
+    peer.receiver(None, session=session, prepare=control)
+    peer.sender(None, session=session, prepare=control)
+    assert [link.closed for link in ordinary(peer)] == ["qd:no-route-to-dest"] * 2
+    # an array of capabilities is not a router's way to say it (qdrouterd-protocol.md, 3.1)
+    assert peer.receiver(None, capabilities=["qd.router"]).closed == "qd:no-route-to-dest"
+    assert peer.closed is None
+
+
+# What an attach says
+
+
+def test_the_answer_repeats_the_termini_and_the_settle_mode(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+    receiver = client.receiver(
+        "topic", credit=1, prepare=settle_modes(snd_settle_mode=Link.SND_SETTLED, rcv_settle_mode=Link.RCV_SECOND)
+    )
+    assert receiver.address == "topic"
+    assert receiver.link.remote_target.address == "topic"
+    assert receiver.link.remote_snd_settle_mode == Link.SND_SETTLED
+    assert receiver.link.remote_rcv_settle_mode == Link.RCV_FIRST
+
+
+def test_a_dynamic_target_gets_an_address_that_others_send_to(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+
+    def dynamic(link: Link) -> None:
+        link.target.dynamic = True
+
+    link = client.sender(None, prepare=dynamic)
+    assert link.address is not None
+    receiver = client.receiver(link.address, credit=1).accepting()
+    link.send(message("x"))
+    bench.run()
+    assert receiver.bodies == ["x"]

@@ -1,0 +1,390 @@
+"""Routers without sockets: `Runtime`s whose connections are joined by bytes, under virtual time.
+
+    bench = Bench()
+    a, b = bench.router("A"), bench.router("B")
+    bench.join(a, b)
+    client = bench.client(a)
+    receiver = client.receiver("somewhere", credit=10)
+    bench.run()                        # until no byte is under way
+    bench.advance(1.0)                 # seconds, with every deadline on the way
+
+A client is python-proton's own engine (`tests.helpers.peer`), which is not the code under test: the router calls
+proton's C library by handles of its own. Each wire hands over what was written as a whole, or in pieces of `piece`
+bytes, each handled before the next arrives.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
+from router import __version__
+from router.dataplane.interface import EgressLink
+from router.engine.connection import Connection
+from router.runtime import Runtime
+from tests.helpers.peer import Peer
+
+START = 1000.0
+"""Seconds of virtual time at which a bench begins."""
+MAX_STEPS = 200_000
+"""Deadlines or bytes' movements after which something must be going round in circles."""
+
+
+class End(Protocol):
+    """One end of a wire."""
+
+    has_ended: bool
+    """Nothing more will be written."""
+
+    def take(self) -> bytes:
+        """What is to be written."""
+
+    def give(self, data: bytes) -> None:
+        """Bytes of the other end."""
+
+    def give_end(self) -> None:
+        """The other end writes nothing more."""
+
+    def tick(self, now: float) -> float:
+        """Tell the time; returns when to do so again, seconds."""
+
+    def close(self) -> None:
+        """Both directions have ended, or the wire is cut."""
+
+
+class Plug:
+    """A router's end of a wire, in the place of `router.net.pump`."""
+
+    def __init__(self, runtime: Runtime, settings: LinkSettings, *, is_server: bool) -> None:
+        self.runtime = runtime
+        self.port = runtime.new_port()
+        self.connection = Connection(
+            self.port.id, settings, runtime.relay, runtime, self.port, is_server=is_server
+        )
+        runtime.add_connection(self.connection, self.flush)
+        self.written = bytearray()
+        self.room: float = math.inf
+        """Bytes that fit between the router and its peer: a kernel's buffers."""
+        self.is_blocked = False
+        self.has_ended = False
+        self.is_removed = False
+
+    def flush(self) -> None:
+        connection = self.connection
+        while not self.is_blocked and not self.has_ended:
+            size = connection.pending()
+            if size < 0:
+                self.has_ended = True
+                connection.sent_end()
+            elif size == 0:
+                return
+            else:
+                count = int(min(size, self.room - len(self.written)))
+                if count <= 0:
+                    self.is_blocked = True
+                    return
+                self.written += connection.head(size)[:count]
+                connection.sent(count)
+
+    def take(self) -> bytes:
+        if self.room != math.inf and self.room <= 0:
+            return b""
+        data = bytes(self.written)
+        self.written.clear()
+        if self.is_blocked:
+            self.is_blocked = False
+            self.flush()
+            self.runtime.written(self.connection)
+        return data
+
+    def give(self, data: bytes) -> None:
+        connection = self.connection
+        while data:
+            size = connection.capacity()
+            if size < 0:
+                return
+            assert size > 0
+            piece, data = data[:size], data[size:]
+            connection.tail(len(piece))[:] = piece
+            connection.received(len(piece))
+            self.runtime.turn(connection)
+
+    def give_end(self) -> None:
+        self.connection.received_end()
+        self.runtime.turn(self.connection)
+
+    def tick(self, now: float) -> float:
+        deadline = self.connection.tick(now)
+        self.runtime.turn(self.connection)
+        return math.inf if deadline is None else deadline
+
+    def close(self) -> None:
+        if self.is_removed:
+            return
+        self.is_removed = True
+        if not self.connection.is_closed:
+            self.connection.received_end()
+            self.connection.sent_end()
+            self.has_ended = True
+            self.runtime.turn(self.connection)
+        self.runtime.remove_connection(self.connection)
+
+
+class RawEnd:
+    """The end of a peer that writes the bytes it is told to, whatever they are."""
+
+    def __init__(self) -> None:
+        self.to_write = bytearray()
+        self.read = bytearray()
+        """All that the router wrote."""
+        self.was_closed = False
+        """The router has ended its side."""
+        self.has_ended = False
+
+    def write(self, data: bytes) -> None:
+        """Bytes for the next move."""
+        self.to_write += data
+
+    def take(self) -> bytes:
+        data = bytes(self.to_write)
+        self.to_write.clear()
+        return data
+
+    def give(self, data: bytes) -> None:
+        self.read += data
+
+    def give_end(self) -> None:
+        self.was_closed = True
+        self.has_ended = True
+
+    def tick(self, now: float) -> float:
+        return math.inf
+
+    def close(self) -> None:
+        self.has_ended = True
+
+
+class Wire:
+    """A connection between two ends."""
+
+    def __init__(self, one: End, other: End, piece: int) -> None:
+        self.ends = (one, other)
+        self.piece = piece
+        self.is_cut = False
+        self.is_still = False
+        """Nothing moves, though it is not cut."""
+        self.log: tuple[bytearray, bytearray] = (bytearray(), bytearray())
+        """Everything that each end has written."""
+        self._told = [False, False]
+
+    def move(self) -> bool:
+        """Carry what is there; returns whether anything was."""
+        if self.is_cut or self.is_still:
+            return False
+        moved = False
+        for index in (0, 1):
+            source, target = self.ends[index], self.ends[1 - index]
+            data = source.take()
+            if data:
+                moved = True
+                self.log[index].extend(data)
+                step = self.piece or len(data)
+                for at in range(0, len(data), step):
+                    target.give(data[at : at + step])
+            elif source.has_ended and not self._told[index]:
+                moved = self._told[index] = True
+                target.give_end()
+        if self.ends[0].has_ended and self.ends[1].has_ended and not moved:
+            self.cut()
+        return moved
+
+    def cut(self) -> None:
+        """The end, with or without one that was agreed."""
+        if not self.is_cut:
+            self.is_cut = True
+            for end in self.ends:
+                end.close()
+
+
+class Bench:
+    """Routers, clients and the wires between them."""
+
+    def __init__(self, *, piece: int = 0, seed: int = 1) -> None:
+        """*piece*: bytes that arrive at a time; 0 for all that was written."""
+        self.now = START
+        self.piece = piece
+        self.routers: dict[str, Runtime] = {}
+        self.wires: list[Wire] = []
+        self.peers: list[Peer] = []
+        self.raw_ends: list[Wire] = []
+        self._rng = random.Random(seed)
+        self._boots = 0
+
+    def router(self, router_id: str, *, forwarding: dict[str, Any] | None = None, **settings: Any) -> Runtime:
+        """A router; *forwarding* and *settings* are what differs from the defaults."""
+        self._boots += 1
+        runtime = Runtime(
+            RouterSettings(id=router_id, forwarding=ForwardingSettings(**(forwarding or {})), **settings),
+            clock=lambda: self.now,
+            instance=10_000 + self._boots,
+            rng=self._rng,
+        )
+        self.routers[router_id] = runtime
+        return runtime
+
+    def plug(self, runtime: Runtime, *, role: Role = Role.NORMAL, is_server: bool = True, **settings: Any) -> Plug:
+        """A connection of a router that has no other end yet."""
+        plug = Plug(runtime, ListenerSettings(role=role, **settings), is_server=is_server)
+        if not is_server:
+            plug.connection.open(runtime.settings.id, properties={}, version=__version__)
+        return plug
+
+    def wire(self, one: End, other: End) -> Wire:
+        """Join two ends; bytes move with `run`."""
+        wire = Wire(one, other, self.piece)
+        self.wires.append(wire)
+        return wire
+
+    def join(self, one: Runtime, other: Runtime, *, cost: int = 1, **settings: Any) -> Wire:
+        """*one* connects to *other*, and both find each other."""
+        dialled = self.plug(one, role=Role.INTER_ROUTER, is_server=False, cost=cost, **settings)
+        listening = self.plug(other, role=Role.INTER_ROUTER, cost=cost, **settings)
+        wire = self.wire(dialled, listening)
+        self.run()
+        self.advance(0.1)
+        return wire
+
+    def mesh(self, *edges: tuple[str, str], forwarding: dict[str, Any] | None = None) -> list[Runtime]:
+        """Routers joined by *edges*, in the order of their ids, converged."""
+        for edge in edges:
+            for name in edge:
+                if name not in self.routers:
+                    self.router(name, forwarding=forwarding)
+        for one, other in edges:
+            self.join(self.routers[one], self.routers[other])
+        self.advance(5)
+        routers = [self.routers[name] for name in sorted(self.routers)]
+        for runtime in routers:
+            assert len(runtime.fib.routes) == len(routers) - 1, runtime.me
+        return routers
+
+    def client(self, runtime: Runtime, *, listener: dict[str, Any] | None = None, **options: Any) -> Peer:
+        """A client of a router, its Open exchanged; *options* as of `Peer`."""
+        peer = Peer(self.run, **options)
+        peer.wire = self.wire(peer, self.plug(runtime, **(listener or {})))
+        self.peers.append(peer)
+        peer.connection.open()
+        self.run()
+        return peer
+
+    def raw(self, runtime: Runtime, **listener: Any) -> RawEnd:
+        """The other end of a connection of *runtime*, from its first byte."""
+        end = RawEnd()
+        self.raw_ends.append(self.wire(end, self.plug(runtime, **listener)))
+        return end
+
+    # Time
+
+    def run(self) -> None:
+        """Let bytes move until there are none."""
+        for _ in range(MAX_STEPS):
+            if not any([wire.move() for wire in self.wires]):
+                self.wires = [wire for wire in self.wires if not wire.is_cut]
+                return
+        raise AssertionError("bytes move without end")
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, with every deadline on the way."""
+        end = self.now + seconds
+        for _ in range(MAX_STEPS):
+            self.run()
+            due = min([end, *(runtime.next_deadline() for runtime in self.routers.values()), *self._ticks()])
+            self.run()
+            if due >= end:
+                break
+            self.now = max(self.now, due)
+            for runtime in self.routers.values():
+                if runtime.next_deadline() <= self.now:
+                    runtime.handle_deadline()
+        else:
+            raise AssertionError("deadlines without end")
+        self.now = end
+        for runtime in self.routers.values():
+            if runtime.next_deadline() <= self.now:
+                runtime.handle_deadline()
+        self._ticks()
+        self.run()
+
+    def _ticks(self) -> list[float]:
+        return [end.tick(self.now) for wire in self.wires if not wire.is_cut for end in wire.ends]
+
+    # The end
+
+    def check(self) -> None:
+        """Tables agree with each other, and every account with what it counts."""
+        for runtime in self.routers.values():
+            runtime.fib.check_invariants()
+            runtime.control.check_invariants()
+            check_accounts(runtime)
+
+    def close(self) -> None:
+        """Cut every client off; nothing of it may be left in any router."""
+        self.check()
+        for peer in self.peers:
+            peer.wire.cut()
+        for wire in self.raw_ends:
+            wire.cut()
+        self.run()
+        self.advance(0.5)
+        self.check()
+        for runtime in self.routers.values():
+            check_nothing_left(runtime)
+
+
+def check_accounts(runtime: Runtime) -> None:
+    """What is counted per link, address and connection is what the transfers say."""
+    transfers = set(runtime.relay.settlement.transfers.values())
+    for transfer in transfers:
+        assert transfer.ingress_delivery is not None or transfer.egress_delivery is not None
+    for entry in runtime.fib.entries():
+        waiting = [transfer for transfer in entry.waiting if transfer.state == 2]
+        assert entry.waiting_bytes == sum(len(transfer.data) for transfer in waiting), entry.text
+    for connection in runtime.connections.values():
+        assert connection.port.held_bytes >= 0
+        for link in connection.links.values():
+            if isinstance(link, EgressLink):
+                assert link.outstanding == sum(1 for one in transfers if one.egress is link and one.state == 4), link.name
+                assert link.waiting_bytes == sum(len(one.data) for one in link.waiting if one.is_ready), link.name
+            else:
+                assert link.in_flight >= sum(1 for one in transfers if one.ingress is link), link.name
+
+
+def check_nothing_left(runtime: Runtime) -> None:
+    """No client is attached any more: no message, no address of this router, no byte on an account."""
+    assert not runtime.relay.settlement.transfers
+    for entry in runtime.fib.entries():
+        assert not entry.subscribers, entry.text
+        assert not entry.publishers, entry.text
+        assert not [transfer for transfer in entry.waiting if transfer.state == 2 and transfer.ingress_delivery], entry.text
+    for connection in runtime.connections.values():
+        assert connection.port.held_bytes == 0
+        assert not connection.port.paused
+        for link in connection.links.values():
+            if isinstance(link, EgressLink):
+                assert link.outstanding == 0, link.name
+                assert link.current is None, link.name
+            else:
+                assert link.in_flight == 0, link.name
+
+
+def settle_modes(**modes: int) -> Callable[[Any], None]:
+    """For `Peer.sender` and `Peer.receiver`: set `snd_settle_mode` or `rcv_settle_mode` before the attach."""
+
+    def set_modes(link: Any) -> None:
+        for name, mode in modes.items():
+            setattr(link, name, mode)
+
+    return set_modes
