@@ -315,6 +315,7 @@ class Mesh:
         router.boots += 1
         router.participant = router.make(FIRST_BOOT + router.boots)
         router.forwarding = Forwarding()
+        router.wakes_at = math.inf
         for address, treatment in router.subscriptions.items():
             self._handle(router, [SubscriptionAdded(address=address, treatment=treatment)])
 

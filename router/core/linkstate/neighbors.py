@@ -210,7 +210,8 @@ class Neighbors:
 
     def speakers(self, now: float) -> list[ConnectionId]:
         """Connections on which HELLOs are due periodically."""
-        return [c.connection for c in self.connections.values() if self._speaks(c) or self._echoes(c, now)]
+        due = (c for c in self.connections.values() if self._speaks(c) or self._probes(c) or self._echoes(c, now))
+        return [connection.connection for connection in due]
 
     def is_standby(self, connection: ControlConnection) -> bool:
         """Whether another connection serves its neighbor."""
@@ -228,6 +229,12 @@ class Neighbors:
         if not fit:
             return connection.router not in self.active
         return min(fit, key=_rank) is connection
+
+    def _probes(self, connection: ControlConnection) -> bool:
+        # A better one that fell silent may be well again. Not with a qdrouterd, which would take it for the active one.
+        active = self.active.get(connection.router)
+        is_better = active is not None and connection.rank < active.rank
+        return is_better and connection.is_suspect and connection.pushes_lsu and not connection.is_challenger
 
     def _echoes(self, connection: ControlConnection, now: float) -> bool:
         # The neighbor speaks here while the connection that we use is silent: it may have lost that one already.
