@@ -21,6 +21,7 @@ from router.binding.handles import (
     Handle,
     address_of,
     pn_condition_copy,
+    pn_condition_info,
     pn_condition_set_description,
     pn_condition_set_name,
     pn_data_copy,
@@ -99,7 +100,9 @@ class Settlement:
         elif state == REJECTED:
             if counters is not None:
                 counters.rejected += 1
-            pn_condition_copy(pn_disposition_condition(local), pn_disposition_condition(remote))
+            condition = pn_disposition_condition(remote)
+            pn_condition_info(condition)  # proton decodes it when it is asked for, and copies only what is decoded
+            pn_condition_copy(pn_disposition_condition(local), condition)
             pn_delivery_update(ingress, REJECTED)
         else:
             # DEV-3: the flags of a MODIFIED stay as they are. A delivery settled without a final state, or with a state

@@ -90,8 +90,12 @@ class NeighborLinks:
                 raise RemoteProtocolError("a connection has one control link each way")
             if len(self._connection.links) >= self._settings.max_links:
                 raise RemoteProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-            pn.pn_terminus_copy(pn.pn_link_source(handle), pn.pn_link_remote_source(handle))
-            pn.pn_terminus_copy(pn.pn_link_target(handle), pn.pn_link_remote_target(handle))
+            for own, remote in (
+                (pn.pn_link_source(handle), pn.pn_link_remote_source(handle)),
+                (pn.pn_link_target(handle), pn.pn_link_remote_target(handle)),
+            ):
+                pn.pn_terminus_capabilities(remote)  # decoded when asked for, and copied only when decoded
+                pn.pn_terminus_copy(own, remote)
             pn.pn_link_open(handle)
             self._register(handle, capability)
         self._look_up()
