@@ -113,13 +113,14 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
+    Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),
     Ring("router", ours=()),
     Ring("mesh_config", others=("attrs", "cattrs", "networkx", "yaml")),
 )  # fmt: skip
 
-ANYWHERE = ("router.__version__", "typing_extensions")
+ANYWHERE = ("router", "router.__version__", "typing_extensions")
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -159,7 +160,7 @@ def ring_of(module: str) -> Ring:
 
 def may_import(ring: Ring, imported: str) -> bool:
     top = imported.partition(".")[0]
-    if imported in ANYWHERE or top in ANYWHERE or top == "__future__":
+    if imported in ANYWHERE or top == "__future__":
         return True
     if top in ROOTS:
         if below(imported, ring.folder) and ring.folder != "router":
