@@ -68,6 +68,7 @@ class Pump:
     async def _read(self) -> None:
         connection = self._connection
         reads = 0
+        knows_peer = False
         with self._patience:
             while not connection.is_closed:
                 size = connection.capacity()
@@ -89,6 +90,9 @@ class Pump:
                 else:
                     connection.received_end()
                 self._turns.turn(connection)
+                if not knows_peer and connection.peer is not None:
+                    knows_peer = True
+                    self.wake()  # the peer's Open says how often it wants to hear from us
                 reads += 1
                 if reads >= READS_IN_A_ROW:
                     reads = 0
