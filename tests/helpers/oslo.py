@@ -86,6 +86,27 @@ def hosts_url(hosts: str, *, vhost: str = "", **options: object) -> str:
     return f"amqp://{hosts}/{vhost}?" + "&".join(f"{key}={value}" for key, value in chosen.items())
 
 
+def attached_to(mesh: MeshProcesses, container: str) -> list[str]:
+    """Routers that run and have a connection of the transport whose `container_name` is *container*, as they log it."""
+    found = []
+    for key in mesh.running:
+        changes = [
+            line.event for line in mesh[key].log_lines() if line.fields.get("container", "").startswith(container)
+        ]
+        if changes.count("connection_opened") > changes.count("connection_closed"):
+            found.append(key)
+    return found
+
+
+def connections_of(mesh: MeshProcesses, container: str) -> int:
+    """How often that transport has connected to routers that run."""
+    return sum(
+        line.fields["container"] == container
+        for key in mesh.running
+        for line in mesh[key].log_lines("connection_opened")
+    )
+
+
 # Workers
 
 
@@ -216,6 +237,27 @@ class OsloWorker:
             timeout_s,
         )
         return self.keys(name, method)
+
+
+def open_at(worker: OsloWorker, mesh: MeshProcesses, router: str, others: str, **options: object) -> str:
+    """Open a transport with several hosts that is attached to the first of them. Returns its name.
+
+    The driver begins with any of its hosts; it is opened anew until that is *router*. *others* are ids of one letter.
+    """
+    for _ in range(20):
+        name = f"transport-{next(_TRANSPORTS)}"
+        url = oslo_url(mesh, router, *others, container_name=name, **options)
+        worker.do("open", transport=name, url=url)
+        # the driver connects when it is used first
+        worker.do("cast", transport=name, topic="nobody", method="note", args={"key": 0}, timeout=1)
+        wait_until(lambda name=name: bool(attached_to(mesh, name)), f"{name} is attached", 10)  # type: ignore[misc]
+        if attached_to(mesh, name) == [router]:
+            return name
+        worker.do("cleanup", transport=name)
+    raise NotInTime(f"the driver never began with {router}")
+
+
+_TRANSPORTS = itertools.count(1)
 
 
 def wait_fanout(callers: OsloWorker, transport: str, topic: str, servers: OsloWorker, names: list[str]) -> None:

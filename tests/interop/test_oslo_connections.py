@@ -1,0 +1,175 @@
+"""oslo.messaging's connections: how they end, stay alive, come back and fail over; and servers that come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+
+import attrs
+import pytest
+
+from tests.helpers.oslo import (
+    LINE,
+    OsloError,
+    OsloWorker,
+    attached_to,
+    connections_of,
+    mesh_of,
+    needs_oslo,
+    open_at,
+    oslo_url,
+    outcomes,
+)
+from tests.helpers.processes import MeshProcesses, wait_until
+
+pytestmark = [pytest.mark.interop, needs_oslo]
+
+
+@attrs.define(eq=False)
+class Field:
+    mesh: MeshProcesses
+    servers: OsloWorker
+    callers: OsloWorker
+
+    def call(self, transport: str, topic: str, key: object = 1, **arguments: object) -> object:
+        """A call of `echo`, and what it returned."""
+        return self.callers.do("call", transport=transport, topic=topic, method="echo", args={"key": key}, **arguments)
+
+
+@pytest.fixture
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    folder = tmp_path_factory.mktemp("oslo")
+    with (
+        MeshProcesses(mesh_of(LINE), folder) as mesh,
+        OsloWorker(folder / "servers.log") as servers,
+        OsloWorker(folder / "callers.log") as callers,
+    ):
+        mesh.start()
+        mesh.wait_converged()
+        yield Field(mesh, servers, callers)
+        assert "Traceback" not in mesh.logs(tail=1_000_000)
+
+
+def test_cleanup_is_quick_whatever_is_under_way(field: Field) -> None:
+    """The router answers Close at once: with links that have credit, calls that wait for some, and a server at work."""
+    field.servers.do("open", transport="A", url=oslo_url(field.mesh, "A", container_name="server"))
+    field.servers.do("serve", transport="A", topic="busy", server="busy")
+    field.callers.do("open", transport="B", url=oslo_url(field.mesh, "B", container_name="caller"))
+    assert field.call("B", "busy") == ["busy", 1, ""]
+    field.servers.do("gate", name="busy", is_open=False)
+    for topic in ("busy", "nobody"):
+        field.callers.begin("call", transport="B", topic=topic, method="echo", args={"key": 2})
+    field.servers.wait_keys("busy", "echo", {2})
+    assert field.callers.do("cleanup", transport="B") < 2
+    assert field.servers.do("cleanup", transport="A") < 2
+    for router, container in (("A", "server"), ("B", "caller")):
+        closed = [
+            line.fields["reason"]
+            for line in field.mesh[router].log_lines("connection_closed")
+            if line.fields["container"] == container
+        ]
+        assert closed == [""]  # no fault
+
+
+def test_an_idle_connection_is_kept_by_heartbeats_both_ways(field: Field) -> None:
+    """Both ask for a frame every 1 s (`idle_timeout` / 2); the only call takes 5 s."""
+    field.servers.do("open", transport="s", url=oslo_url(field.mesh, "A", idle_timeout=2, container_name="server"))
+    field.servers.do("serve", transport="s", topic="idle", server="idle")
+    field.callers.do("open", transport="c", url=oslo_url(field.mesh, "B", idle_timeout=2, container_name="caller"))
+    reply = field.callers.do(
+        "call", transport="c", topic="idle", method="slow", args={"key": 1, "seconds": 5}, timeout=15
+    )
+    assert reply == ["idle", 1]
+    assert connections_of(field.mesh, "server") == connections_of(field.mesh, "caller") == 1
+
+
+def test_a_router_that_hangs_is_left_for_the_next_host(field: Field) -> None:
+    """Nothing but `idle_timeout` tells the driver. The router sees its clients gone when it goes on."""
+    field.servers.do("open", transport="s", url=oslo_url(field.mesh, "A"))
+    field.servers.do("serve", transport="s", topic="hang", server="hang")
+    caller = open_at(field.callers, field.mesh, "B", "A", idle_timeout=2)
+    assert field.call(caller, "hang") == ["hang", 1, ""]
+    field.mesh["B"].send_signal(signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        wait_until(lambda: attached_to(field.mesh, caller)[:1] == ["A"], "the caller fails over", 10)
+        assert field.call(caller, "hang", 2) == ["hang", 2, ""]
+        assert time.monotonic() - began < 8
+    finally:
+        field.mesh["B"].send_signal(signal.SIGCONT)
+    wait_until(lambda: attached_to(field.mesh, caller) == ["A"], "B has seen the connection end", 10)
+    field.mesh.wait_converged()
+    assert field.call(caller, "hang", 3) == ["hang", 3, ""]
+
+
+def test_clients_of_a_killed_router_go_on_at_the_next_host(field: Field) -> None:
+    """Servers and callers alike; a call that waits for the server meanwhile is answered."""
+    server = open_at(field.servers, field.mesh, "B", "A")
+    field.servers.do("serve", transport=server, topic="over", server="over")
+    caller = open_at(field.callers, field.mesh, "B", "A")
+    assert field.call(caller, "over") == ["over", 1, ""]
+    began = time.monotonic()
+    field.mesh.kill("B")
+    reply, tries = None, 0
+    while reply is None:
+        tries += 1
+        with contextlib.suppress(OsloError):  # a send that was under way when the connection broke fails, as it must
+            reply = field.call(caller, "over", tries + 1, timeout=10)
+    took = time.monotonic() - began
+    print(f"first answer {took:.2f} s after the kill")
+    assert reply == ["over", tries + 1, ""]
+    assert took < 6
+    assert attached_to(field.mesh, caller) == attached_to(field.mesh, server) == ["A"]
+    assert outcomes(field.callers.do("burst", transport=caller, topic="over", count=50, prefix="b")) == {"ok": 50}
+
+
+def test_clients_of_a_single_router_come_back_when_it_does(field: Field) -> None:
+    field.servers.do("open", transport="s", url=oslo_url(field.mesh, "A", container_name="server"))
+    field.servers.do("serve", transport="s", topic="back", server="back")
+    field.callers.do("open", transport="c", url=oslo_url(field.mesh, "A", container_name="caller"))
+    assert field.call("c", "back") == ["back", 1, ""]
+    field.mesh.kill("A")
+    field.mesh.start("A")
+    wait_until(
+        lambda: all(attached_to(field.mesh, client) == ["A"] for client in ("server", "caller")), "both are back", 15
+    )
+    assert field.call("c", "back", 2) == ["back", 2, ""]
+
+
+@pytest.mark.parametrize("way", ["killed", "stopped"])
+def test_a_server_that_starts_again_takes_the_calls(field: Field, way: str) -> None:
+    """Calls made while it is away wait for it; those that the old one had taken have one outcome."""
+    mesh = field.mesh
+    field.callers.do("open", transport="B", url=oslo_url(mesh, "B"))
+    with OsloWorker(mesh.file.parent / "first.log") as first:
+        first.do("open", transport="A", url=oslo_url(mesh, "A", container_name="first"))
+        first.do("serve", transport="A", topic="again", server="again")
+        assert field.call("B", "again") == ["again", 1, ""]
+        if way == "stopped":
+            first.do("stop", name="again")
+            assert first.do("cleanup", transport="A") < 2
+    wait_until(lambda: attached_to(mesh, "first") == [], "its connection is gone", 10)
+    waiting = field.callers.begin("burst", transport="B", topic="again", count=30, prefix="w")
+    named = field.callers.begin("call", transport="B", topic="again", method="echo", args={"key": "n"}, server="again")
+    field.servers.do("open", transport="A", url=oslo_url(mesh, "A"))
+    field.servers.do("serve", transport="A", topic="again", server="again")
+    assert outcomes(waiting.result()) == {"ok": 30}
+    assert named.result() == ["again", "n", ""]
+    assert sorted(field.servers.keys("again", "echo")) == sorted([*(f"w-{number}" for number in range(30)), "n"])
+
+
+def test_a_caller_that_goes_and_comes_leaves_nothing_behind(field: Field) -> None:
+    """Replies to a caller that is gone disappear; the server goes on with the next one, over the same links."""
+    field.servers.do("open", transport="A", url=oslo_url(field.mesh, "A"))
+    field.servers.do("serve", transport="A", topic="stay", server="stay")
+    field.servers.do("gate", name="stay", is_open=False)
+    with OsloWorker(field.mesh.file.parent / "first.log") as first:
+        first.do("open", transport="B", url=oslo_url(field.mesh, "B", container_name="first"))
+        first.begin("burst", transport="B", topic="stay", count=20, prefix="gone")
+        field.servers.wait_keys("stay", "echo", {f"gone-{number}" for number in range(20)})
+    wait_until(lambda: attached_to(field.mesh, "first") == [], "its connection is gone", 10)
+    field.servers.do("gate", name="stay", is_open=True)
+    field.callers.do("open", transport="B", url=oslo_url(field.mesh, "B"))
+    assert outcomes(field.callers.do("burst", transport="B", topic="stay", count=50, prefix="new")) == {"ok": 50}
