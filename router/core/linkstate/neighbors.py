@@ -284,7 +284,8 @@ class Neighbors:
             chosen.heard_at = max(chosen.heard_at, now)
             self.active[router] = chosen
             self.revision += 1
-            self.greetings[chosen.connection] = None
+            if before is not None:
+                self.greetings[chosen.connection] = None
 
     def _lose(self, router: RouterId) -> None:
         if self.active.pop(router, None) is not None:

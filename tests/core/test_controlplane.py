@@ -1,0 +1,603 @@
+"""One control plane, message by message: what it sends, to whom, when, and what it installs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+
+from mesh_config.models import LinkStateSettings, Treatment
+from router.core.controlplane import ControlPlane
+from router.core.errors import LocalError
+from router.core.events import (
+    Action,
+    CloseConnection,
+    ControlLinkDown,
+    ControlLinkUp,
+    ControlReceived,
+    Event,
+    InstallAddress,
+    InstallRouter,
+    Report,
+    SendControl,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+    TopologyChanged,
+    WithdrawAddress,
+    WithdrawRouter,
+)
+from router.core.linkstate.messages import (
+    ControlMessage,
+    ForeignMessage,
+    Hello,
+    LinkStateRequest,
+    LinkStateUpdate,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+)
+from router.core.terms import ConnectionId, RouterId
+from tests.helpers.playbook import Playbook
+
+A, B, C, D = (RouterId(name) for name in "ABCD")
+TO_B, TO_C, TO_D = (ConnectionId(number) for number in (1, 2, 3))
+BOOT = 100
+TO_ALL = "amqp:/_topo/0/all/qdrouter"
+TO_ALL_MA = "_topo/0/all/qdrouter.ma"
+SETTINGS = LinkStateSettings()
+
+
+def plane(settings: LinkStateSettings = SETTINGS) -> ControlPlane:
+    return ControlPlane(router_id=A, settings=settings, instance=BOOT, now=0.0, rng=random.Random(0))
+
+
+def up(connection: ConnectionId, peer: RouterId, *, cost: int = 1, pushes: bool = True) -> ControlLinkUp:
+    return ControlLinkUp(
+        connection=connection, peer=peer, cost=cost, local_conn_id=connection, remote_conn_id=1, pushes_lsu=pushes
+    )
+
+
+def got(
+    connection: ConnectionId, message: ControlMessage, *, to: str = TO_ALL, trace: tuple[RouterId, ...] | None = None
+) -> ControlReceived:
+    trace = (message.id,) if trace is None else trace
+    return ControlReceived(connection=connection, to=to, message=message, ingress=message.id, trace=trace)
+
+
+def sent(
+    connection: ConnectionId, message: ControlMessage, *, to: str = TO_ALL, trace: tuple[RouterId, ...] = ()
+) -> SendControl:
+    return SendControl(connection=connection, to=to, message=message, ingress=message.id, trace=(*trace, A))
+
+
+def hello(router: RouterId, *seen: RouterId, instance: int = BOOT) -> Hello:
+    return Hello(id=router, instance=instance, seen=seen)
+
+
+def update(router: RouterId, seq: int, peers: dict[RouterId, int], *, instance: int = BOOT) -> LinkStateUpdate:
+    return LinkStateUpdate(id=router, instance=instance, ls_seq=seq, peers=peers)
+
+
+def advertisement(router: RouterId, ls_seq: int, mobile_seq: int = 0, *, instance: int = BOOT) -> RouterAdvertisement:
+    return RouterAdvertisement(id=router, instance=instance, ls_seq=ls_seq, mobile_seq=mobile_seq)
+
+
+def met(play: Playbook, connection: ConnectionId, peer: RouterId, *, pushes: bool = True, cost: int = 1) -> Playbook:
+    """Play until *peer*, who has this router for its only neighbor, is one itself."""
+    play >> up(connection, peer, pushes=pushes, cost=cost)
+    play >> got(connection, hello(peer, A), to="amqp:/_local/qdhello")
+    play >> got(connection, update(peer, 1, {A: cost}))
+    play.at(play.now + 0.01).rest()
+    return play
+
+
+def star() -> Playbook:
+    """This router in the middle of B, C and a plain D."""
+    play = Playbook(plane(), ignore=(Report,))
+    met(play, TO_B, B)
+    met(play, TO_C, C)
+    met(play, TO_D, D, pushes=False)
+    play.at(play.now + 1.0).rest()
+    return play
+
+
+def live(play: Playbook, until: float) -> Playbook:
+    """Let time pass while all neighbors of a star say HELLO."""
+    while play.now < until:
+        play.at(min(until, play.now + 1.0))
+        for connection, router in ((TO_B, B), (TO_C, C), (TO_D, D)):
+            play >> got(connection, hello(router, A), to="amqp:/_local/qdhello")
+    return play
+
+
+def sends(actions: list[Action], kind: type[ControlMessage]) -> list[tuple[ConnectionId, ControlMessage]]:
+    return [(a.connection, a.message) for a in actions if isinstance(a, SendControl) and isinstance(a.message, kind)]
+
+
+def others(actions: list[Action]) -> list[Action]:
+    return [action for action in actions if not isinstance(action, SendControl)]
+
+
+def test_first_contact() -> None:
+    play = Playbook(plane(), ignore=(Report,))
+    local = "amqp:/_local/qdhello"
+    play >> up(TO_B, B, cost=3) << sent(TO_B, hello(A), to=local)
+    play.end()
+    play >> got(TO_B, hello(B), to=local) << sent(TO_B, hello(A, B), to=local)
+    play.end()
+    # Two-way: advertised and installed in the same turn.
+    play >> got(TO_B, hello(B, A), to=local) << sent(TO_B, update(A, 1, {B: 3})) << sent(TO_B, advertisement(A, 1))
+    play << InstallRouter(router=B, connection=TO_B, next_hop=B, cost=3) << TopologyChanged()
+    play.end()
+    play >> got(TO_B, update(B, 1, {A: 3, C: 1}))
+    play.end()
+    play.at(0.004).end()
+    play.at(0.005)
+    play << InstallRouter(router=C, connection=TO_B, next_hop=B, cost=4) << TopologyChanged()
+    play.end()
+
+
+def test_a_plain_neighbor_is_asked_and_told_by_advertisement() -> None:
+    play = Playbook(plane(), ignore=(Report, InstallRouter, TopologyChanged))
+    play >> up(TO_B, B, pushes=False) << SendControl
+    play >> got(TO_B, hello(B, A), to="amqp:/_local/qdhello") << SendControl
+    play << sent(TO_B, advertisement(A, 1))
+    play << sent(TO_B, advertisement(A, 1)) << sent(TO_B, LinkStateRequest(id=A), to="amqp:/_topo/0/B/qdrouter")
+    play.end()
+    request = got(TO_B, LinkStateRequest(id=B), to="amqp:/_topo/0/A/qdrouter")
+    play >> request << sent(TO_B, update(A, 1, {B: 1}), to="amqp:/_topo/0/B/qdrouter")
+    play.end()
+
+
+def test_news_is_pushed_on_to_our_kind_and_told_to_plain_neighbors() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_B, update(far, 4, {B: 1}), trace=(far, B))
+    play << sent(TO_C, update(far, 4, {B: 1}), trace=(far, B))
+    play << sent(TO_D, advertisement(far, 4), trace=(far, B))
+    play.end()
+
+
+def test_news_is_not_sent_back_nor_where_it_has_been() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_B, update(far, 4, {B: 1}), trace=(far, C, B)) << sent(TO_D, advertisement(far, 4), trace=(far, C, B))
+    play.end()
+    play >> got(TO_D, advertisement(far, 5), trace=(far, A, D))
+    # It went in a circle: asked for, since it is news, but not passed on.
+    assert sends(play.rest(), RouterAdvertisement) == []
+
+
+def test_a_message_without_a_trace_does_not_return_to_its_origin() -> None:
+    play = star()
+    play >> got(TO_C, advertisement(B, 1, 7), trace=())
+    assert [connection for connection, _ in sends(play.rest(), RouterAdvertisement)] == [TO_D]
+
+
+def test_what_is_known_is_not_passed_on_again() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_B, update(far, 4, {B: 1}), trace=(far, B))
+    play.rest()
+    play >> got(TO_C, update(far, 4, {B: 1}), trace=(far, C))
+    play >> got(TO_C, update(far, 3, {}), trace=(far, C))
+    play >> got(TO_D, advertisement(far, 4), trace=(far, D))
+    play.end()
+
+
+def test_of_the_copies_of_a_refresh_the_first_is_passed_on() -> None:
+    play = star()
+    live(play, 20.0).rest()
+    refresh = advertisement(B, 1)
+    play >> got(TO_B, refresh) << sent(TO_C, refresh, trace=(B,)) << sent(TO_D, refresh, trace=(B,))
+    play >> got(TO_D, refresh, trace=(B, D)) >> got(TO_C, refresh, trace=(B, C))
+    play.end()
+    live(play, 24.0).rest()
+    play >> got(TO_C, refresh, trace=(B, C)) << SendControl
+    play.end()
+
+
+def test_an_advertisement_of_unknown_link_state_is_answered_by_one_request_at_a_time() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_D, advertisement(far, 4), trace=(far, D))
+    request = LinkStateRequest(id=A)
+    # There is no route to it yet, so it goes to where the advertisement came from.
+    assert sends(play.rest(), LinkStateRequest) == [(TO_D, request)]
+    play >> got(TO_D, advertisement(far, 5), trace=(far, D))
+    assert sends(play.rest(), LinkStateRequest) == []
+    play.at(play.now + 0.3)
+    assert sends(play.rest(), LinkStateRequest) == [(TO_D, request)]
+    play >> got(TO_D, update(far, 5, {D: 1}), to="amqp:/_topo/0/A/qdrouter", trace=(far, D))
+    play.at(play.now + 10.0)
+    assert sends(play.rest(), LinkStateRequest) == []
+
+
+def test_messages_to_other_routers_are_passed_along_the_route() -> None:
+    play = star()
+    request = MobileAddressRequest(id=C, have_seq=2)
+    to = "amqp:/_topo/0/B/qdrouter.ma"
+    play >> got(TO_C, request, to=to) << sent(TO_B, request, to=to, trace=(C,))
+    # The same without a scheme.
+    play >> got(TO_C, request, to=to[6:]) << sent(TO_B, request, to=to[6:], trace=(C,))
+    play.end()
+
+
+@pytest.mark.parametrize(
+    ("to", "trace"),
+    [
+        ("amqp:/_topo/0/Z/qdrouter.ma", (C,)),
+        ("amqp:/_topo/0/B/qdrouter.ma", (C, A)),
+        ("amqp:/_topo/0/B/qdrouter.ma", (C, B)),
+        ("amqp:/_topo/0/B/qdrouter.ma", tuple(RouterId(f"x{n}") for n in range(5))),
+    ],
+    ids=["no route", "was here", "leads back", "too many hops"],
+)
+def test_what_finds_no_way_is_given_up_after_a_moment(to: str, trace: tuple[RouterId, ...]) -> None:
+    play = star()
+    play >> got(TO_C, MobileAddressRequest(id=C, have_seq=0), to=to, trace=trace)
+    play.end()
+    play.at(play.now + 0.1).end()
+    assert play.control.counters()["control_dropped"] == 1
+
+
+def test_what_finds_no_way_is_passed_on_when_there_is_one() -> None:
+    play = star()
+    far = RouterId("E")
+    request = MobileAddressRequest(id=C, have_seq=0)
+    play >> got(TO_C, request, to="amqp:/_topo/0/E/qdrouter.ma")
+    play.end()
+    play >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B)) >> got(TO_B, update(B, 2, {A: 1, far: 1}))
+    play.at(play.now + 0.02)
+    assert (TO_B, request) in sends(play.rest(), MobileAddressRequest)
+    assert play.control.counters()["control_dropped"] == 0
+
+
+def test_a_message_to_nobody_or_by_an_unknown_connection_is_ignored() -> None:
+    play = star()
+    play >> got(TO_C, LinkStateRequest(id=C), to="queue")
+    play >> got(ConnectionId(99), LinkStateRequest(id=C))
+    play.end()
+    assert play.control.counters()["control_ignored"] == 2
+
+
+def test_newer_versions_are_reported_once_for_each_router_and_ignored() -> None:
+    play = star()
+    play.ignore = ()
+    play >> got(TO_D, ForeignMessage(id=D, pv=2, name="MAU")) << Report
+    play >> got(TO_D, ForeignMessage(id=D, pv=2, name="RA")) >> got(TO_D, ForeignMessage(id=D, pv=1, name="WHAT"))
+    play.end()
+    play >> got(TO_D, ForeignMessage(id=C, pv=2, name="RA")) << Report
+    play.end()
+
+
+# Losses
+
+
+def test_a_lost_neighbor_is_told_and_withdrawn_in_the_same_turn() -> None:
+    play = star()
+    play >> got(TO_B, MobileAddressUpdate(id=B, mobile_seq=1, add=("M0x",), hints=(2,)), to=TO_ALL_MA)
+    play.rest()
+    play >> ControlLinkDown(connection=TO_B)
+    actions = play.rest()
+    assert sends(actions, LinkStateUpdate) == [(TO_C, update(A, 4, {C: 1, D: 1}))]
+    assert sends(actions, RouterAdvertisement) == [(TO_D, advertisement(A, 4))]
+    assert others(actions) == [WithdrawAddress(address="x", router=B), WithdrawRouter(router=B), TopologyChanged()]
+
+
+def test_a_router_behind_a_lost_one_goes_with_it_and_returns_with_it_without_any_question() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_B, update(B, 2, {A: 1, far: 1})) >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B))
+    play >> got(TO_B, MobileAddressUpdate(id=far, mobile_seq=1, add=("M0x",), hints=()), to=TO_ALL_MA, trace=(far, B))
+    play.at(play.now + 0.1)
+    route = InstallRouter(router=far, connection=TO_B, next_hop=B, cost=2)
+    address = InstallAddress(address="x", router=far, treatment=None)
+    assert [action for action in others(play.rest()) if not isinstance(action, TopologyChanged)] == [route, address]
+    play >> ControlLinkDown(connection=TO_B)
+    withdrawn = others(play.rest())
+    assert withdrawn == [
+        WithdrawRouter(router=B),
+        WithdrawAddress(address="x", router=far),
+        WithdrawRouter(router=far),
+        TopologyChanged(),
+    ]
+    play.at(play.now + 20.0).rest()
+    again = ConnectionId(7)
+    play >> up(again, B) >> got(again, hello(B, A))
+    actions = play.rest()
+    assert others(actions) == [
+        InstallRouter(router=B, connection=again, next_hop=B, cost=1),
+        InstallRouter(router=far, connection=again, next_hop=B, cost=2),
+        address,
+        TopologyChanged(),
+    ]
+    assert sends(actions, LinkStateRequest) + sends(actions, MobileAddressRequest) == []
+
+
+def test_a_restarted_router_loses_its_addresses_and_they_are_asked_for_anew() -> None:
+    play = star()
+    play >> got(TO_B, MobileAddressUpdate(id=B, mobile_seq=1, add=("M0x",), hints=(2,)), to=TO_ALL_MA)
+    play.rest()
+    play >> got(TO_C, advertisement(B, 1, 3, instance=BOOT + 1), trace=(B, C))
+    actions = play.rest()
+    assert others(actions) == [WithdrawAddress(address="x", router=B)]
+    assert sends(actions, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0))]
+    assert [message.id for _, message in sends(actions, LinkStateRequest)] == [A]
+
+
+def test_own_news_in_quick_succession_waits_but_losses_do_not() -> None:
+    play = Playbook(plane(), ignore=(Report,))
+    for number in range(1, 9):
+        play >> up(ConnectionId(number), RouterId(f"n{number}"))
+        play >> got(ConnectionId(number), hello(RouterId(f"n{number}"), A))
+    assert play.control.own_node().ls_seq == 1
+    play.at(0.005)
+    assert play.control.own_node().ls_seq == 2
+    assert len(play.control.own_node().peers) == 8
+    play >> ControlLinkDown(connection=ConnectionId(3)) >> ControlLinkDown(connection=ConnectionId(4))
+    assert play.control.own_node().ls_seq == 4
+
+
+def test_own_link_state_of_this_boot_that_this_process_did_not_write_raises_the_boot_number() -> None:
+    play = star()
+    play >> got(TO_B, update(A, 77, {B: 1}), trace=(A, B))
+    actions = play.rest()
+    assert play.control.instance == BOOT + 1
+    assert {message.instance for _, message in sends(actions, Hello) if isinstance(message, Hello)} == {BOOT + 1}
+    assert len(sends(actions, LinkStateUpdate)) == 2
+    # Of an older boot it means nothing.
+    play >> got(TO_B, update(A, 99, {B: 1}), trace=(A, B))
+    play.end()
+
+
+# Addresses
+
+
+def test_subscriptions_of_one_turn_go_out_as_one_update_and_then_an_advertisement() -> None:
+    play = star()
+    play >> [
+        SubscriptionAdded(address="x", treatment=Treatment.MULTICAST),
+        SubscriptionAdded(address="gone", treatment=Treatment.BALANCED),
+        SubscriptionAdded(address="y", treatment=Treatment.CLOSEST),
+        SubscriptionRemoved(address="gone"),
+    ]
+    message = MobileAddressUpdate(id=A, mobile_seq=1, add=("M0x", "M0y"), hints=(1, 2))
+    for connection in (TO_B, TO_C, TO_D):
+        play << sent(connection, message, to=TO_ALL_MA)
+    # Our own kind learns of a lost update by the next refresh.
+    play << sent(TO_D, advertisement(A, 3, 1))
+    play.end()
+    play >> [SubscriptionRemoved(address="x"), SubscriptionAdded(address="x", treatment=Treatment.MULTICAST)]
+    play.end()
+    play >> [SubscriptionRemoved(address="x"), SubscriptionAdded(address="x", treatment=Treatment.BALANCED)]
+    assert sends(play.rest(), MobileAddressUpdate)[0][1] == MobileAddressUpdate(
+        id=A, mobile_seq=2, add=("M0x",), hints=(3,)
+    )
+    play >> SubscriptionRemoved(address="y")
+    assert sends(play.rest(), MobileAddressUpdate)[0][1] == MobileAddressUpdate(id=A, mobile_seq=3, delete=("M0y",))
+
+
+def test_who_asks_gets_everything_and_who_is_not_behind_nothing() -> None:
+    play = star()
+    play >> SubscriptionAdded(address="x", treatment=Treatment.CLOSEST)
+    play.rest()
+    request = got(TO_C, MobileAddressRequest(id=C, have_seq=0), to="amqp:/_topo/0/A/qdrouter.ma")
+    # What changes in the turn is in the answer.
+    play >> [request, SubscriptionAdded(address="y", treatment=Treatment.BALANCED)]
+    answer = MobileAddressUpdate(id=A, mobile_seq=2, exist=("M0x", "M0y"), hints=(2, 3))
+    assert play.rest()[3] == sent(TO_C, answer, to="amqp:/_topo/0/C/qdrouter.ma")
+    for have_seq in (2, 3):
+        play >> got(TO_C, MobileAddressRequest(id=C, have_seq=have_seq), to="amqp:/_topo/0/A/qdrouter.ma")
+        play.end()
+
+
+def mau(seq: int, *add: str, delete: tuple[str, ...] = (), hints: tuple[int, ...] = ()) -> ControlReceived:
+    message = MobileAddressUpdate(id=B, mobile_seq=seq, add=add, delete=delete, hints=hints)
+    return got(TO_B, message, to=TO_ALL_MA)
+
+
+def everything(seq: int, *exist: str, hints: tuple[int, ...] = ()) -> ControlReceived:
+    message = MobileAddressUpdate(id=B, mobile_seq=seq, exist=exist, hints=hints)
+    return got(TO_B, message, to="amqp:/_topo/0/A/qdrouter.ma")
+
+
+def installed(address: str, treatment: Treatment | None = None) -> InstallAddress:
+    return InstallAddress(address=address, router=B, treatment=treatment)
+
+
+def quiet() -> Playbook:
+    """A star that shows what is installed and what is asked for."""
+    return star()
+
+
+def effects(play: Playbook) -> list[Action]:
+    return [
+        action
+        for action in play.rest()
+        if not isinstance(action, SendControl) or isinstance(action.message, MobileAddressRequest)
+    ]
+
+
+REQUEST_0 = sent(TO_B, MobileAddressRequest(id=A, have_seq=0), to="amqp:/_topo/0/B/qdrouter.ma")
+
+
+def test_updates_add_and_delete_and_other_classes_count_only_in_the_sequence() -> None:
+    play = quiet()
+    assert effects(play >> mau(1, "M0x", "M0y", hints=(2, 1))) == [
+        installed("x", Treatment.CLOSEST),
+        installed("y", Treatment.MULTICAST),
+    ]
+    assert effects(play >> mau(2, "Clr", "M1wp", "HE1", delete=("MFz",))) == []
+    assert effects(play >> mau(3, "M0z", delete=("M0x", "M0unknown"), hints=(2, 2))) == [
+        installed("z"),
+        WithdrawAddress(address="x", router=B),
+    ]
+    assert play.control.addresses() == {"y": [B], "z": [B]}
+
+
+def test_an_update_is_passed_on_once_and_copies_are_dropped_without_a_word() -> None:
+    play = star()
+    play >> mau(1, "M0x")
+    assert [connection for connection, _ in sends(play.rest(), MobileAddressUpdate)] == [TO_C, TO_D]
+    copy = got(TO_C, mau(1, "M0x").message, to=TO_ALL_MA, trace=(B, C))
+    play >> copy >> copy >> mau(1, "M0x")
+    play.end()
+
+
+def test_a_gap_leads_to_exactly_one_request() -> None:
+    play = quiet()
+    assert effects(play >> mau(2, "M0y")) == [REQUEST_0]
+    assert effects(play >> mau(3, "M0z")) == []
+    assert effects(play >> got(TO_B, advertisement(B, 1, 3))) == []
+    assert effects(play >> everything(3, "M0x", "M0z", hints=(1, 2))) == [
+        installed("x", Treatment.MULTICAST),
+        installed("z", Treatment.CLOSEST),
+    ]
+    assert effects(play >> mau(4, delete=("M0z",))) == [WithdrawAddress(address="z", router=B)]
+    assert effects(play.at(play.now + 0.5)) == []
+
+
+def test_an_answer_overtaken_by_the_next_update_is_asked_for_again() -> None:
+    play = quiet()
+    assert effects(play >> mau(2)) == [REQUEST_0]
+    assert effects(play >> mau(3)) == []
+    assert effects(play >> everything(2, "M0x")) == [
+        installed("x"),
+        sent(TO_B, MobileAddressRequest(id=A, have_seq=2), to="amqp:/_topo/0/B/qdrouter.ma"),
+    ]
+
+
+def test_a_request_that_is_lost_is_repeated_in_growing_pauses() -> None:
+    play = quiet()
+    start = play.now
+    assert effects(play >> mau(2)) == [REQUEST_0]
+    times = []
+    while play.now < start + 12.0:
+        live(play, play.now + 0.01)
+        if REQUEST_0 in play.rest():
+            times.append(play.now - start)
+    assert times == pytest.approx([0.25, 0.75, 1.75, 3.75, 7.75, 11.75], abs=0.05)
+
+
+def test_a_late_gap_filler_ends_the_request() -> None:
+    play = quiet()
+    play >> mau(2, "M0y")
+    play.rest()
+    play >> mau(1, "M0x")
+    assert effects(play) == [installed("x")]
+    # 2 was not kept, so it is still missing.
+    assert effects(play >> everything(2, "M0x", "M0y")) == [installed("y")]
+
+
+def test_everything_replaces_what_was_there_and_old_answers_do_nothing() -> None:
+    play = quiet()
+    play >> mau(1, "M0x", "M0y", hints=(2, 2))
+    play.rest()
+    assert effects(play >> everything(5, "M0y", "M0z", "Clr", hints=(2, 3, 4))) == [
+        WithdrawAddress(address="x", router=B),
+        installed("z", Treatment.BALANCED),
+    ]
+    assert effects(play >> everything(5, "M0q")) == []
+    assert effects(play >> everything(4, "M0q")) == []
+
+
+def test_an_advertisement_that_is_ahead_is_asked_about_and_one_behind_is_not() -> None:
+    play = quiet()
+    assert effects(play >> got(TO_B, advertisement(B, 1, 2))) == [REQUEST_0]
+    assert effects(play >> everything(2, "M0x")) == [installed("x")]
+    assert effects(play >> got(TO_B, advertisement(B, 1, 1))) == []
+
+
+def test_addresses_of_an_unreachable_router_wait_until_it_is_reachable() -> None:
+    play = star()
+    far = RouterId("E")
+    play >> got(TO_B, advertisement(far, 1, 4), trace=(far, B))
+    assert sends(play.rest(), MobileAddressRequest) == []
+    play >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B)) >> got(TO_B, update(B, 2, {A: 1, far: 1}))
+    play.at(play.now + 0.02)
+    assert sends(play.rest(), MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0))]
+
+
+def test_an_update_of_an_unknown_router_is_ignored() -> None:
+    play = star()
+    stranger = MobileAddressUpdate(id=RouterId("Z"), mobile_seq=1, add=("M0x",))
+    play >> got(TO_B, stranger, to=TO_ALL_MA)
+    play.end()
+
+
+# Timers and the rest
+
+
+def test_refreshes_come_more_often_after_a_change() -> None:
+    play = Playbook(plane(), ignore=(Report, InstallRouter, TopologyChanged))
+    met(play, TO_B, B)
+    start = play.now
+    times: list[float] = []
+    while play.now < 130.0:
+        play.at(play.control.next_deadline())
+        if sends(play.rest(), RouterAdvertisement):
+            times.append(play.now - start)
+        play >> got(TO_B, hello(B, A), to="amqp:/_local/qdhello")
+        play >> got(TO_B, advertisement(B, 1))
+        play.rest()
+    pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert 2 <= sum(time < 10 for time in times) <= 4
+    assert all(22.5 <= pause <= 30.0 for pause in pauses[3:])
+    assert len(pauses) >= 4
+
+
+def test_a_router_without_connections_has_no_deadline() -> None:
+    control = plane()
+    assert control.next_deadline() == math.inf
+    assert control.handle_deadline(now=5.0) == []
+    assert control.handle([SubscriptionAdded(address="x", treatment=Treatment.CLOSEST)], now=5.0) == []
+    control.handle([up(TO_B, B)], now=6.0)
+    assert 6.0 < control.next_deadline() <= 7.0
+
+
+def test_hold_down_may_be_zero() -> None:
+    play = Playbook(plane(LinkStateSettings(spf_hold_down_s=0.0)), ignore=(Report,))
+    met(play, TO_B, B)
+    play >> got(TO_B, update(B, 2, {A: 1, C: 1}))
+    assert InstallRouter(router=C, connection=TO_B, next_hop=B, cost=2) in play.rest()
+
+
+def test_calls_before_the_deadline_do_nothing() -> None:
+    play = star()
+    assert play.control.handle_deadline(now=play.now) == []
+
+
+def test_refused_connections_are_closed_with_a_reason() -> None:
+    play = Playbook(plane())
+    play >> up(TO_B, A) << Report << CloseConnection
+    play.end()
+    play >> ControlLinkDown(connection=TO_B)
+    play.end()
+
+
+def test_an_unknown_event_is_our_own_fault() -> None:
+    with pytest.raises(LocalError):
+        plane().handle([Event()], now=0.0)
+
+
+def test_views() -> None:
+    play = star()
+    play >> SubscriptionAdded(address="x", treatment=Treatment.CLOSEST) >> mau(1, "M0x")
+    control = play.control
+    own = control.own_node()
+    assert (own.id, own.instance, own.ls_seq, own.mobile_seq) == (A, BOOT, 3, 1)
+    assert own.peers == {B: 1, C: 1, D: 1}
+    nodes = {node.id: node for node in control.nodes()}
+    assert (nodes[B].next_hop, nodes[B].cost, nodes[B].ls_seq, nodes[B].mobile_seq) == (B, 1, 1, 1)
+    assert nodes[D].peers == {A: 1}
+    assert control.addresses() == {"x": [A, B]}
+    assert control.own_addresses() == {"x": Treatment.CLOSEST}
+    assert [(v.router, v.state, v.is_standby) for v in control.neighbors()] == [
+        (router, "two-way", False) for router in (B, C, D)
+    ]
+    tree = control.tree(B)
+    assert (tree.predecessor, dict(tree.children)) == (B, {C: frozenset({C}), D: frozenset({D})})
+    assert control.counters()["control_received_HELLO"] == 3
