@@ -18,6 +18,7 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.pump import Pump
 from router.runtime import Runtime
+from router.views.service import serve_management
 
 CLOSE_PATIENCE_S = 1.0
 """While stopping, how long peers may take to answer our Close."""
@@ -38,6 +39,7 @@ class Daemon:
         self._rng = random.Random()
         self.listeners = [Listener(listener) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
+        serve_management(self.runtime, self.listeners, self.connectors)
         self._deadline_moved = trio.Event()
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
@@ -103,6 +105,7 @@ class Daemon:
         port = runtime.new_port()
         connection = Connection(port.id, settings, runtime.relay, runtime, port, is_server=is_server)
         pump = Pump(sock, connection, runtime)
+        connection.host, connection.since = peer_name(sock), runtime.clock()
         runtime.add_connection(connection, pump.flush)
         timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
         try:
@@ -146,6 +149,15 @@ class Daemon:
         runtime.close_all()
         with trio.move_on_after(CLOSE_PATIENCE_S):
             await empty.wait()
+
+
+def peer_name(sock: socket.socket) -> str:
+    """Host and port at the other end; empty when the peer is gone already."""
+    try:
+        host, port, *_ = sock.getpeername()
+    except OSError:
+        return ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def run(settings: RouterSettings) -> None:

@@ -80,6 +80,11 @@ class LinkCounters:
         self.deliveries = self.presettled = self.dropped = 0
         self.accepted = self.rejected = self.released = self.modified = 0
 
+    def add(self, other: LinkCounters) -> None:
+        """Count the messages of another link too."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 class IngressLink:
     """A link on which messages arrive: a publisher's, or a data link of a neighbor."""

@@ -54,6 +54,7 @@ from router.dataplane.interface import (
     WAITING,
     EgressLink,
     IngressLink,
+    LinkCounters,
     Port,
     Transfer,
 )
@@ -73,6 +74,9 @@ class Relay:
         self.session_window_frames = settings.session_window_frames
         self._settings = settings
         self._links: dict[int, IngressLink | EgressLink] = {}
+        self.gone_ingress = LinkCounters()
+        """Messages of all links that are gone, so that totals never fall."""
+        self.gone_egress = LinkCounters()
         self.settlement = Settlement(settings)
         self.settlement.read = self._read
         self.waiting = WaitingRoom(settings, self.settlement)
@@ -501,6 +505,7 @@ class Relay:
             delivery = pn_unsettled_next(delivery)
         link.current = None
         link.is_gone = True
+        self.gone_ingress.add(link.counters)
         if link.entry is not None:
             link.entry.publishers.discard(link)
             self.fib.forget(link.entry)
@@ -509,6 +514,7 @@ class Relay:
         """The link is gone: its messages get their outcomes. The caller withdraws the subscription."""
         self._links.pop(address_of(link.handle), None)
         self.egress.lost(link)
+        self.gone_egress.add(link.counters)
 
     def is_quiet(self) -> bool:
         """Whether every unsettled delivery has its outcome."""

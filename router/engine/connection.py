@@ -83,6 +83,10 @@ class Connection:
         self.peer: PeerOpen | None = None
         self.links: dict[int, IngressLink | EgressLink] = {}
         """Its data links, by the address of their handle."""
+        self.host = ""
+        """Host and port of the peer, for management."""
+        self.since = 0.0
+        """When its socket was there, seconds."""
         self.is_ending = False
         """Its end was reported; only bytes are still to be written."""
         self.is_closing = False
@@ -202,6 +206,16 @@ class Connection:
     def user(self) -> str:
         """Authenticated user, `anonymous` when there is none."""
         return text(pn.pn_transport_get_user(self._transport)) or "anonymous"
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the peer said who it is, if only that it is anonymous."""
+        return self.sasl_mechanism is not None and bool(pn.pn_transport_is_authenticated(self._transport))
+
+    @property
+    def sasl_mechanism(self) -> str | None:
+        """SASL mechanism that was used; None without a SASL layer."""
+        return text(pn.pn_sasl_get_mech(pn.pn_sasl(self._transport)))
 
     @property
     def is_encrypted(self) -> bool:

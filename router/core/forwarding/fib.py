@@ -107,6 +107,23 @@ class AddressEntry:
         return not (self.subscribers or self.remotes or self.publishers or self.waiting or self.service is not None)
 
 
+class AddressCounts:
+    """Messages of several addresses together."""
+
+    __slots__ = ("dropped", "egress", "ingress", "released", "transit")
+
+    def __init__(self) -> None:
+        self.ingress = self.egress = self.transit = self.released = self.dropped = 0
+
+    def add(self, other: AddressEntry | AddressCounts) -> None:
+        """Count those of *other* too."""
+        self.ingress += other.ingress
+        self.egress += other.egress
+        self.transit += other.transit
+        self.released += other.released
+        self.dropped += other.dropped
+
+
 class Fib:
     """All addresses and routes of one router.
 
@@ -122,6 +139,7 @@ class Fib:
         self._toward: dict[RouterId, AddressEntry] = {}
         self._reply: dict[RouterId, dict[str, AddressEntry]] = {}
         self._trees: dict[RouterId, Tree] = {}
+        self._gone = AddressCounts()
         self.tree_of: Callable[[RouterId], Tree] | None = None
         """Asked for the tree of a multicast's ingress router the first time after each change of topology."""
 
@@ -164,15 +182,15 @@ class Fib:
         """Drop the entry if nothing refers to it any more."""
         if not entry.is_idle:
             return
-        if entry.kind is AddressKind.MOBILE:
-            self._mobile.pop(entry.text, None)
-        elif entry.kind is AddressKind.LOCAL:
-            self._local.pop(entry.text, None)
-        elif entry.owner is not None:
-            entries = self._reply.get(entry.owner, {})
-            entries.pop(entry.text, None)
-            if not entries:
-                self._reply.pop(entry.owner, None)
+        table = self._mobile if entry.kind is AddressKind.MOBILE else self._local
+        if entry.owner is not None:
+            table = self._reply.get(entry.owner, {})
+        if table.get(entry.text) is not entry:
+            return  # it was forgotten before
+        del table[entry.text]
+        self._gone.add(entry)
+        if entry.owner is not None and not table:
+            del self._reply[entry.owner]
 
     def entries(self) -> Iterator[AddressEntry]:
         """Every entry: mobile, local, and reply addresses of other routers with publishers here."""
@@ -180,6 +198,14 @@ class Fib:
         yield from self._local.values()
         for entries in self._reply.values():
             yield from entries.values()
+
+    def counts(self) -> AddressCounts:
+        """Messages of all addresses since the start, of those that are forgotten too."""
+        counts = AddressCounts()
+        counts.add(self._gone)
+        for entry in (*self.entries(), *self._toward.values()):
+            counts.add(entry)
+        return counts
 
     def route(self, router: RouterId) -> Route | None:
         """The way to *router*, None when it is unreachable."""
@@ -206,7 +232,9 @@ class Fib:
     def withdraw_router(self, router: RouterId) -> list[AddressEntry]:
         """*router* is unreachable. Returns its reply addresses that have publishers here."""
         self.routes.pop(router, None)
-        self._toward.pop(router, None)
+        toward = self._toward.pop(router, None)
+        if toward is not None:
+            self._gone.add(toward)
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
             entry.remotes.pop(router, None)

@@ -1,0 +1,164 @@
+"""A client of `$management`, for every command that asks a router something; the one place of it that names proton.
+
+with ManagementClient("amqp://127.0.0.1:5672") as client:
+    for node in client.query("router.node"):
+        print(node["id"], node["cost"])
+    client.query("router.link", router="B")     # from B, by way of the router attached to
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+import attrs
+from proton import ConnectionException, LinkException, Message, ProtonException, Timeout
+from proton.utils import BlockingConnection, SendException, SyncRequestResponse
+
+from router.core.addressing.address import MANAGEMENT, router_address
+from router.core.terms import RouterId
+
+PAGE: Final = 200
+"""Entities asked for at a time, so that the router is never long about it."""
+
+
+class ManagementError(Exception):
+    """The router cannot be asked, or refused; the message is for the operator."""
+
+
+class RefusedError(ManagementError):
+    """The router answered with an error."""
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(f"{description} ({status})")
+        self.status = status
+
+
+@attrs.frozen
+class Reply:
+    """What a router answered."""
+
+    status: int
+    description: str
+    body: Any
+
+
+class ManagementClient:
+    """A connection to one router, through which any router of the mesh can be asked."""
+
+    def __init__(self, url: str, *, timeout_s: float = 5.0) -> None:
+        """Connect.
+
+        Raises: ManagementError when the router cannot be reached within *timeout_s*, or speaks no AMQP 1.0.
+        """
+        self.url = url
+        self.timeout_s = timeout_s
+        try:
+            self._connection = BlockingConnection(url, timeout=timeout_s, reconnect=False)
+        except (ProtonException, OSError, ValueError) as error:
+            raise ManagementError(f"no router answers at {url}: {_reason(error)}") from error
+        self._requests: SyncRequestResponse | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        try:
+            self._connection.close()
+        except (ProtonException, OSError):
+            pass  # the router was first
+
+    # What can be asked
+
+    def query(
+        self, kind: str, attributes: Sequence[str] = (), *, router: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """All entities of a type, or the first *limit*, with all attributes or those named.
+
+        Raises: ManagementError.
+        """
+        found: list[dict[str, Any]] = []
+        while limit is None or len(found) < limit:
+            count = PAGE if limit is None else min(PAGE, limit - len(found))
+            properties = {"entityType": kind, "offset": len(found), "count": count}
+            reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
+            names = reply.body["attributeNames"]
+            page = [dict(zip(names, values, strict=True)) for values in reply.body["results"]]
+            found.extend(page)
+            if len(page) < count:
+                break
+        return found
+
+    def read(
+        self, kind: str, *, name: str | None = None, identity: str | None = None, router: str | None = None
+    ) -> dict[str, Any]:
+        """One entity, by name or identity; of `router` there is only one.
+
+        Raises: ManagementError.
+        """
+        chosen = {key: value for key, value in (("name", name), ("identity", identity)) if value is not None}
+        return dict(self.request("READ", {"type": kind, **chosen}, router=router).body)
+
+    def routers(self) -> list[str]:
+        """Ids of the routers that can be asked, the one attached to included, sorted.
+
+        Raises: ManagementError.
+        """
+        prefix, suffix = router_address(RouterId(""), "").removesuffix("/"), f"/{MANAGEMENT}"
+        addresses: Iterable[str] = self.request("GET-MGMT-NODES").body
+        return sorted(address.removeprefix(prefix).removesuffix(suffix) for address in addresses)
+
+    def request(
+        self,
+        operation: str,
+        properties: Mapping[str, Any] | None = None,
+        body: Any = None,
+        *,
+        router: str | None = None,
+    ) -> Reply:
+        """Any operation.
+
+        Args:
+            properties: application properties beside the operation; the node itself is meant when they name no `type`.
+            router: id of the router to ask, by default the one attached to.
+        Raises:
+            RefusedError: it answered with an error.
+            ManagementError: there is no answer.
+        """
+        address = MANAGEMENT if router is None else router_address(RouterId(router), MANAGEMENT)
+        whom = self.url if router is None else f"router {router}"
+        of_node = {"type": "org.amqp.management", "name": "self"} if "type" not in (properties or {}) else {}
+        message = Message(
+            address=address,
+            properties={"operation": operation, **of_node, **(properties or {})},
+            body={} if body is None else body,
+        )
+        try:
+            if self._requests is None:
+                self._requests = SyncRequestResponse(self._connection)  # without an address: one link for all routers
+            answer = self._requests.call(message)
+        except SendException as error:
+            raise ManagementError(f"{whom} cannot be reached from {self.url}") from error
+        except (Timeout, ConnectionException, LinkException, ProtonException, OSError) as error:
+            raise ManagementError(f"{whom} does not answer: {_reason(error)}") from error
+        said: Mapping[str, Any] | None = answer.properties
+        if said is None or "statusCode" not in said:
+            raise ManagementError(f"{whom} answers, but not as a management node")
+        status, description = int(said["statusCode"]), str(said.get("statusDescription", ""))
+        if not 200 <= status < 300:
+            raise RefusedError(status, description)
+        return Reply(status, description, answer.body)
+
+
+def _reason(error: BaseException) -> str:
+    """What proton says, without the names of its classes."""
+    found = re.search(r"Condition\('[^']*', ['\"]([^'\"]*)", str(error))
+    return found[1] if found else str(error) or type(error).__name__

@@ -1,0 +1,288 @@
+"""The management node: a request message in, its reply out.
+
+    reply = node.answer(request)          # None when nobody asked for one
+
+Nothing here waits, moves a message or knows the engine. An operation is a method in one of two tables, those of the
+node itself and those of one entity; later ones (UPDATE, CREATE) are added there.
+
+Source: AMQP Management 1.0 (working draft), in the form that Qpid Dispatch has given it; its recorded messages are in
+tests/vectors/mgmt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+import attrs
+
+from router.core.addressing.address import MANAGEMENT as MANAGEMENT_ADDRESS
+from router.core.addressing.address import is_reserved, router_address
+from router.core.terms import RouterId
+from router.engine.codec import Message, MessageId, int32
+from router.management.schema import (
+    GENERAL_OPERATIONS,
+    MANAGEMENT,
+    PREFIX,
+    TYPES,
+    EntityType,
+    UnknownNameError,
+    find_type,
+    nearest,
+)
+from router.management.snapshot import ManagementRow, Row, Rows, View
+
+OK: Final = 200
+BAD_REQUEST: Final = 400
+NOT_FOUND: Final = 404
+INTERNAL_ERROR: Final = 500
+NOT_IMPLEMENTED: Final = 501
+
+DEFAULT_COUNT: Final = 500
+"""Entities in the reply to a QUERY that does not say how many."""
+MAX_COUNT: Final = 1000
+"""Entities in one reply. The router does nothing else meanwhile, and writing them takes about 50 us each."""
+
+NAMES_COMPARED: Final = 500
+"""Names among which the nearest to a wrong one is looked for; a comparison takes up to 50 us."""
+
+NODE_TYPES: Final = (MANAGEMENT, f"{PREFIX}management", "management")
+"""Types by which requests name the node itself."""
+ENTITY_OPERATIONS: Final = ("CREATE", "READ", "UPDATE", "DELETE")
+
+
+class RefusedError(Exception):
+    """A request that cannot be granted."""
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What a request asks for, checked as far as all operations have it in common."""
+
+    operation: str
+    type: EntityType | None
+    """Of the entity, or of those that a QUERY asks for; None for all."""
+    name: str | None
+    identity: str | None
+    offset: int
+    count: int
+    body: object
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """What the reply says."""
+
+    status: int = OK
+    description: str = "OK"
+    body: object = attrs.field(factory=dict)
+
+
+class ManagementNode:
+    """The management node of one router."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._general: dict[str, Callable[[Request], Answer]] = {
+            "QUERY": self._query,
+            "GET-TYPES": self._get_types,
+            "GET-ATTRIBUTES": self._get_attributes,
+            "GET-OPERATIONS": self._get_operations,
+            "GET-ANNOTATIONS": self._get_annotations,
+            "GET-MGMT-NODES": self._get_mgmt_nodes,
+        }
+        self._of_entity: dict[str, Callable[[Request], Answer]] = {"READ": self._read}
+        assert set(self._general) == set(GENERAL_OPERATIONS)
+
+    def answer(self, request: Message) -> Message | None:
+        """The reply, to be sent to its `to`; None for a request that names no address to reply to.
+
+        Every request that can be answered gets exactly one reply, whatever is wrong with it.
+        """
+        to = request.reply_to
+        if not to or is_reserved(to):
+            # Nothing can be asked for without an answer, and the addresses of routers are not to be written to.
+            return None
+        try:
+            answer = self._handle(request)
+        except RefusedError as refused:
+            answer = Answer(status=refused.status, description=str(refused))
+        return reply(request, answer)
+
+    def _handle(self, message: Message) -> Answer:
+        request = _read_request(message)
+        if request.operation in self._general:
+            return self._general[request.operation](request)
+        if request.operation not in ENTITY_OPERATIONS:
+            known = (*self._general, *ENTITY_OPERATIONS)
+            near = nearest(request.operation, known)
+            hint = f"the nearest is {near}" if near else f"there are {', '.join(known)}"
+            raise RefusedError(NOT_IMPLEMENTED, f"no operation `{request.operation[:200]}`; {hint}")
+        if request.type is None:
+            raise RefusedError(BAD_REQUEST, f"{request.operation} needs the `type` of the entity")
+        if request.operation not in self._of_entity:
+            raise RefusedError(
+                NOT_IMPLEMENTED,
+                f"{request.operation} of {request.type.short_name} is not possible; there is "
+                + ", ".join(request.type.operations),
+            )
+        return self._of_entity[request.operation](request)
+
+    # One entity
+
+    def _read(self, request: Request) -> Answer:
+        assert request.type is not None
+        row = self._find(request.type, request.name, request.identity)
+        return Answer(body=request.type.values(row))
+
+    def _find(self, kind: EntityType, name: str | None, identity: str | None) -> Row:
+        """The entity with that identity, or that name, or both."""
+        rows = self._rows(kind)
+        if name is None and identity is None:
+            if kind.is_singleton:
+                return next(iter(rows))
+            raise RefusedError(BAD_REQUEST, f"which {kind.short_name}? No `name` or `identity` is given")
+        names: list[str] = []
+        for row in rows:
+            if (identity is None or row.identity == identity) and (name is None or row.name == name):
+                return row
+            names.append(row.name if identity is None else row.identity)
+        wanted = name if identity is None else identity
+        assert wanted is not None
+        near = nearest(wanted, names[:NAMES_COMPARED])
+        hint = f"; the nearest is {near}" if near else ""
+        raise RefusedError(NOT_FOUND, f"no {kind.short_name} `{wanted[:200]}`{hint}")
+
+    # The node itself
+
+    def _query(self, request: Request) -> Answer:
+        kinds = [request.type] if request.type is not None else list(TYPES.values())
+        names = self._wanted(request, kinds)
+        results: list[list[object]] = []
+        total = 0
+        for kind in kinds:
+            rows = self._rows(kind)
+            page = rows.page(max(0, request.offset - total), request.count - len(results))
+            results.extend([kind.value(row, name) for name in names] for row in page)
+            total += len(rows)
+        description = "OK"
+        if request.offset + len(results) < total and results:
+            description = f"OK: {request.offset} to {request.offset + len(results) - 1} of {total}"
+        return Answer(description=description, body={"attributeNames": names, "results": results})
+
+    def _wanted(self, request: Request, kinds: Sequence[EntityType]) -> list[str]:
+        """Names of the attributes that a QUERY asks for; all that the types have when it names none."""
+        known = list(dict.fromkeys(chain.from_iterable(kind.attributes for kind in kinds)))
+        body = request.body
+        if body is None:
+            return known
+        if not isinstance(body, Mapping):
+            raise RefusedError(BAD_REQUEST, "the body of a QUERY is a map with `attributeNames`")
+        names = body.get("attributeNames")
+        if names is None:
+            return known
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise RefusedError(BAD_REQUEST, "`attributeNames` is a list of strings")
+        wanted = list(dict.fromkeys(map(str, names)))
+        for name in wanted:
+            if name not in known:
+                of = request.type.short_name if request.type is not None else "any entity"
+                raise RefusedError(BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
+        return wanted or known
+
+    def _rows(self, kind: EntityType) -> Rows:
+        if kind.row is ManagementRow:
+            return Rows([ManagementRow(name="self", identity="self")])
+        return self._view.rows(kind.row)
+
+    def _get_types(self, request: Request) -> Answer:
+        # Qpid Dispatch lists the types that each one extends; ours extend nothing.
+        return Answer(body={kind.name: [] for kind in _kinds(request)})
+
+    def _get_attributes(self, request: Request) -> Answer:
+        return Answer(body={kind.name: list(kind.attributes) for kind in _kinds(request)})
+
+    def _get_operations(self, request: Request) -> Answer:
+        return Answer(body={kind.name: list(kind.operations) for kind in _kinds(request)})
+
+    def _get_annotations(self, request: Request) -> Answer:
+        return Answer(body={kind.name: [] for kind in _kinds(request)} if request.type is not None else {})
+
+    def _get_mgmt_nodes(self, _: Request) -> Answer:
+        routers = self._view.reachable_routers()
+        return Answer(body=[router_address(RouterId(router), MANAGEMENT_ADDRESS) for router in routers])
+
+
+def reply(request: Message, answer: Answer) -> Message:
+    """The message that carries *answer* to where *request* wants it."""
+    return Message(
+        to=request.reply_to,
+        correlation_id=_correlation(request),
+        application_properties={"statusCode": int32(answer.status), "statusDescription": answer.description},
+        body=answer.body,
+    )
+
+
+def _correlation(request: Message) -> MessageId | None:
+    """What the requester knows its request by."""
+    found = request.correlation_id if request.correlation_id is not None else request.message_id
+    if isinstance(found, int) and not 0 <= found < 2**64:
+        return None  # a number that no id can be: it cannot be written back
+    return found
+
+
+def _kinds(request: Request) -> list[EntityType]:
+    return [request.type] if request.type is not None else list(TYPES.values())
+
+
+def _read_request(message: Message) -> Request:
+    properties = message.application_properties
+    operation = _text(properties, "operation")
+    if operation is None:
+        raise RefusedError(BAD_REQUEST, "a request needs the application property `operation`")
+    count = _number(properties, "count")
+    return Request(
+        operation=operation,
+        type=_type(properties, is_general=operation in GENERAL_OPERATIONS),
+        name=_text(properties, "name"),
+        identity=_text(properties, "identity"),
+        offset=_number(properties, "offset") or 0,
+        count=DEFAULT_COUNT if count is None else min(count, MAX_COUNT),
+        body=message.body,
+    )
+
+
+def _type(properties: Mapping[str, object], *, is_general: bool) -> EntityType | None:
+    """Requests to the node itself have the wanted type in `entityType`, and that of the node in `type`."""
+    name = _text(properties, "entityType") or None
+    if name is None:
+        name = _text(properties, "type") or None
+        if is_general and name in NODE_TYPES:
+            return None
+    if name is None:
+        return None
+    try:
+        return find_type(name)
+    except UnknownNameError as error:
+        raise RefusedError(BAD_REQUEST, str(error)) from error
+
+
+def _text(properties: Mapping[str, object], key: str) -> str | None:
+    value = properties.get(key)
+    if value is not None and not isinstance(value, str):
+        raise RefusedError(BAD_REQUEST, f"`{key}` is a string")
+    return None if value is None else str(value)
+
+
+def _number(properties: Mapping[str, object], key: str) -> int | None:
+    value = properties.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise RefusedError(BAD_REQUEST, f"`{key}` is a number from 0 on")
+    return int(value)

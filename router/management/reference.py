@@ -1,0 +1,79 @@
+"""The reference of the management entities in Markdown, made from the schema.
+
+    python -m router.management.reference docs/reference/management.md
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from router.management.node import DEFAULT_COUNT, MAX_COUNT
+from router.management.schema import GENERAL_OPERATIONS, PREFIX, TYPES, Attribute, EntityType
+
+_INTRO = f"""\
+# Management
+
+<!-- Made from router/management/snapshot.py by `python -m router.management.reference`; changes belong there. -->
+
+Every router answers AMQP management requests, with the entity names of Qpid Dispatch. `amqp-mesh stat` shows what an
+operator looks for first; other programs send requests themselves.
+
+A request is a message to `$management`, for the router that the client is attached to, or to
+`amqp:/_topo/0/<router>/$management`, for any router of the mesh. Its `reply-to` is where the reply goes, best the
+address of a dynamic source. Its application properties say what is wanted:
+
+| application property | type | meaning |
+|---|---|---|
+| `operation` | string | see below |
+| `type` | string | of an entity, for READ; `org.amqp.management` for the operations of the node itself |
+| `entityType` | string | the type that QUERY and the GET operations are about; all types when absent |
+| `name`, `identity` | string | which entity, for READ; one of them, and neither for `router` |
+| `offset`, `count` | integer | part of a QUERY; {DEFAULT_COUNT} entities when `count` is absent, at most {MAX_COUNT} |
+
+Names of types may be written without `{PREFIX}`.
+
+The reply is pre-settled. It carries the request's `correlation-id`, or its `message-id` when it has none, and the
+application properties `statusCode` and `statusDescription`.
+
+| operation | body of the request | body of the reply |
+|---|---|---|
+| `QUERY` | map: `attributeNames`, a list; empty or absent: all | map: `attributeNames`, and `results`, a list of lists |
+| `READ` | | map of all attributes |
+| `GET-TYPES`, `GET-ATTRIBUTES`, `GET-OPERATIONS`, `GET-ANNOTATIONS` | | map from each type to a list of names |
+| `GET-MGMT-NODES` | | list of the addresses of all management nodes that can be reached |
+
+| status | meaning |
+|---|---|
+| 200 | done |
+| 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one |
+| 404 | there is no such entity; the description names the nearest one |
+| 500 | a fault of the router, which it has logged |
+| 501 | there is no such operation, or not for this type: nothing can be created, changed or deleted yet |
+
+A request without `reply-to`, or that is no message at all, is logged and otherwise ignored.
+
+Counts are messages since the link, the address or the router began, unless the text says "now". Numbers are of the type
+long; what may be null says so.
+"""
+
+
+def reference_text() -> str:
+    """The page."""
+    return "\n".join([_INTRO, *(_section(kind) for kind in TYPES.values())])
+
+
+def _section(kind: EntityType) -> str:
+    own = [name for name in kind.operations if name not in GENERAL_OPERATIONS]
+    lines = [f"## {kind.short_name}", "", kind.doc, "", f"`{kind.name}`: {', '.join(own)}."]
+    lines += ["", "| attribute | type | meaning |", "|---|---|---|", *map(_line, kind.attributes.values()), ""]
+    return "\n".join(lines)
+
+
+def _line(attribute: Attribute) -> str:
+    kind = f"{attribute.kind} or null" if attribute.is_optional else str(attribute.kind)
+    return f"| `{attribute.name}` | {kind} | {attribute.doc} |"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(reference_text(), encoding="utf-8")

@@ -1,0 +1,183 @@
+"""The entity types of management: read from the rows, with the names and operations of Qpid Dispatch."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from router.management.snapshot import (
+    AddressRow,
+    ConnectionRow,
+    ConnectorRow,
+    LinkRow,
+    ListenerRow,
+    ManagementRow,
+    NodeRow,
+    RouterRow,
+    Row,
+    Value,
+)
+
+PREFIX: Final = "org.apache.qpid.dispatch."
+"""What may be left out of the name of a type."""
+MANAGEMENT: Final = "org.amqp.management"
+
+GENERAL_OPERATIONS: Final = (
+    "QUERY",
+    "GET-TYPES",
+    "GET-ATTRIBUTES",
+    "GET-OPERATIONS",
+    "GET-ANNOTATIONS",
+    "GET-MGMT-NODES",
+)
+"""Operations of the management node itself; the others are those of one entity."""
+
+
+class Kind(enum.StrEnum):
+    """Type of an attribute's value."""
+
+    TEXT = "string"
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+    LIST = "list"
+    MAP = "map"
+
+
+@attrs.frozen(kw_only=True)
+class Attribute:
+    """One attribute of an entity type."""
+
+    name: str
+    """On the wire, camel case."""
+    kind: Kind
+    is_optional: bool
+    """Whether it may be null."""
+    doc: str
+    field: str
+    """Of the row; empty for `type`."""
+
+
+@attrs.frozen(kw_only=True)
+class EntityType:
+    """One type of entities."""
+
+    name: str
+    """In full."""
+    row: type[Row]
+    doc: str
+    attributes: Mapping[str, Attribute]
+    """By name, in the order in which they are shown."""
+    operations: Sequence[str] = ("READ",)
+    is_singleton: bool = False
+    """Whether READ needs neither name nor identity."""
+
+    @property
+    def short_name(self) -> str:
+        """Without the prefix."""
+        return self.name.removeprefix(PREFIX)
+
+    def value(self, row: Row, attribute: str) -> Value:
+        """An attribute of one entity; None when the type has no such attribute."""
+        found = self.attributes.get(attribute)
+        if found is None:
+            return None
+        value: Value = getattr(row, found.field) if found.field else self.name
+        return value
+
+    def values(self, row: Row) -> dict[str, Value]:
+        """All attributes of one entity."""
+        return {name: self.value(row, name) for name in self.attributes}
+
+
+class UnknownNameError(LookupError):
+    """A name that nothing has; the message says the nearest one that there is."""
+
+    def __init__(self, what: str, word: str, known: Iterable[str]) -> None:
+        choices = list(known)
+        near = nearest(word, choices)
+        hint = f"; the nearest is {near}" if near else f"; there are {', '.join(choices)}" if len(choices) < 20 else ""
+        super().__init__(f"no {what} `{word[:200]}`{hint}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name most like *word*, None when none is like it."""
+    by_fold = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(word[:200].lower(), by_fold, n=1, cutoff=0.5)
+    return by_fold[found[0]] if found else None
+
+
+def find_type(name: str) -> EntityType:
+    """The entity type of that name, in full or short.
+
+    Raises: UnknownNameError.
+    """
+    found = TYPES.get(name) or TYPES.get(PREFIX + name)
+    if found is None:
+        raise UnknownNameError("entity type", name.removeprefix(PREFIX), [each.short_name for each in TYPES.values()])
+    return found
+
+
+def _wire_name(field: str) -> str:
+    head, *rest = field.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def _kind(hint: Any) -> tuple[Kind, bool]:
+    """Type of a field's values, and whether null is one."""
+    if isinstance(hint, types.UnionType):
+        inner = [each for each in typing.get_args(hint) if each is not type(None)]
+        return _kind(inner[0])[0], True
+    plain = {str: Kind.TEXT, bool: Kind.BOOLEAN, int: Kind.INTEGER}
+    if hint in plain:
+        return plain[hint], False
+    return (Kind.MAP if typing.get_origin(hint) is Mapping or "Mapping" in str(hint) else Kind.LIST), False
+
+
+def _attributes(row: type[Row]) -> dict[str, Attribute]:
+    hints = typing.get_type_hints(row)
+    found = {}
+    for field in attrs.fields(row):
+        kind, is_optional = _kind(hints[field.name])
+        name = field.metadata["name"] or _wire_name(field.name)
+        found[name] = Attribute(
+            name=name, kind=kind, is_optional=is_optional, doc=field.metadata["doc"], field=field.name
+        )
+    found["type"] = Attribute(name="type", kind=Kind.TEXT, is_optional=False, doc="Name of the entity type.", field="")
+    return found
+
+
+def _entity_type(
+    name: str, row: type[Row], *, is_singleton: bool = False, operations: Sequence[str] = ()
+) -> EntityType:
+    doc = " ".join((row.__doc__ or "").split())
+    return EntityType(
+        name=name,
+        row=row,
+        doc=doc,
+        attributes=_attributes(row),
+        operations=("READ", *operations),
+        is_singleton=is_singleton,
+    )
+
+
+TYPES: Final[Mapping[str, EntityType]] = {
+    each.name: each
+    for each in (
+        _entity_type(f"{PREFIX}router", RouterRow, is_singleton=True),
+        _entity_type(f"{PREFIX}connection", ConnectionRow),
+        _entity_type(f"{PREFIX}router.link", LinkRow),
+        _entity_type(f"{PREFIX}router.address", AddressRow),
+        _entity_type(f"{PREFIX}router.node", NodeRow),
+        _entity_type(f"{PREFIX}listener", ListenerRow),
+        _entity_type(f"{PREFIX}connector", ConnectorRow),
+        _entity_type(f"{PREFIX}management", ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),
+        _entity_type(MANAGEMENT, ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),
+    )
+}
+"""Every entity type by its full name."""

@@ -1,0 +1,288 @@
+"""What management sees of a router: plain rows, taken between two events.
+
+One class for each entity type. A field is an attribute of the entity: its name on the wire is the field's in camel
+case, its type is the field's, and its metadata hold a sentence for operators. The rows know nothing of AMQP, the engine
+or the data plane; whoever owns those makes them (`View`).
+
+Names are those of Qpid Dispatch where it has the attribute (peer-features: management entities). Counts are messages
+since the link, address or router began, unless the sentence says "now".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+import attrs
+
+Value = str | int | bool | None | Sequence[str] | Sequence[int] | Mapping[str, object]
+"""What an attribute may hold."""
+
+
+def attribute(doc: str, *, name: str | None = None, default: Any = attrs.NOTHING) -> Any:
+    """One attribute of an entity.
+
+    Args:
+        doc: a sentence for operators, with the unit where the name does not tell it.
+        name: on the wire, where camel case does not give it.
+        default: for what only some routers can tell.
+    """
+    return attrs.field(default=default, metadata={"doc": doc, "name": name})
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """One entity. `type` is added by the schema."""
+
+    name: str = attribute("Name, unique among the entities of its type wherever the type allows it.")
+    identity: str = attribute("Identity, unique among the entities of its type.")
+
+
+@attrs.frozen(kw_only=True)
+class RouterRow(Row):
+    """The router that answers. There is one."""
+
+    id: str = attribute("Name of the router, unique in the mesh.")
+    mode: str = attribute("`interior` when it takes connections of other routers or makes some, else `standalone`.")
+    area: str = attribute("Area of the routing protocol: always 0.")
+    version: str = attribute("Version of the program.")
+    site: str | None = attribute("Where it stands, as its settings say.")
+    metadata: str | None = attribute("The same, under the name that Qpid Dispatch has for such remarks.")
+    host_name: str = attribute("Name of the machine.")
+    process_id: int = attribute("Process id.")
+    uptime_seconds: int = attribute("Seconds since it started.")
+    memory_usage: int = attribute("Resident memory in bytes; 0 where the system does not tell.")
+    worker_threads: int = attribute("Threads that route: always 1.")
+    connection_count: int = attribute("Connections now.")
+    link_count: int = attribute("Data links now.")
+    addr_count: int = attribute("Addresses known now: with publishers or subscribers here, or subscribers elsewhere.")
+    node_count: int = attribute("Other routers reachable now.")
+    unreachable_node_count: int = attribute("Routers that are known and cannot be reached now.")
+    link_route_count: int = attribute("Always 0: there are no link routes.")
+    auto_link_count: int = attribute("Always 0: there are no auto-links.")
+    links_blocked: int = attribute("Links now that have no credit while messages wait for them.")
+    waiting_count: int = attribute("Messages that wait here now for a subscriber's or neighbor's credit.")
+    waiting_bytes: int = attribute("Bytes of those of them that wait at addresses.")
+    unsettled_count: int = attribute("Messages under way now whose outcome is still to come.")
+    presettled_deliveries: int = attribute("Messages that came in settled.")
+    dropped_presettled_deliveries: int = attribute("Settled messages that could go nowhere, multicast copies included.")
+    accepted_deliveries: int = attribute("Messages of clients and neighbors that ended ACCEPTED.")
+    rejected_deliveries: int = attribute("... that ended REJECTED.")
+    released_deliveries: int = attribute("... that ended RELEASED.")
+    modified_deliveries: int = attribute("... that ended MODIFIED.")
+    deliveries_delayed1_sec: int = attribute("Messages under way now that came more than 1 s ago.")
+    deliveries_delayed10_sec: int = attribute("Messages under way now that came more than 10 s ago.")
+    deliveries_stuck: int = attribute("The same: what came more than 10 s ago counts as stuck.")
+    deliveries_ingress: int = attribute("Messages that entered the mesh here.")
+    deliveries_egress: int = attribute("Messages, or copies of a multicast, that left the mesh here.")
+    deliveries_transit: int = attribute("Messages that passed from one neighbor to another.")
+    deliveries_ingress_route_container: int = attribute("Always 0: there are no route containers.")
+    deliveries_egress_route_container: int = attribute("Always 0: there are no route containers.")
+    deliveries_redirected_to_fallback: int = attribute("Always 0: there are no fallback destinations.")
+    control_counters: Mapping[str, int] = attribute("Counters of the control plane, by name.")
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionRow(Row):
+    """A connection of a client or of a neighbor."""
+
+    container: str = attribute("Container id of the peer; empty before its Open.")
+    host: str = attribute("Host and port of the peer.")
+    role: str = attribute("`normal` for clients, `inter-router` for neighbors.")
+    dir: str = attribute("`in` when the peer connected to this router, `out` when this router connected to it.")
+    protocol: str = attribute("Always `amqp`.")
+    opened: bool = attribute("Whether the peer's Open is there.")
+    active: bool = attribute("Whether it is used: false for a standby connection to a neighbor.")
+    admin_status: str = attribute("`enabled`.")
+    oper_status: str = attribute("`up`, or `closing`.")
+    uptime_seconds: int = attribute("Seconds since the TCP connection was made.")
+    is_authenticated: bool = attribute("Whether the peer said who it is (SASL).")
+    user: str = attribute("Authenticated user; `anonymous` when there is none.")
+    sasl: str | None = attribute("SASL mechanism; null without a SASL layer.")
+    is_encrypted: bool = attribute("Whether TLS is in use.")
+    ssl: bool = attribute("The same.")
+    ssl_proto: str | None = attribute("Version of TLS.")
+    ssl_cipher: str | None = attribute("Cipher of TLS.")
+    ssl_ssf: int = attribute("Strength of the cipher in bits; 0 in the clear.")
+    tenant: str | None = attribute("Virtual host that is put before its addresses.")
+    properties: Mapping[str, object] = attribute("Properties of the peer's Open.")
+    link_count: int = attribute("Data links now.")
+    held_bytes: int = attribute("Bytes of incomplete messages that are held for it now.")
+    neighbor_state: str | None = attribute(
+        "Of a neighbor, by its HELLOs: `silent`, `one-way` or `two-way`; null for clients and without control links."
+    )
+    cost: int | None = attribute("Cost of the link to a neighbor; the larger of both ends. Null for clients.")
+    is_standby: bool = attribute("Whether another connection to the same neighbor is in use.")
+    last_dlv_seconds: int | None = attribute("Always null: not measured.")
+    enable_protocol_trace: bool = attribute("Always false.")
+
+
+@attrs.frozen(kw_only=True)
+class LinkRow(Row):
+    """A data link. `name` is the link's own name."""
+
+    link_name: str = attribute("The same.")
+    link_type: str = attribute("`endpoint` for clients, `inter-router` for data links to a neighbor.")
+    link_dir: str = attribute("`in` when messages arrive on it, `out` when they leave.")
+    connection_id: str = attribute("Identity of its connection.")
+    container: str = attribute("Container id of the peer.")
+    owning_addr: str | None = attribute(
+        "Key of its address; null for a sender that names it in each message and for data links to a neighbor."
+    )
+    peer: str | None = attribute("Always null: there are no link routes.")
+    admin_status: str = attribute("`enabled`.")
+    oper_status: str = attribute("`up`.")
+    capacity: int = attribute("Most messages under way on a link on which messages arrive; 0 on the others.")
+    priority: int = attribute("Of a data link to a neighbor, 0 to 9; 0 elsewhere.")
+    credit_available: int = attribute("Credit now: what the sending side may still send, messages.")
+    zero_credit_seconds: int = attribute(
+        "Of a link with no credit: seconds that the oldest message waiting for it has waited; 0 when none waits."
+    )
+    is_blocked: bool = attribute("Whether it has no credit while messages wait for it.")
+    undelivered_count: int = attribute(
+        "Messages now: in, taken and not yet sent on; out, waiting for this link or at its address."
+    )
+    unsettled_count: int = attribute("Messages now that were sent on and have no outcome yet.")
+    delivery_count: int = attribute("Messages.")
+    presettled_count: int = attribute("... that were settled by their sender, or sent to a subscriber settled.")
+    dropped_presettled_count: int = attribute("Settled messages of it, or multicast copies for it, that were dropped.")
+    accepted_count: int = attribute("Messages that came on it and ended ACCEPTED; 0 on links on which messages leave.")
+    rejected_count: int = attribute("... that ended REJECTED.")
+    released_count: int = attribute("... that ended RELEASED.")
+    modified_count: int = attribute("... that ended MODIFIED.")
+    deliveries_delayed1_sec: int = attribute("Messages under way on it now that came more than 1 s ago.")
+    deliveries_delayed10_sec: int = attribute("Messages under way on it now that came more than 10 s ago.")
+    deliveries_stuck: int = attribute("The same.")
+    settle_rate: int = attribute("Always 0: not measured.")
+
+
+@attrs.frozen(kw_only=True)
+class AddressRow(Row):
+    """An address. Name and identity are its key: `M0` and a mobile address, `L` and a local one, `R` and another
+    router's reply address after the router's id."""
+
+    key: str = attribute("The same.")
+    distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
+    is_open: bool = attribute(
+        "Whether somebody, anywhere reachable, takes its messages, so that publishers have credit."
+    )
+    in_process: int = attribute("1 when the router itself answers, as for `$management`.")
+    subscriber_count: int = attribute("Subscribers attached here.")
+    publisher_count: int = attribute("Publishers attached here to this address.")
+    remote_count: int = attribute("Other reachable routers with subscribers.")
+    container_count: int = attribute("Always 0: there are no route containers.")
+    remote_host_routers: Sequence[str] = attribute("Those routers, sorted.")
+    transit_outstanding: Sequence[int] = attribute("Messages sent toward each of them and not yet settled.")
+    credit_available: int = attribute("Credit of the subscribers attached here.")
+    waiting_count: int = attribute("Messages that wait here now for a subscriber's credit.")
+    waiting_bytes: int = attribute("Their bytes.")
+    oldest_wait_seconds: int = attribute("Seconds that the oldest of them has waited.")
+    tracked_deliveries: int = attribute("Messages sent to subscribers here and not yet settled.")
+    deliveries_ingress: int = attribute("Messages that entered the mesh here.")
+    deliveries_egress: int = attribute("Messages, or copies, that left the mesh here.")
+    deliveries_transit: int = attribute("Messages passed from one neighbor to another.")
+    released_count: int = attribute("Messages that this router RELEASED.")
+    dropped_count: int = attribute("Settled messages, or multicast copies, that were dropped.")
+    deliveries_to_container: int = attribute("Always 0.")
+    deliveries_from_container: int = attribute("Always 0.")
+    deliveries_ingress_route_container: int = attribute("Always 0.")
+    deliveries_egress_route_container: int = attribute("Always 0.")
+    deliveries_redirected_to_fallback: int = attribute("Always 0.")
+    priority: int = attribute("Always -1: addresses have no priority of their own.")
+
+
+@attrs.frozen(kw_only=True)
+class NodeRow(Row):
+    """A router of the mesh, this one included, reachable or not."""
+
+    id: str = attribute("Name of the router.")
+    address: str = attribute("Address of its own terminuses: `amqp:/_topo/0/<id>`.")
+    is_reachable: bool = attribute("Whether there is a path to it now.")
+    next_hop: str | None = attribute("Neighbor toward it, itself if it is one; `(self)` for this router; null without.")
+    cost: int | None = attribute("Cost of the path; 0 for this router; null when unreachable.")
+    router_link: str | None = attribute("Identity of the connection toward it.")
+    link_state: Sequence[str] = attribute("Its neighbors, as it advertises them, sorted.")
+    link_costs: Mapping[str, int] = attribute("Cost of its link to each of them.")
+    valid_origins: Sequence[str] = attribute("Always empty: multicast follows the tree of its ingress router.")
+    address_count: int = attribute("Mobile addresses with subscribers there, as known here.")
+    protocol_version: int = attribute("Version of the routing protocol.")
+    instance: int | None = attribute("Boot number; null as long as only others have spoken of it.")
+    link_state_sequence: int = attribute("Sequence number of its link state.")
+    mobile_sequence: int = attribute("Sequence number of its addresses that is known here.")
+    last_topo_change: int = attribute("Time of the last change of its neighbors: seconds since 1970, UTC.")
+    index: int = attribute("Number in this list, 0 for this router.")
+
+
+@attrs.frozen(kw_only=True)
+class SocketRow(Row):
+    """What listeners and connectors have in common."""
+
+    host: str = attribute("Host.")
+    port: str = attribute("TCP port; of a listener the one that is bound, also where the setting is 0.")
+    role: str = attribute("`normal` for clients, `inter-router` for neighbors.")
+    cost: int = attribute("Cost of the link to a neighbor.")
+    sasl_mechanisms: str = attribute("SASL mechanisms, separated by blanks: `ANONYMOUS`.")
+    ssl_profile: str | None = attribute("Always null: there is no TLS yet.")
+    max_frame_size: int = attribute("Largest frame accepted, bytes.")
+    max_sessions: int = attribute("Sessions of one connection.")
+    idle_timeout_seconds: int = attribute("A connection silent for so long is closed.")
+
+
+@attrs.frozen(kw_only=True)
+class ListenerRow(SocketRow):
+    """A socket that waits for connections."""
+
+    connection_count: int = attribute("Connections now.")
+    max_connections: int = attribute("Connections at one time.")
+    initial_handshake_timeout_seconds: int = attribute("Time until the peer's Open must be there.")
+    link_capacity: int = attribute("Credit of a publisher while its address has a subscriber.")
+    multi_tenant: bool = attribute("Whether the host name of a client's Open is put before its addresses.")
+    authenticate_peer: bool = attribute("Whether peers must say who they are.")
+    http: bool = attribute("Always false.")
+
+
+@attrs.frozen(kw_only=True)
+class ConnectorRow(SocketRow):
+    """A connection that this router makes and keeps up."""
+
+    connection_status: str = attribute("`SUCCESS`, `CONNECTING` or `FAILED`.")
+    connection_msg: str = attribute("Why it failed last.")
+    failover_urls: str = attribute("Where it connects to.")
+
+
+@attrs.frozen(kw_only=True)
+class ManagementRow(Row):
+    """The management node itself. There is one, called `self`."""
+
+
+class Rows:
+    """Things of one kind, each made into a row when it is asked for: a page costs no more than its own length."""
+
+    def __init__(self, things: Sequence[Any] = (), make: Callable[[Any], Row] = lambda thing: thing) -> None:
+        self._things = things
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self._make, self._things)
+
+    def page(self, offset: int, count: int) -> Iterator[Row]:
+        """At most *count* rows from number *offset* on."""
+        return map(self._make, islice(self._things, offset, offset + count))
+
+
+class View(Protocol):
+    """A router, as management sees it. Each call gives the state of that moment."""
+
+    @property
+    def router_id(self) -> str:
+        """Name of the router."""
+
+    def rows(self, kind: type[Row]) -> Rows:
+        """All entities of one kind, in a lasting order."""
+
+    def reachable_routers(self) -> Iterable[str]:
+        """Ids of the routers that a request can be sent to, this one included, sorted."""

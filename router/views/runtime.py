@@ -1,0 +1,302 @@
+"""What management sees of a runtime.
+
+Rows are made from the live objects when they are asked for, between two events. What costs a pass over all messages
+under way is done once for each request, and nothing is counted for management alone on the way of a message.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypedDict
+
+from mesh_config.models import LinkSettings, Role
+from router import __version__
+from router.core.controlplane import NeighborView, NodeView
+from router.core.linkstate.messages import PROTOCOL_VERSION
+from router.core.terms import AREA, RouterId
+from router.dataplane.interface import EgressLink, IngressLink
+from router.engine.connection import Connection
+from router.management.snapshot import (
+    AddressRow,
+    ConnectionRow,
+    ConnectorRow,
+    LinkRow,
+    ListenerRow,
+    NodeRow,
+    RouterRow,
+    Row,
+    Rows,
+)
+from router.net.connector import Connector
+from router.net.listener import Listener
+from router.runtime import Runtime
+from router.views.links import AnyLink, UnderWay, address_row, is_blocked, key_of, link_row, total
+
+CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
+"""Words of Qpid Dispatch for those of `net.connector`."""
+
+
+class RuntimeView:
+    """`management.snapshot.View` of a runtime."""
+
+    def __init__(self, runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> None:
+        self._runtime = runtime
+        # Where a listener is bound cannot be asked any more once it is closed.
+        self._listeners = [(listener, listener.host, str(listener.port)) for listener in listeners]
+        self._connectors = connectors
+        self._started = runtime.clock()
+        self._makers: Mapping[type[Row], Callable[[], Rows]] = {
+            RouterRow: lambda: Rows([self._router()]),
+            ConnectionRow: self._connections,
+            LinkRow: self._links,
+            AddressRow: self._addresses,
+            NodeRow: self._nodes,
+            ListenerRow: lambda: Rows(self._listeners, lambda found: self._listener(*found)),
+            ConnectorRow: lambda: Rows(self._connectors, _connector_row),
+        }
+
+    @property
+    def router_id(self) -> str:
+        """Name of the router."""
+        return self._runtime.me
+
+    def rows(self, kind: type[Row]) -> Rows:
+        """All entities of one kind: in the order in which they came, addresses by key."""
+        return self._makers[kind]()
+
+    def reachable_routers(self) -> Iterable[str]:
+        """Ids of this router and of those that it can reach, sorted."""
+        return sorted([self._runtime.me, *self._runtime.fib.routes])
+
+    def _all_links(self) -> list[tuple[Connection, AnyLink]]:
+        return [
+            (connection, link)
+            for connection in self._runtime.connections.values()
+            for link in connection.links.values()
+        ]
+
+    def _under_way(self) -> UnderWay:
+        return UnderWay(self._runtime.relay.settlement.transfers.values(), self._runtime.clock())
+
+    # The router
+
+    def _router(self) -> RouterRow:
+        runtime = self._runtime
+        settings = runtime.settings
+        ingress = [link for _, link in self._all_links() if isinstance(link, IngressLink)]
+        egress = [link for _, link in self._all_links() if isinstance(link, EgressLink)]
+        taken = total(ingress, runtime.relay.gone_ingress)
+        counts = runtime.fib.counts()
+        under_way = self._under_way().total
+        entries = list(runtime.fib.entries())
+        between = any(each.role is Role.INTER_ROUTER for each in (*settings.listeners, *settings.connectors))
+        return RouterRow(
+            name=runtime.me,
+            identity="1",
+            id=runtime.me,
+            mode="interior" if between else "standalone",
+            area=AREA,
+            version=__version__,
+            site=settings.site,
+            metadata=settings.site,
+            host_name=socket.gethostname(),
+            process_id=os.getpid(),
+            uptime_seconds=int(runtime.clock() - self._started),
+            memory_usage=_resident_bytes(),
+            worker_threads=1,
+            connection_count=len(runtime.connections),
+            link_count=len(ingress) + len(egress),
+            addr_count=len(entries),
+            node_count=len(runtime.fib.routes),
+            unreachable_node_count=len(runtime.control.nodes()) - len(runtime.fib.routes),
+            link_route_count=0,
+            auto_link_count=0,
+            links_blocked=sum(map(is_blocked, egress)),
+            waiting_count=sum(len(entry.waiting) for entry in entries) + sum(len(link.waiting) for link in egress),
+            waiting_bytes=sum(entry.waiting_bytes for entry in entries),
+            unsettled_count=under_way.sent,
+            presettled_deliveries=taken.presettled,
+            dropped_presettled_deliveries=counts.dropped,
+            accepted_deliveries=taken.accepted,
+            rejected_deliveries=taken.rejected,
+            released_deliveries=taken.released,
+            modified_deliveries=taken.modified,
+            deliveries_delayed1_sec=under_way.late,
+            deliveries_delayed10_sec=under_way.stuck,
+            deliveries_stuck=under_way.stuck,
+            deliveries_ingress=counts.ingress,
+            deliveries_egress=counts.egress,
+            deliveries_transit=counts.transit,
+            deliveries_ingress_route_container=0,
+            deliveries_egress_route_container=0,
+            deliveries_redirected_to_fallback=0,
+            control_counters=runtime.control.counters(),
+        )
+
+    # Connections and links
+
+    def _connections(self) -> Rows:
+        neighbors = {view.connection: view for view in self._runtime.control.neighbors()}
+        now = self._runtime.clock()
+        return Rows(
+            list(self._runtime.connections.values()),
+            lambda connection: _connection_row(connection, neighbors.get(connection.id), now),
+        )
+
+    def _links(self) -> Rows:
+        under_way = self._under_way()
+        return Rows(self._all_links(), lambda found: link_row(found[0], found[1], under_way))
+
+    # Addresses and routers
+
+    def _addresses(self) -> Rows:
+        now = self._runtime.clock()
+        entries = sorted(self._runtime.fib.entries(), key=key_of)
+        return Rows(entries, lambda entry: address_row(entry, now))
+
+    def _nodes(self) -> Rows:
+        control = self._runtime.control
+        counts = Counter(router for routers in control.addresses().values() for router in routers)
+        # The control plane's times are monotonic; an operator wants to know when.
+        offset = time.time() - self._runtime.clock()
+        views = list(enumerate([control.own_node(), *control.nodes()]))
+        return Rows(views, lambda found: self._node(found[0], found[1], counts, offset))
+
+    def _node(self, index: int, view: NodeView, counts: Mapping[RouterId, int], offset: float) -> NodeRow:
+        is_self = view.id == self._runtime.me
+        route = self._runtime.fib.route(view.id)
+        return NodeRow(
+            name=f"router.node/{view.id}",
+            identity=f"router.node/{view.id}",
+            id=view.id,
+            address=f"amqp:/_topo/{AREA}/{view.id}",
+            is_reachable=is_self or view.cost is not None,
+            # DEV-23: Qpid Dispatch has null for a neighbor.
+            next_hop="(self)" if is_self else view.next_hop,
+            cost=view.cost,
+            router_link=str(route.connection) if route is not None else None,
+            link_state=sorted(view.peers),
+            link_costs={peer: view.peers[peer] for peer in sorted(view.peers)},
+            valid_origins=[],
+            address_count=counts.get(view.id, 0),
+            protocol_version=PROTOCOL_VERSION,
+            instance=view.instance,
+            link_state_sequence=view.ls_seq,
+            mobile_sequence=view.mobile_seq,
+            last_topo_change=int(view.changed_at + offset),
+            index=index,
+        )
+
+    # Sockets
+
+    def _listener(self, listener: Listener, host: str, port: str) -> ListenerRow:
+        settings = listener.settings
+        return ListenerRow(
+            name=settings.name or f"listener/{host}:{port}",
+            identity=f"listener/{host}:{port}" + (f":{settings.name}" if settings.name else ""),
+            host=host,
+            port=port,
+            **_socket_fields(settings),
+            connection_count=listener.count,
+            max_connections=settings.max_connections,
+            initial_handshake_timeout_seconds=round(settings.handshake_timeout_s),
+            link_capacity=self._runtime.settings.forwarding.publisher_window,
+            multi_tenant=settings.vhost_prefix,
+            authenticate_peer=False,
+            http=False,
+        )
+
+
+class _SocketFields(TypedDict):
+    role: str
+    cost: int
+    sasl_mechanisms: str
+    ssl_profile: str | None
+    max_frame_size: int
+    max_sessions: int
+    idle_timeout_seconds: int
+
+
+def _socket_fields(settings: LinkSettings) -> _SocketFields:
+    return _SocketFields(
+        role=settings.role.value,
+        cost=settings.cost,
+        sasl_mechanisms="ANONYMOUS",
+        ssl_profile=None,
+        max_frame_size=settings.max_frame_bytes,
+        max_sessions=settings.max_sessions,
+        idle_timeout_seconds=round(settings.idle_timeout_s),
+    )
+
+
+def _connector_row(connector: Connector) -> ConnectorRow:
+    settings = connector.settings
+    place = f"{settings.host}:{settings.port}"
+    return ConnectorRow(
+        name=settings.name or f"connector/{place}",
+        identity=f"connector/{place}" + (f":{settings.name}" if settings.name else ""),
+        host=settings.host,
+        port=str(settings.port),
+        **_socket_fields(settings),
+        connection_status=CONNECTOR_STATUS[connector.status],
+        connection_msg=connector.message,
+        failover_urls=f"amqp://{place}",
+    )
+
+
+def _connection_row(connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow:
+    peer = connection.peer
+    is_standby = neighbor is not None and neighbor.is_standby
+    is_between = connection.settings.role is Role.INTER_ROUTER
+    return ConnectionRow(
+        name=f"connection/{connection.host}",
+        identity=str(connection.id),
+        container=peer.container if peer is not None else "",
+        host=connection.host,
+        role=connection.settings.role.value,
+        dir="in" if connection.is_server else "out",
+        protocol="amqp",
+        opened=peer is not None,
+        active=not is_standby,
+        admin_status="enabled",
+        oper_status="closing" if connection.is_ending else "up",
+        uptime_seconds=int(now - connection.since),
+        is_authenticated=connection.is_authenticated,
+        user=connection.user,
+        sasl=connection.sasl_mechanism,
+        is_encrypted=connection.is_encrypted,
+        ssl=connection.is_encrypted,
+        ssl_proto=None,
+        ssl_cipher=None,
+        ssl_ssf=0,
+        tenant=connection.port.vhost,
+        properties={key: _plain(value) for key, value in peer.properties.items()} if peer is not None else {},
+        link_count=len(connection.links),
+        held_bytes=connection.port.held_bytes,
+        neighbor_state=neighbor.state if neighbor is not None else None,
+        cost=neighbor.cost if neighbor is not None else connection.settings.cost if is_between else None,
+        is_standby=is_standby,
+        last_dlv_seconds=None,
+        enable_protocol_trace=False,
+    )
+
+
+def _plain(value: object) -> object:
+    """What a peer sent, as far as it can surely be written back; anything else as text."""
+    if value is None or isinstance(value, (str, bool)) or (isinstance(value, int) and -(2**63) <= value < 2**63):
+        return value
+    return str(value)
+
+
+def _resident_bytes() -> int:
+    """Memory of this process that is in RAM; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
