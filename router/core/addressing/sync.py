@@ -138,7 +138,7 @@ class AddressSync:
         if not message.is_absolute and message.mobile_seq > held.relayed:
             held.relayed = message.mobile_seq
             self._outbox.relay(received, message, received.to)
-        # A qdrouterd floods along every path, so copies are common; DEV: it asks for everything at each copy.
+        # DEV-16: a qdrouterd floods along every path, so copies are common; it asks for everything at each copy.
         if message.mobile_seq <= held.seq:
             return
         held.newest = max(held.newest, message.mobile_seq)

@@ -176,6 +176,7 @@ class LinkStateDatabase:
                 if far is None:
                     edges[router][peer] = cost
                     edges.setdefault(peer, {})[router] = cost
+                # DEV-22: qdrouterd takes an edge that one end alone advertises.
                 elif router in far:
                     edges[router][peer] = cost
         return edges

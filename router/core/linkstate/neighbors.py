@@ -221,6 +221,7 @@ class Neighbors:
     # Choosing
 
     def _speaks(self, connection: ControlConnection) -> bool:
+        # DEV-6: of parallel connections one is spoken on; a qdrouterd would follow HELLOs from one to the other.
         if connection.is_challenger:
             return False
         if self.active.get(connection.router) is connection:

@@ -142,7 +142,7 @@ class Outbox:
         """
         trace = received.trace or (received.message.id,)
         route = self._route(target)
-        # DEV: twice what qdrouterd allows. Routes may change while a message is under way; its trace ends any loop.
+        # Twice what qdrouterd allows: routes may change while a message is under way, and its trace ends any loop.
         if route is None or self.router_id in trace or route.next_hop in trace or len(trace) > 2 * (self.radius + 1):
             return False
         self.write(route.connection, received.to, received.message, trace)

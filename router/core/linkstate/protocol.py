@@ -149,6 +149,7 @@ class LinkState:
 
     def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
         """An LSR came: answer with the link state last advertised, which is what its sequence stands for."""
+        # DEV-11: never with changes that have no number yet.
         if message.id != self.router_id:
             to = link_state_to(message.id)
             self._outbox.send(message.id, to, self.own_update(), received.connection)
@@ -179,7 +180,7 @@ class LinkState:
         return node
 
     def _on_own_update(self, message: LinkStateUpdate, now: float) -> None:
-        # Neighbors hold link state of this very boot number that this process did not write: it was started twice with
+        # DEV-7: neighbors hold link state of this very boot number that this process did not write: it was started twice with
         # the same number, and would be ignored until its sequence is past the old one. So it takes a higher number.
         if message.instance == self.instance and message.ls_seq > self.ls_seq:
             self._greeter.instance += 1
@@ -300,6 +301,7 @@ class LinkState:
     def _advertise(self, now: float) -> None:
         """The own link state is new: tell everybody."""
         self.ls_seq += 1
+        # DEV-13 and DEV-14: at once, and unasked to those that take it so.
         self._outbox.flood(ALL_LINK_STATE_TO, self.own_update(), Reach.PUSHING)
         self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PLAIN)
         self._compute_by(self._spf_throttle.due(now))

@@ -67,6 +67,7 @@ class Routes:
                 self._database.node(router, now).is_reachable = True
             elif before[router] != route:
                 moved.append(router)
+        # DEV-2: what is unreachable goes now, not when its link state is too old.
         lost = sorted(before.keys() - routes.keys())
         for router in lost:
             self._database.lose(router)
