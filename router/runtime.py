@@ -193,6 +193,7 @@ class Runtime:
             return
         self._dispatch(connection)  # events that our own calls have caused
         self.flushers[port.id]()
+        self._dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
         if port.blocked or port.paused:
             self.relay.written(port)
 

@@ -16,6 +16,7 @@ from router.binding.handles import (
     pn_delivery_buffered,
     pn_delivery_settle,
     pn_link_advance,
+    pn_link_queued,
     pn_link_send,
     pn_session_outgoing_bytes,
     pn_unsettled_head,
@@ -32,7 +33,7 @@ from router.dataplane.interface import (
     Port,
     Transfer,
 )
-from router.dataplane.sections import annotate, scan, strip
+from router.dataplane.sections import annotate, strip
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
@@ -105,13 +106,17 @@ class Egress:
         """Whether it may be read again."""
         return bool(pn_session_outgoing_bytes(link.session) <= LOW_WATER_BYTES)
 
+    def must_follow(self, link: EgressLink) -> bool:
+        """Whether whole messages lie on the link unwritten, so that their sender's next one has to go the same way."""
+        if link.is_gone:
+            return False
+        return pn_link_queued(link.handle) > 0 or any(transfer.is_complete for transfer in link.waiting)
+
     def leading_for(self, transfer: Transfer, data: bytes, *, to_router: bool) -> bytes:
         """The message as it leaves, with the annotations of a neighbor's link or of a client's."""
         found = transfer.scan
         if to_router:
-            if found is None:
-                found = transfer.scan = scan(data, True, stop_at_annotations=True, from_client=True)
-                assert found is not None
+            assert found is not None
             ingress = RouterId(found.ingress) if found.ingress is not None else self._me
             head = annotate(
                 data, found, to=transfer.to, ingress=ingress, trace=(*found.trace, self._me), phase=found.phase
@@ -243,6 +248,7 @@ class Egress:
             delivery = following
         link.current = None
         link.outstanding = 0
+        link.is_gone = True
 
 
 MAX_STREAMS = 64

@@ -38,6 +38,7 @@ class Port:
         "paused",
         "stream_count",
         "stream_queue",
+        "streams",
         "touched",
         "vhost",
     )
@@ -58,6 +59,8 @@ class Port:
         self.idle_streams: list[EgressLink] = []
         self.stream_count = 0
         self.stream_queue: deque[Transfer] = deque()
+        self.streams: dict[ConnectionId, EgressLink] = {}
+        """Of a neighbor: see `IngressLink.streams`."""
         self.held_bytes = 0
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
@@ -102,6 +105,7 @@ class IngressLink:
         "name",
         "port",
         "session",
+        "streams",
         "window",
     )
 
@@ -123,6 +127,9 @@ class IngressLink:
         self.is_paused = False
         self.is_gone = False
         """Its handle must not be used any more."""
+        self.streams = port.streams if port.is_router else {}
+        """By neighbor, the link on which the last large message went, which the next one must not overtake. All links
+        of a neighbor have this in common, since one sender's messages may come on any of them."""
         self.counters = LinkCounters()
 
 
@@ -136,6 +143,7 @@ class EgressLink:
         "entry",
         "handle",
         "id",
+        "is_gone",
         "is_presettled",
         "is_router",
         "is_stream",
@@ -158,6 +166,8 @@ class EgressLink:
         self.address: str | None = None
         self.is_router = port.is_router
         self.is_stream = False
+        self.is_gone = False
+        """Its handle must not be used any more."""
         self.is_presettled = False
         """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
         self.current: Transfer | None = None
@@ -256,7 +266,7 @@ class Transfer:
         self.is_settled = False
         self.is_ready = False
         """Its bytes are already as they will leave."""
-        self.data = b""
+        self.data: bytes | bytearray = b""
         """What arrived and was not sent on."""
         self.scan: Scan | None = None
         self.to: str | None = None

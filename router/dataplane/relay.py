@@ -10,6 +10,8 @@ Written for two speeds (design, section 8): ints, bytes and handles, no closures
 
 from __future__ import annotations
 
+from typing import Final
+
 from mesh_config.models import ForwardingSettings, Treatment
 from router.binding.handles import (
     ACCEPTED,
@@ -34,6 +36,9 @@ from router.binding.handles import (
     pn_event_type,
     pn_link_advance,
     pn_link_current,
+    pn_link_drained,
+    pn_link_get_drain,
+    pn_link_queued,
     pn_link_recv,
     pn_unsettled_head,
     pn_unsettled_next,
@@ -61,6 +66,9 @@ from router.dataplane.interface import (
 from router.dataplane.sections import scan
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
+
+ANNOTATION_BYTES: Final = 65536
+"""What a message may have grown by on its way, so that no router refuses what another one has passed on."""
 
 
 class Relay:
@@ -122,8 +130,16 @@ class Relay:
             while link.has_credit():
                 transfer = self.waiting.leave(entry)
                 if transfer is None:
-                    return
+                    break
                 self._send_waiting(transfer, link)
+        if pn_link_get_drain(link.handle):
+            self._drain(link)
+
+    def _drain(self, link: EgressLink) -> None:
+        """Give back the credit that is left, once all that there was for it is written."""
+        is_idle = link.current is None and not link.waiting and not pn_link_queued(link.handle)
+        if is_idle and pn_link_drained(link.handle):
+            link.port.touch()
 
     def written(self, port: Port) -> None:
         """The connection has written some of its output: go on with what was stopped because of it."""
@@ -278,6 +294,9 @@ class Relay:
     def _progress(self, transfer: Transfer, data: bytes) -> None:
         """More of the message is there, or its end."""
         state = transfer.state
+        egress = transfer.egress
+        if transfer.is_complete and egress is not None and egress.is_router and transfer.ingress is not None:
+            transfer.ingress.streams[egress.port.id] = egress
         if state == STREAMING:
             self.egress.stream(transfer, data)
             return
@@ -285,7 +304,12 @@ class Relay:
             if transfer.is_complete:
                 self.settlement.leave_ingress(transfer)
             return
-        transfer.data = transfer.data + data if transfer.data else data
+        if not transfer.data:
+            transfer.data = data
+        else:
+            if isinstance(transfer.data, bytes):
+                transfer.data = bytearray(transfer.data)  # a copy for each part would cost the square of the size
+            transfer.data += data
         if state == NEW:
             self._route(transfer)
         elif state == HOLDING:
@@ -297,6 +321,9 @@ class Relay:
         """Find the address entry, as soon as enough of the message is there."""
         link = transfer.ingress
         assert link is not None
+        if transfer.entry is not None:
+            self._dispatch(transfer)  # it was known already, and the message's first sections were not there
+            return
         try:
             if link.entry is not None:
                 transfer.entry = link.entry
@@ -347,13 +374,15 @@ class Relay:
             if transfer.is_complete:
                 self._deliver_whole(transfer, entry)
             else:
-                self._start_holding(transfer, None)
+                assert transfer.ingress is not None
+                self._start_holding(transfer, transfer.ingress.port)
         else:
             self._dispatch_anycast(transfer, entry)
 
     def _deliver_whole(self, transfer: Transfer, entry: AddressEntry) -> None:
         if entry.service is None:
-            self._fanout.send(transfer, entry)
+            if not entry.remotes or self._look_into(transfer):
+                self._fanout.send(transfer, entry)
             return
         data = bytes(transfer.data)
         self.settlement.settle(transfer, ACCEPTED)
@@ -382,52 +411,61 @@ class Relay:
         if port is None or not port.data_links:
             self.settlement.settle(transfer, RELEASE)
             return
+        if not self._look_into(transfer):
+            return
         entry = transfer.entry
         if not transfer.is_settled and entry is not None and route.router in entry.remotes:
             entry.remotes[route.router] += 1
             transfer.remote = route.router
+        source = transfer.ingress
+        stream = source.streams.get(port.id) if source is not None else None
+        if stream is not None and source is not None:
+            if self.egress.must_follow(stream):
+                self.egress.commit(transfer, stream)
+                return
+            del source.streams[port.id]
+        links = port.data_links
         if not transfer.is_complete:
             self.egress.commit_stream(transfer, port)
-            return
-        links = port.data_links
-        if len(links) == 1:
+        elif len(links) == 1:
             self.egress.commit(transfer, links[0])
         else:
-            priority = transfer.scan.priority if transfer.scan is not None else self._priority(transfer)
-            self.egress.commit(transfer, links[min(priority, len(links) - 1)])
+            assert transfer.scan is not None
+            self.egress.commit(transfer, links[min(transfer.scan.priority, len(links) - 1)])
 
-    def _priority(self, transfer: Transfer) -> int:
-        try:
-            transfer.scan = scan(transfer.data, True, stop_at_annotations=True, from_client=True)
-        except RemoteProtocolError:
-            return 0
-        return transfer.scan.priority if transfer.scan is not None else 0
+    def _look_into(self, transfer: Transfer) -> bool:
+        """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""
+        if transfer.scan is None:
+            try:
+                transfer.scan = scan(transfer.data, transfer.is_complete, stop_at_annotations=True, from_client=True)
+            except RemoteProtocolError as error:
+                self.settlement.reject_for(transfer, error)
+        return transfer.scan is not None
 
     # Holding and waiting
 
-    def _start_holding(self, transfer: Transfer, port: Port | None) -> None:
-        """Collect the parts of a message that a client must get whole."""
+    def _start_holding(self, transfer: Transfer, port: Port) -> None:
+        """Collect the parts of a message that a client must get whole, on the account of a connection."""
         transfer.state = HOLDING
-        if port is not None:
-            transfer.held_for = port
-            port.held_bytes += len(transfer.data)
-            self._hold(transfer, 0)
+        transfer.held_for = port
+        port.held_bytes += len(transfer.data)
+        self._hold(transfer, 0)
 
     def _hold(self, transfer: Transfer, added: int) -> None:
         port = transfer.held_for
-        if port is not None:
-            port.held_bytes += added
+        assert port is not None
+        port.held_bytes += added
         settings = self._settings
+        limit = settings.held_message_bytes
+        if transfer.ingress is not None and transfer.ingress.port.is_router:
+            limit += ANNOTATION_BYTES
         if transfer.is_complete:
             self._stop_holding(transfer)
-        elif len(transfer.data) > settings.held_message_bytes or (
-            port is not None and port.held_bytes > settings.held_connection_bytes
-        ):
+        elif len(transfer.data) > limit or port.held_bytes > settings.held_connection_bytes:
             self._too_large_to_hold(transfer)
 
     def _stop_holding(self, transfer: Transfer) -> None:
-        if transfer.held_for is not None:
-            self.settlement.unhold(transfer)
+        self.settlement.unhold(transfer)
         transfer.state = NEW
         self._dispatch(transfer)
 
@@ -435,8 +473,7 @@ class Relay:
         """It streams to its subscriber from now on, or is refused where that cannot be."""
         entry = transfer.entry
         assert entry is not None
-        if transfer.held_for is not None:
-            self.settlement.unhold(transfer)
+        self.settlement.unhold(transfer)
         if entry.service is not None or entry.treatment is Treatment.MULTICAST:
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.settlement.reject_for(transfer, MessageTooLarge(self._settings.held_message_bytes))

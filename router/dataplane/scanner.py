@@ -26,7 +26,7 @@ _FOOTER: Final = 0x78
 
 
 def scan(
-    data: bytes | memoryview, complete: bool, stop_at_annotations: bool = False, from_client: bool = False
+    data: bytes | bytearray | memoryview, complete: bool, stop_at_annotations: bool = False, from_client: bool = False
 ) -> Scan | None:
     """Read the leading sections of a message.
 
