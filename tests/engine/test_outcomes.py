@@ -1,0 +1,319 @@
+"""Settlement end to end: every outcome with its fields, from the subscriber to the publisher, over one and three routers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from proton import Delivery, Link, symbol
+
+from router.runtime import Runtime
+from tests.helpers import frames
+from tests.helpers.engine import Bench, settle_modes
+from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, message
+
+
+class Pair:
+    """A publisher and a subscriber of one address, at one router or at both ends of a line."""
+
+    def __init__(self, bench: Bench, routers: list[Runtime]) -> None:
+        self.bench = bench
+        self.first, self.last = routers[0], routers[-1]
+        self.client: Peer = bench.client(self.first, container="publisher")
+        self.server: Peer = bench.client(self.last, container="subscriber")
+        self.receiver: PeerReceiver = self.server.receiver("service", credit=100)
+        self.sender: PeerSender = self.client.sender("service")
+
+    def run(self) -> None:
+        self.bench.run()
+
+
+@pytest.fixture(params=["one router", "one router, bytewise", "three routers"])
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    bench = Bench(piece=1 if "bytewise" in request.param else 0)
+    routers = bench.mesh(("A", "B"), ("B", "C")) if request.param == "three routers" else [bench.router("A")]
+    yield Pair(bench, routers)
+    bench.close()
+
+
+def test_accepted(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    assert sent.outcomes == []
+    pair.receiver.messages[0].settle()
+    pair.run()
+    assert sent.outcome == "accepted"
+    assert sent.delivery.settled
+
+
+def test_rejected_with_condition_description_and_info(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    pair.receiver.messages[0].reject("my:condition", "I don't like it", {symbol("why"): "too blue", symbol("n"): 7})
+    pair.run()
+    assert sent.outcome == "rejected"
+    assert sent.condition is not None
+    assert (sent.condition.name, sent.condition.description) == ("my:condition", "I don't like it")
+    assert sent.condition.info == {"why": "too blue", "n": 7}
+
+
+def test_rejected_without_a_condition(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    pair.receiver.messages[0].settle(Delivery.REJECTED)
+    pair.run()
+    assert sent.outcome == "rejected"
+    assert sent.condition is None
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("undeliverable", [False, True])
+@pytest.mark.parametrize("annotations", [None, {symbol("x-opt-tries"): 3}])
+def test_modified_with_its_flags_and_annotations(
+    pair: Pair, failed: bool, undeliverable: bool, annotations: dict[Any, Any] | None
+) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    pair.receiver.messages[0].modify(failed=failed, undeliverable=undeliverable, annotations=annotations)
+    pair.run()
+    assert sent.outcome == "modified"
+    assert (sent.failed, sent.undeliverable) == (failed, undeliverable)
+    assert (sent.annotations or None) == annotations
+
+
+def test_released(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    pair.receiver.messages[0].settle(Delivery.RELEASED)
+    pair.run()
+    assert sent.outcome == "released"
+
+
+def test_received_is_not_passed_on(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    delivery = pair.receiver.messages[0].delivery
+    delivery.local.section_number = 1
+    delivery.update(Delivery.RECEIVED)
+    pair.run()
+    assert sent.outcomes == []
+    delivery.update(Delivery.ACCEPTED)
+    delivery.settle()
+    pair.run()
+    assert sent.outcome == "accepted"
+    dispositions = [frame for frame in frames.read(pair.client.wire.log[1]) if frame.name == "disposition"]
+    assert [int(frame.field(4).descriptor) for frame in dispositions] == [0x24]
+
+
+def test_settled_without_an_outcome_may_have_been_seen(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    pair.receiver.messages[0].delivery.settle()
+    pair.run()
+    assert (sent.outcome, sent.failed) == ("modified", True)
+
+
+def test_rcv_settle_mode_second_settles_in_two_steps(pair: Pair) -> None:
+    receiver = pair.server.receiver("other", credit=5, prepare=settle_modes(rcv_settle_mode=Link.RCV_SECOND))
+    sent = pair.client.sender("other").send(message("x"))
+    pair.run()
+    delivery = receiver.messages[0].delivery
+    delivery.update(Delivery.ACCEPTED)
+    pair.run()
+    assert sent.outcome == "accepted"
+    assert sent.delivery.settled
+    assert delivery.settled  # the router settles on the outcome, the receiver after it
+    delivery.settle()
+    pair.run()
+
+
+def test_a_publisher_that_asks_for_second_is_told_first(pair: Pair) -> None:
+    sender = pair.client.sender("service", prepare=settle_modes(rcv_settle_mode=Link.RCV_SECOND))
+    assert sender.link.remote_rcv_settle_mode == Link.RCV_FIRST
+    pair.receiver.accepting()
+    sent = sender.send(message("x"))
+    pair.run()
+    assert sent.outcome == "accepted"
+
+
+def test_pre_settled_stays_pre_settled(pair: Pair) -> None:
+    for number in range(5):
+        pair.sender.send(message(number), settled=True)
+    pair.run()
+    assert pair.receiver.bodies == [0, 1, 2, 3, 4]
+    assert all(received.was_settled for received in pair.receiver.messages)
+    assert not pair.first.relay.settlement.transfers
+    assert not pair.last.relay.settlement.transfers
+
+
+def test_a_subscriber_of_settled_messages_accepts_by_being_written_to(pair: Pair) -> None:
+    receiver = pair.server.receiver("other", credit=5, prepare=settle_modes(snd_settle_mode=Link.SND_SETTLED))
+    sent = pair.client.sender("other").send(message("x"))
+    pair.run()
+    assert [received.was_settled for received in receiver.messages] == [True]
+    assert sent.outcome == "accepted"
+
+
+def test_a_publisher_that_settles_early_is_told_nothing_more(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    sent.settle()
+    pair.run()
+    pair.receiver.messages[0].settle()
+    pair.run()
+    assert sent.outcomes == []
+    again = pair.sender.send(message("y"))
+    pair.run()
+    pair.receiver.messages[1].settle()
+    pair.run()
+    assert again.outcome == "accepted"
+
+
+def test_outcomes_come_back_in_any_order_each_to_its_own(pair: Pair) -> None:
+    sent = [pair.sender.send(message(number)) for number in range(6)]
+    pair.run()
+    acts: list[Callable[[Received], None]] = [
+        lambda r: r.settle(),
+        lambda r: r.settle(Delivery.RELEASED),
+        lambda r: r.reject("a:b", "c"),
+        lambda r: r.modify(failed=True, undeliverable=True),
+        lambda r: r.settle(),
+        lambda r: r.modify(failed=False, undeliverable=False),
+    ]
+    for index in (4, 1, 5, 0, 3, 2):
+        acts[index](pair.receiver.messages[index])
+        if index % 2:
+            pair.run()
+    pair.run()
+    assert [one.outcome for one in sent] == ["accepted", "released", "rejected", "modified", "accepted", "modified"]
+
+
+def test_a_disposition_for_a_range_settles_each_of_it(pair: Pair) -> None:
+    sent = [pair.sender.send(message(number)) for number in range(50)]
+    pair.run()
+    for received in pair.receiver.messages:
+        received.settle()
+    pair.run()
+    assert [one.outcome for one in sent] == ["accepted"] * 50
+    # many deliveries, few frames, on the publisher's connection too
+    assert len([f for f in frames.read(pair.client.wire.log[1]) if f.name == "disposition"]) <= 3
+
+
+# Whoever is lost
+
+
+def test_a_lost_subscriber_releases_what_was_not_sent_and_fails_what_was(pair: Pair) -> None:
+    slow = pair.server.receiver("slow", credit=3)
+    sender = pair.client.sender("slow")
+    sent = [sender.send(message(number)) for number in range(6)]
+    pair.run()
+    assert slow.bodies == [0, 1, 2]
+    slow.messages[0].settle()
+    pair.run()
+    slow.close()
+    pair.run()
+    assert [one.outcome for one in sent] == ["accepted", "modified", "modified", "released", "released", "released"]
+    assert [one.failed for one in sent[1:3]] == [True, True]
+
+
+def test_a_lost_connection_does_the_same(pair: Pair) -> None:
+    slow = pair.server.receiver("slow", credit=2)
+    sender = pair.client.sender("slow")
+    sent = [sender.send(message(number)) for number in range(4)]
+    pair.run()
+    assert slow.bodies == [0, 1]
+    pair.server.wire.cut()
+    pair.run()
+    assert [one.outcome for one in sent] == ["modified", "modified", "released", "released"]
+    assert sender.credit == 0
+
+
+def test_another_subscriber_takes_over_what_waits(pair: Pair) -> None:
+    slow = pair.server.receiver("slow", credit=1)
+    sender = pair.client.sender("slow")
+    sent = [sender.send(message(number)) for number in range(3)]
+    pair.run()
+    other = pair.server.receiver("slow").accepting()
+    slow.close()
+    pair.run()
+    assert sent[0].outcome == "modified"
+    other.flow(10)
+    pair.run()
+    assert other.bodies == [1, 2]
+    assert [one.outcome for one in sent[1:]] == ["accepted", "accepted"]
+
+
+def test_a_publisher_that_leaves_takes_back_what_waits_unsettled(pair: Pair) -> None:
+    receiver = pair.server.receiver("slow")
+    sender = pair.client.sender("slow")
+    sender.send(message("unsettled"))
+    sender.send(message("settled"), settled=True)
+    pair.run()
+    sender.close()
+    pair.run()
+    receiver.flow(10)
+    pair.run()
+    # a complete pre-settled message is the mesh's and stays; between routers the other was sent on already
+    assert "settled" in receiver.bodies
+    if pair.first is pair.last:
+        assert receiver.bodies == ["settled"]
+
+
+def test_a_publisher_that_leaves_does_not_disturb_what_was_sent(pair: Pair) -> None:
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    pair.client.wire.cut()
+    pair.run()
+    assert sent.outcomes == []
+    pair.receiver.messages[0].settle()
+    pair.run()
+    assert not pair.first.relay.settlement.transfers
+    assert not pair.last.relay.settlement.transfers
+
+
+# Between routers
+
+
+def test_a_lost_path_fails_what_was_sent(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    wire = bench.wires[0]
+    client, server = bench.client(a), bench.client(b)
+    receiver = server.receiver("service", credit=2)
+    sender = client.sender("service")
+    sent = [sender.send(message(number)) for number in range(4)]
+    bench.run()
+    assert receiver.bodies == [0, 1]
+    wire.cut()
+    bench.run()
+    # those that wait at B were sent on by A; nobody can tell A that they were not delivered
+    assert [one.outcome for one in sent] == ["modified"] * 4
+    assert sender.credit == 0
+    receiver.messages[0].settle()
+    receiver.flow(10)
+    bench.run()
+    # A has called them failed, so they must not come now as if nothing had happened
+    assert receiver.bodies == [0, 1]
+
+
+def test_what_another_router_refuses_comes_back_as_it_said(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    client = bench.client(a)
+    sender = client.sender(None)
+    sent = sender.send(message("x", address="amqp:/_topo/0/B/temp.gone"))
+    bench.run()
+    assert sent.outcome == "released"
+    assert b.fib.routes
+
+
+def test_delivery_tags_and_order_survive_a_thousand_messages(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    client, server = bench.client(a), bench.client(b)
+    receiver = server.receiver("service", credit=2000).accepting()
+    sender = client.sender("service")
+    sent = []
+    for _ in range(10):
+        sent += [sender.send(message(len(sent) + n)) for n in range(100)]
+        bench.run()
+    assert receiver.bodies == list(range(0, 1000))
+    assert {one.outcome for one in sent} == {"accepted"}
