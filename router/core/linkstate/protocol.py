@@ -180,8 +180,8 @@ class LinkState:
         return node
 
     def _on_own_update(self, message: LinkStateUpdate, now: float) -> None:
-        # DEV-7: neighbors hold link state of this very boot number that this process did not write. It was started twice
-        # with one number, and would be ignored until its sequence is past the old one: it takes a higher number.
+        # DEV-7: neighbors hold link state of this very boot number that this process did not write. It was started
+        # twice with one number, and would be ignored until its sequence is past the old one: it takes a higher number.
         if message.instance == self.instance and message.ls_seq > self.ls_seq:
             self._greeter.instance += 1
             self._outbox.do(Report.warning("boot_number_raised", instance=self.instance))
