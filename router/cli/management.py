@@ -155,7 +155,19 @@ class ManagementClient:
         status, description = int(said["statusCode"]), str(said.get("statusDescription", ""))
         if not 200 <= status < 300:
             raise RefusedError(status, description)
-        return Reply(status, description, answer.body)
+        return Reply(status, description, _plain(answer.body))
+
+
+def _plain(value: Any) -> Any:
+    """A decoded value without proton's own types, which print as what they are."""
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
 
 
 def _reason(error: BaseException) -> str:

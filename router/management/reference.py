@@ -1,6 +1,6 @@
 """The reference of the management entities in Markdown, made from the schema.
 
-    python -m router.management.reference docs/reference/management.md
+python -m router.management.reference docs/reference/management.md
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ application properties `statusCode` and `statusDescription`.
 
 | operation | body of the request | body of the reply |
 |---|---|---|
-| `QUERY` | map: `attributeNames`, a list; empty or absent: all | map: `attributeNames`, and `results`, a list of lists |
+| `QUERY` | map: `attributeNames`, a list; empty or absent: all | map: `attributeNames`; `results`, a list of lists |
 | `READ` | | map of all attributes |
 | `GET-TYPES`, `GET-ATTRIBUTES`, `GET-OPERATIONS`, `GET-ANNOTATIONS` | | map from each type to a list of names |
 | `GET-MGMT-NODES` | | list of the addresses of all management nodes that can be reached |

@@ -1,0 +1,165 @@
+"""`amqp-mesh stat`: what routers know, over AMQP management."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.tables import GENERAL, VIEWS, Entity, View, general_value
+
+PIPE_COLUMNS: Final = 10000
+"""Width of what is no terminal: nothing is ever cut or folded there."""
+
+WHAT: Final = ("general", *VIEWS)
+
+
+@click.command()
+@click.argument("what", type=click.Choice(WHAT), default="general")
+@click.option(
+    "--url",
+    default="amqp://127.0.0.1:5672",
+    show_default=True,
+    envvar="AMQP_MESH_URL",
+    show_envvar=True,
+    help="Client listener of a router.",
+)
+@click.option("--router", metavar="ID", help="Router to ask, by way of the one at URL; by default that one itself.")
+@click.option("--all-routers", is_flag=True, help="Ask every router that can be reached.")
+@click.option("--json", "style", flag_value="json", help="Write a JSON list, with all attributes.")
+@click.option("--csv", "style", flag_value="csv", help="Write CSV, with all attributes.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For the connection, and for each answer.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="More columns.")
+def stat(
+    what: str, url: str, router: str | None, all_routers: bool, style: str | None, timeout: float, verbose: bool
+) -> None:
+    """Show what a router knows: itself (general), or its connections, links, addresses, or the routers of the mesh.
+
+    What needs attention stands first: links that messages wait for, addresses without a subscriber, routers that cannot
+    be reached. Exit status: 1 when a router cannot be asked, else 0.
+    """
+    if router is not None and all_routers:
+        raise click.UsageError("--router and --all-routers exclude each other")
+    failed = False
+    found: list[tuple[str, list[dict[str, Any]]]] = []
+    try:
+        with ManagementClient(url, timeout_s=timeout) as client:
+            attached = client.read("router")["id"]
+            for each in client.routers() if all_routers else [router or attached]:
+                try:
+                    found.append((each, _ask(client, what, None if each == attached else each)))
+                except ManagementError as error:
+                    failed = True
+                    click.echo(f"Error: {error}{_hint(client, router)}", err=True)
+    except ManagementError as error:
+        raise click.ClickException(str(error)) from error
+    if style == "json":
+        click.echo(json.dumps([{"router": each, **row} for each, rows in found for row in rows], indent=2))
+    elif style == "csv":
+        _write_csv(found)
+    else:
+        _show(what, found, is_verbose=verbose)
+    if failed:
+        sys.exit(1)
+
+
+def _ask(client: ManagementClient, what: str, router: str | None) -> list[dict[str, Any]]:
+    """The entities of one router, in the order in which they are shown."""
+    if what == "general":
+        return [client.read("router", router=router)]
+    view = VIEWS[what]
+    return sorted(client.query(view.kind, router=router), key=view.order)
+
+
+def _hint(client: ManagementClient, router: str | None) -> str:
+    """Which routers there are, when the one asked for may be none."""
+    if router is None:
+        return ""
+    try:
+        known = client.routers()
+    except ManagementError:
+        return ""
+    return "" if router in known else f"; there are {', '.join(known)}"
+
+
+# Output
+
+
+def _write_csv(found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
+    names = list(dict.fromkeys(name for _, rows in found for row in rows for name in row))
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(["router", *names])
+    for router, rows in found:
+        writer.writerows([router, *(_csv_value(row.get(name)) for name in names)] for row in rows)
+
+
+def _csv_value(value: object) -> object:
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _show(what: str, found: Sequence[tuple[str, Sequence[Entity]]], *, is_verbose: bool) -> None:
+    parts: list[Table | Text] = []
+    for router, rows in found:
+        if parts:
+            parts.append(Text())
+        if what == "general":
+            parts.append(_general(rows[0]))
+            continue
+        view = VIEWS[what]
+        count = len(rows)
+        parts.append(Text(f"{_printable(router)}: {count} {view.noun if count != 1 else _singular(view.noun)}"))
+        if rows:
+            parts.append(_table(view, rows, is_verbose=is_verbose))
+    if sys.stdout.isatty():
+        Console().print(*parts, sep="\n")
+        return
+    console = Console(width=PIPE_COLUMNS)
+    with console.capture() as capture:
+        console.print(*parts, sep="\n")
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def _general(router: Entity) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for title, attribute in GENERAL:
+        table.add_row(title, Text(_printable(general_value(attribute, router.get(attribute)))))
+    return table
+
+
+def _table(view: View, rows: Sequence[Entity], *, is_verbose: bool) -> Table:
+    columns = [column for column in view.columns if is_verbose or not column.is_detail]
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
+    for row in rows:
+        # Text, and no markup: names of containers and addresses are what peers have chosen.
+        table.add_row(*(Text(_cell(column.text(row))) for column in columns), style=view.style(row))
+    return table
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None or value == "" else _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """Without what would move the cursor or ring a bell."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def _singular(noun: str) -> str:
+    return noun.removesuffix("es") if noun == "addresses" else noun.removesuffix("s")

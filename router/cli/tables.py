@@ -1,0 +1,271 @@
+"""What `stat` shows of each kind of entities: columns, and an order in which trouble comes first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+Entity = Mapping[str, Any]
+"""Attributes by name, as management gives them."""
+
+
+@attrs.frozen
+class Column:
+    """One column of a table."""
+
+    title: str
+    text: Callable[[Entity], object]
+    is_number: bool = False
+    is_detail: bool = False
+    """Shown with `--verbose` only."""
+
+
+@attrs.frozen(kw_only=True)
+class View:
+    """One table."""
+
+    kind: str
+    """Entity type."""
+    noun: str
+    columns: Sequence[Column]
+    order: Callable[[Entity], Any]
+    """Sort key; the smallest comes first."""
+    style: Callable[[Entity], str | None] = lambda _: None
+    """How a row is drawn on a terminal, when it needs attention."""
+
+
+def _text(title: str, attribute: str, *, is_detail: bool = False) -> Column:
+    return Column(title, lambda entity: entity[attribute], is_detail=is_detail)
+
+
+def _number(title: str, attribute: str, *, is_detail: bool = False) -> Column:
+    return Column(title, lambda entity: entity[attribute], is_number=True, is_detail=is_detail)
+
+
+def duration(seconds: int) -> str:
+    """Seconds as an operator reads them: `42s`, `3m10s`, `5h02m`, `12d03h`."""
+    for size, unit, part, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size}{unit}{seconds % size // part:02d}{small}"
+    return f"{seconds}s"
+
+
+# Connections
+
+
+def _neighbor(entity: Entity) -> str | None:
+    if entity["role"] != "inter-router":
+        return None
+    return "standby" if entity["isStandby"] else entity["neighborState"] or "no control links"
+
+
+def _is_troubled(entity: Entity) -> bool:
+    return not entity["opened"] or entity["operStatus"] != "up" or _neighbor(entity) not in (None, "two-way", "standby")
+
+
+def _product(entity: Entity) -> str | None:
+    properties = entity["properties"] or {}
+    return " ".join(str(properties[key]) for key in ("product", "version") if key in properties) or None
+
+
+CONNECTIONS: Final = View(
+    kind="connection",
+    noun="connections",
+    columns=(
+        Column("id", lambda entity: entity["identity"], is_number=True),
+        _text("container", "container"),
+        _text("host", "host"),
+        _text("role", "role"),
+        _text("dir", "dir"),
+        Column("neighbor", _neighbor),
+        _number("cost", "cost"),
+        _text("user", "user"),
+        Column("tls", lambda entity: "yes" if entity["isEncrypted"] else "no"),
+        _number("links", "linkCount"),
+        Column("uptime", lambda entity: duration(entity["uptimeSeconds"]), is_number=True),
+        _text("status", "operStatus"),
+        _text("vhost", "tenant", is_detail=True),
+        _text("sasl", "sasl", is_detail=True),
+        _number("held bytes", "heldBytes", is_detail=True),
+        Column("product", _product, is_detail=True),
+    ),
+    order=lambda entity: (not _is_troubled(entity), entity["role"] != "inter-router", int(entity["identity"])),
+    style=lambda entity: "yellow" if _is_troubled(entity) else None,
+)
+
+
+# Links
+
+
+def link_state(entity: Entity) -> str:
+    """What is the matter with a link, in a word; empty when nothing is."""
+    if entity["isBlocked"]:
+        return "blocked"
+    if entity["deliveriesStuck"]:
+        return "stuck"
+    return "" if entity["creditAvailable"] else "no credit"
+
+
+def address(key: str | None) -> str | None:
+    """The address of a key: without class and phase."""
+    if not key:
+        return None
+    return key[2:] if key.startswith("M") else key[1:]
+
+
+LINKS: Final = View(
+    kind="router.link",
+    noun="links",
+    columns=(
+        Column("state", link_state),
+        _number("id", "identity"),
+        _number("conn", "connectionId"),
+        _text("container", "container"),
+        _text("type", "linkType"),
+        _text("dir", "linkDir"),
+        Column("address", lambda entity: address(entity["owningAddr"])),
+        _number("credit", "creditAvailable"),
+        _number("undeliv", "undeliveredCount"),
+        Column("waits", lambda entity: duration(entity["zeroCreditSeconds"]), is_number=True),
+        _number("unsett", "unsettledCount"),
+        _number("stuck", "deliveriesStuck"),
+        _number("deliv", "deliveryCount"),
+        _number("presett", "presettledCount"),
+        _number("dropped", "droppedPresettledCount"),
+        _number("acc", "acceptedCount"),
+        _number("rej", "rejectedCount"),
+        _number("rel", "releasedCount"),
+        _number("mod", "modifiedCount"),
+        _number("window", "capacity", is_detail=True),
+        _number("pri", "priority", is_detail=True),
+        _text("name", "linkName", is_detail=True),
+    ),
+    order=lambda entity: (
+        not entity["isBlocked"],
+        -entity["zeroCreditSeconds"],
+        -entity["undeliveredCount"],
+        -entity["deliveriesStuck"],
+        -entity["droppedPresettledCount"],
+        -entity["unsettledCount"],
+        -entity["deliveryCount"],
+        int(entity["identity"]),
+    ),
+    style=lambda entity: "red" if link_state(entity) in ("blocked", "stuck") else None,
+)
+
+
+# Addresses
+
+
+def _address_state(entity: Entity) -> str:
+    if entity["waitingCount"]:
+        return "waiting"
+    return "no subscriber" if not entity["isOpen"] else ""
+
+
+ADDRESSES: Final = View(
+    kind="router.address",
+    noun="addresses",
+    columns=(
+        Column("state", _address_state),
+        Column("address", lambda entity: address(entity["key"])),
+        Column("class", lambda entity: {"M": "mobile", "L": "local", "R": "router"}.get(entity["key"][:1], "other")),
+        _text("treatment", "distribution"),
+        Column("local", lambda entity: entity["subscriberCount"] + entity["inProcess"], is_number=True),
+        _number("remote", "remoteCount"),
+        _number("publ", "publisherCount"),
+        _number("credit", "creditAvailable"),
+        _number("waiting", "waitingCount"),
+        Column("oldest", lambda entity: duration(entity["oldestWaitSeconds"]), is_number=True),
+        _number("unsett", "trackedDeliveries"),
+        _number("in", "deliveriesIngress"),
+        _number("out", "deliveriesEgress"),
+        _number("thru", "deliveriesTransit"),
+        _number("released", "releasedCount"),
+        _number("dropped", "droppedCount"),
+        _number("bytes", "waitingBytes", is_detail=True),
+        Column("routers", lambda entity: " ".join(entity["remoteHostRouters"]) or None, is_detail=True),
+    ),
+    order=lambda entity: (
+        -entity["waitingCount"],
+        entity["isOpen"] or not entity["publisherCount"],
+        -entity["droppedCount"],
+        not entity["key"].startswith("M"),
+        -(entity["deliveriesIngress"] + entity["deliveriesEgress"] + entity["deliveriesTransit"]),
+        entity["key"],
+    ),
+    style=lambda entity: "yellow" if entity["waitingCount"] or not entity["isOpen"] else None,
+)
+
+
+# Routers
+
+
+def _neighbors(entity: Entity) -> str:
+    costs = entity["linkCosts"]
+    return " ".join(router if costs[router] == 1 else f"{router}({costs[router]})" for router in entity["linkState"])
+
+
+ROUTERS: Final = View(
+    kind="router.node",
+    noun="routers",
+    columns=(
+        _text("id", "id"),
+        Column("reachable", lambda entity: "yes" if entity["isReachable"] else "no"),
+        _text("next hop", "nextHop"),
+        _number("cost", "cost"),
+        _number("conn", "routerLink"),
+        Column("neighbors", _neighbors),
+        _number("addresses", "addressCount"),
+        Column("changed", lambda entity: time.strftime("%F %T", time.localtime(entity["lastTopoChange"]))),
+        _number("instance", "instance", is_detail=True),
+        _number("ls seq", "linkStateSequence", is_detail=True),
+        _number("addr seq", "mobileSequence", is_detail=True),
+    ),
+    order=lambda entity: (entity["isReachable"], entity["cost"] or 0, entity["id"]),
+    style=lambda entity: None if entity["isReachable"] else "red",
+)
+
+VIEWS: Final = {"connections": CONNECTIONS, "links": LINKS, "addresses": ADDRESSES, "routers": ROUTERS}
+
+GENERAL: Final = (
+    ("router", "id"),
+    ("version", "version"),
+    ("mode", "mode"),
+    ("site", "site"),
+    ("host", "hostName"),
+    ("process", "processId"),
+    ("uptime", "uptimeSeconds"),
+    ("memory", "memoryUsage"),
+    ("connections", "connectionCount"),
+    ("links", "linkCount"),
+    ("links blocked", "linksBlocked"),
+    ("addresses", "addrCount"),
+    ("other routers reachable", "nodeCount"),
+    ("other routers unreachable", "unreachableNodeCount"),
+    ("messages waiting for credit", "waitingCount"),
+    ("messages without outcome yet", "unsettledCount"),
+    ("... for more than 10 s", "deliveriesStuck"),
+    ("entered the mesh here", "deliveriesIngress"),
+    ("left the mesh here", "deliveriesEgress"),
+    ("passed through", "deliveriesTransit"),
+    ("came in settled", "presettledDeliveries"),
+    ("dropped", "droppedPresettledDeliveries"),
+    ("accepted", "acceptedDeliveries"),
+    ("rejected", "rejectedDeliveries"),
+    ("released", "releasedDeliveries"),
+    ("modified", "modifiedDeliveries"),
+)
+"""Lines of `stat general`: what it is, and the attribute of the router."""
+
+
+def general_value(attribute: str, value: object) -> str:
+    """A value of `stat general` with its unit."""
+    if attribute == "uptimeSeconds" and isinstance(value, int):
+        return duration(value)
+    if attribute == "memoryUsage" and isinstance(value, int):
+        return f"{value / 2**20:.1f} MiB"
+    return "-" if value is None else str(value)
