@@ -32,6 +32,7 @@ import networkx as nx
 from mesh_config.graph import topology
 from mesh_config.models import ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.render import render_mesh
+from router.cli.management import ManagementClient, ManagementError
 
 LOOPBACK = "127.0.0.1"
 START_S = 20.0
@@ -278,6 +279,12 @@ class MeshProcesses:
         lengths = nx.all_pairs_dijkstra_path_length(graph, weight="cost")
         return {one: {other: int(cost) for other, cost in costs.items()} for one, costs in lengths}
 
+    def costs(self, router: str) -> dict[str, int]:
+        """Cost from *router* to each that it can reach, itself included, as it says over management."""
+        with ManagementClient(self.url(router), timeout_s=2) as client:
+            nodes = client.query("router.node", ["id", "cost"])
+        return {node["id"]: node["cost"] for node in nodes if node["cost"] is not None}
+
     def reachable(self, router: str) -> set[str]:
         """The other routers that *router* can reach, as it logs it."""
         found: set[str] = set()
@@ -289,10 +296,19 @@ class MeshProcesses:
         return found
 
     def wait_converged(self, timeout_s: float = CONVERGE_S) -> float:
-        """Wait until every running router reaches exactly those that it should. Returns the seconds that it took."""
+        """Wait until every running router reaches exactly those that it should, at the lowest cost.
+
+        Returns: the seconds that it took.
+        """
 
         def has_converged() -> bool:
-            return all(self.reachable(one) == set(others) - {one} for one, others in self.distances().items())
+            distances = self.distances()
+            if any(self.reachable(one) != set(others) - {one} for one, others in distances.items()):
+                return False
+            try:
+                return all(self.costs(one) == others for one, others in distances.items())
+            except ManagementError:
+                return False  # it is busy, or just ending
 
         return wait_until(has_converged, lambda: "the mesh has converged\n" + self.logs(), timeout_s)
 
