@@ -29,7 +29,8 @@ has_header() { "$1" -c 'import os, sysconfig as s; os.stat(os.path.join(s.get_pa
 has_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
 # Print the Debian packages that are missing. python-qpid-proton is compiled on installation; without libssl-dev,
-# libsasl2-dev and pkg-config it compiles too, but knows neither TLS nor the SASL mechanisms of Cyrus.
+# libsasl2-dev and pkg-config it compiles too, but knows neither TLS nor the SASL mechanisms of Cyrus. With Cyrus, even
+# ANONYMOUS is a module of its own.
 missing_packages() {
     local python
     if ! python=$(find_python); then
@@ -45,6 +46,8 @@ missing_packages() {
     else
         echo pkg-config libssl-dev libsasl2-dev
     fi
+    compgen -G '/usr/lib*/sasl2/libanonymous.so' >/dev/null || compgen -G '/usr/lib/*/sasl2/libanonymous.so' >/dev/null ||
+        echo libsasl2-modules
     if [ "${1:-}" = node ]; then
         command -v node >/dev/null || echo nodejs
         command -v npm >/dev/null || echo npm
