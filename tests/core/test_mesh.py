@@ -348,6 +348,21 @@ def test_two_hundred_routers_settle_within_seconds_of_cpu(meshes: list[Mesh]) ->
         assert not multicast_faults(mesh, RouterId(root))
 
 
+def test_one_more_wire_is_told_by_its_ends_and_by_nobody_else(meshes: list[Mesh]) -> None:
+    mesh = Mesh.of_edges(random_edges(20, 3, 19), seed=19)
+    meshes.append(mesh)
+    for number in range(20):
+        mesh.subscribe(f"r{number:03}", "a")
+    settle(mesh)
+    mesh.run_for(1.0)
+    before = [router.plane.counters()["control_sent_LSU"] for router in mesh.living()]
+    mesh.connect("r000", "r010")
+    mesh.run_for(0.3)
+    after = [router.plane.counters()["control_sent_LSU"] for router in mesh.living()]
+    # Two floods, and to either end what the other held of it.
+    assert sum(after) - sum(before) <= 2 * (2 * len(mesh.wires)) + 2
+
+
 def test_a_calm_mesh_costs_only_its_hellos_and_refreshes(meshes: list[Mesh]) -> None:
     mesh = Mesh.of_edges(random_edges(10, 3, 18), seed=18)
     meshes.append(mesh)

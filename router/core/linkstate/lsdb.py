@@ -64,6 +64,18 @@ class Node:
         """Whether newer link state than the one held is known to exist, or none is held."""
         return not self.has_link_state or self.ls_seq < self.advertised_ls_seq
 
+    def update(self) -> LinkStateUpdate:
+        """Its link state as it sent it; there is some."""
+        assert self.instance is not None
+        return LinkStateUpdate(id=self.id, instance=self.instance, ls_seq=self.ls_seq, peers=self.peers)
+
+    def advertisement(self) -> RouterAdvertisement:
+        """An advertisement of what is held of it."""
+        assert self.instance is not None
+        return RouterAdvertisement(
+            id=self.id, instance=self.instance, ls_seq=self.ls_seq, mobile_seq=self.advertised_mobile_seq
+        )
+
 
 class LinkStateDatabase:
     """Nodes by router id, without this router itself."""

@@ -126,7 +126,7 @@ class Outbox:
             via: connection to use when there is no route yet, for instance the one that a question came by.
         Returns: whether there was a way.
         """
-        route = self._route(router)
+        route = self.route(router)
         if route is not None:
             self.write(route.connection, to, message)
         elif via is not None and via in self._neighbors.connections:
@@ -141,15 +141,15 @@ class Outbox:
         Returns: whether there was a way: a route that leads on, within a number of hops that no path has.
         """
         trace = received.trace or (received.message.id,)
-        route = self._route(target)
+        route = self.route(target)
         # Twice what qdrouterd allows: routes may change while a message is under way, and its trace ends any loop.
         if route is None or self.router_id in trace or route.next_hop in trace or len(trace) > 2 * (self.radius + 1):
             return False
         self.write(route.connection, received.to, received.message, trace)
         return True
 
-    def _route(self, router: RouterId) -> Route | None:
-        # A connection may be lost earlier in this turn than routes are computed anew.
+    def route(self, router: RouterId) -> Route | None:
+        """The route to *router*, if its connection still stands: routes are computed anew at the end of a turn only."""
         route = self.routes.get(router)
         return route if route is not None and route.connection in self._neighbors.connections else None
 

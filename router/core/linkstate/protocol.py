@@ -21,10 +21,11 @@ from typing import Final
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived, Report
+from router.core.linkstate.catchup import catch_up
 from router.core.linkstate.greeter import Greeter
 from router.core.linkstate.lsdb import Boot, LinkStateDatabase, Node
 from router.core.linkstate.messages import Hello, LinkStateRequest, LinkStateUpdate, RouterAdvertisement
-from router.core.linkstate.neighbors import ControlConnection, Neighbors
+from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import (
     ALL,
     ALL_LINK_STATE_TO,
@@ -195,6 +196,9 @@ class LinkState:
         self._on_restart(node.id)
         self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
         self._want(node, now + self._settings.hello_interval_s / 4)
+        # A neighbor that did so on a standing connection has to be told everything again.
+        if self._used.pop(node.id, None) is not None:
+            self._revision = -1
 
     def _spread(self, received: ControlReceived, node: Node, message: LinkStateUpdate, now: float) -> None:
         """Pass on news of *node*: as it is to routers like this one, as an advertisement to the others."""
@@ -202,7 +206,7 @@ class LinkState:
         # It shows that the origin lives, as a refresh would.
         node.relayed_at = now
         self._outbox.relay(received, message, ALL_LINK_STATE_TO, Reach.PUSHING)
-        self._outbox.relay(received, _advertisement_of(node), ALL_LINK_STATE_TO, Reach.PLAIN)
+        self._outbox.relay(received, node.advertisement(), ALL_LINK_STATE_TO, Reach.PLAIN)
 
     def _report_duplicate(self, router: RouterId, instance: int) -> None:
         if (router, instance) not in self._reported:
@@ -292,7 +296,8 @@ class LinkState:
         if used != self._used:
             for router, active in self._neighbors.active.items():
                 if self._used.get(router) != active.connection:
-                    self._bring_up_to_date(active, is_told=is_change)
+                    update = self.own_update() if self.ls_seq > 0 and not is_change else None
+                    catch_up(self._outbox, self.database, active, (update, self.own_advertisement()))
             # What leads over a lost connection must not stand.
             is_route_lost = any(used.get(router) != connection for router, connection in self._used.items())
             self._used = used
@@ -306,25 +311,6 @@ class LinkState:
         self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PLAIN)
         self._compute_by(self._spf_throttle.due(now))
         self.expect_flux(now)
-
-    def _bring_up_to_date(self, neighbor: ControlConnection, *, is_told: bool) -> None:
-        """Give a new neighbor, or one on a new connection, all that is known here.
-
-        It gets its own link state too, if any is held, so that a router started twice with one boot number learns it.
-        """
-        if neighbor.pushes_lsu:
-            if not is_told and self.ls_seq > 0:
-                self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, self.own_update())
-            for router in sorted(self.database.nodes):
-                node = self.database.nodes[router]
-                is_own = router == neighbor.router
-                if not node.has_link_state or node.instance is None or not (node.is_reachable or is_own):
-                    continue
-                update = LinkStateUpdate(id=router, instance=node.instance, ls_seq=node.ls_seq, peers=node.peers)
-                self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, update, (router,))
-                if node.advertised_mobile_seq > 0 and not is_own:
-                    self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, _advertisement_of(node), (router,))
-        self._outbox.write(neighbor.connection, ALL_LINK_STATE_TO, self.own_advertisement())
 
     def _report_neighbors(self, costs: Mapping[RouterId, int]) -> None:
         for router in sorted(self._used.keys() - costs.keys()):
@@ -384,11 +370,3 @@ def retry_s(settings: LinkStateSettings, asked: int) -> float:
     """Pause before the next request, after *asked* of them without an answer, seconds."""
     doubled_s = settings.hello_interval_s / 4 * 2.0 ** min(asked - 1, 16)
     return min(doubled_s, max(settings.hello_interval_s, settings.ra_interval_flux_s))
-
-
-def _advertisement_of(node: Node) -> RouterAdvertisement:
-    """An RA of *node* made from what it said."""
-    assert node.instance is not None
-    return RouterAdvertisement(
-        id=node.id, instance=node.instance, ls_seq=node.ls_seq, mobile_seq=node.advertised_mobile_seq
-    )

@@ -1,0 +1,59 @@
+"""What a new neighbor is told, so that both know the same from then on.
+
+Routers of our kind give each other all the link state they hold: after a partition each side has missed what happened
+in the other. Neighbors that reached each other by other ways before have missed nothing, since all news is flooded, and
+one more wire in a mesh of a thousand routers costs a few messages, not thousands.
+"""
+
+from __future__ import annotations
+
+from router.core.linkstate.lsdb import LinkStateDatabase
+from router.core.linkstate.messages import LinkStateUpdate, RouterAdvertisement
+from router.core.linkstate.neighbors import ControlConnection
+from router.core.linkstate.outbox import ALL_LINK_STATE_TO, Outbox
+
+
+def catch_up(
+    outbox: Outbox,
+    database: LinkStateDatabase,
+    neighbor: ControlConnection,
+    own: tuple[LinkStateUpdate | None, RouterAdvertisement],
+) -> None:
+    """Bring a neighbor up to date that is new, on another connection, or started anew.
+
+    Args:
+        neighbor: its active connection.
+        own: this router's link state, unless it was sent in this turn, and its advertisement.
+    """
+    update, advertisement = own
+    if neighbor.pushes_lsu:
+        if update is not None:
+            outbox.write(neighbor.connection, ALL_LINK_STATE_TO, update)
+        _return_own(outbox, database, neighbor)
+        if not _is_in_touch(outbox, database, neighbor):
+            _tell_all(outbox, database, neighbor)
+    outbox.write(neighbor.connection, ALL_LINK_STATE_TO, advertisement)
+
+
+def _return_own(outbox: Outbox, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
+    # Its own link state, so that a router that was started twice with one boot number learns of it.
+    node = database.nodes[neighbor.router]
+    if node.has_link_state:
+        outbox.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (node.id,))
+
+
+def _is_in_touch(outbox: Outbox, database: LinkStateDatabase, neighbor: ControlConnection) -> bool:
+    node = database.nodes[neighbor.router]
+    route = outbox.route(neighbor.router)
+    # A direct route is none over which it was told what got lost on the connection before this one.
+    return node.has_link_state and route is not None and route.next_hop != neighbor.router
+
+
+def _tell_all(outbox: Outbox, database: LinkStateDatabase, neighbor: ControlConnection) -> None:
+    for router in sorted(database.nodes):
+        node = database.nodes[router]
+        if router == neighbor.router or not node.is_reachable or not node.has_link_state:
+            continue
+        outbox.write(neighbor.connection, ALL_LINK_STATE_TO, node.update(), (router,))
+        if node.advertised_mobile_seq > 0:
+            outbox.write(neighbor.connection, ALL_LINK_STATE_TO, node.advertisement(), (router,))
