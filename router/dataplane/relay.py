@@ -155,6 +155,7 @@ class Relay:
                 if source.is_paused and not source.is_gone:
                     source.is_paused = False
                     self._read(source)
+                    source.port.touch()  # its session has room again, which its peer must be told
 
     # Reading
 

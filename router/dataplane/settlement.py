@@ -44,6 +44,7 @@ from router.binding.handles import (
     pn_link_flow,
     pn_link_queued,
 )
+from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding import credit
 from router.core.terms import Condition
@@ -184,6 +185,7 @@ class Settlement:
             link.is_paused = False
             assert self.read is not None
             self.read(link)
+            link.port.touch()  # its session has room again, which its peer must be told
 
     def unhold(self, transfer: Transfer) -> None:
         """Its bytes are no longer charged to the connection that they are held for."""
@@ -232,13 +234,18 @@ class Settlement:
 
     def top_up(self, link: IngressLink) -> None:
         """Grant or take back what `core.forwarding.credit` says for this link."""
-        held = pn_link_credit(link.handle) - pn_link_queued(link.handle)
+        queued = pn_link_queued(link.handle)
+        held = pn_link_credit(link.handle) - queued
         if link.port.is_router:
             # DEV-8: a data link between routers is never without credit; it carries every address.
             change = link.window - held if 2 * held <= link.window else 0
         else:
-            is_open = not self.is_stopping and (link.entry is None or link.entry.is_open)
-            change = credit.change(is_open=is_open, window=link.window, held=held, in_flight=link.in_flight)
+            is_open = link.entry is None or link.entry.is_open
+            if self.is_stopping and (link.entry is None or link.entry.kind is AddressKind.MOBILE):
+                is_open = False  # replies to what is in flight still pass
+            # What lies unread in the engine is under way too; the one that is being read is in both numbers.
+            in_flight = link.in_flight + queued - (link.current is not None)
+            change = credit.change(is_open=is_open, window=link.window, held=held, in_flight=in_flight)
         if change:
             pn_link_flow(link.handle, change)
             link.port.touch()

@@ -194,7 +194,7 @@ class Connection:
 
     def tick(self, now: float) -> float | None:
         """Heartbeats and idle timeout. Returns when to call again, seconds on the same clock, or None."""
-        deadline = pn.pn_transport_tick(self._transport, max(1, int(now * 1000)))
+        deadline = pn.pn_transport_tick(self._transport, max(1, round(now * 1000)))
         return deadline / 1000 if deadline else None
 
     @property
