@@ -98,6 +98,8 @@ class Plug:
             self.is_blocked = False
             self.flush()
             self.runtime.written(self.connection)
+            data += self.written
+            self.written.clear()
         return data
 
     def give(self, data: bytes) -> None:

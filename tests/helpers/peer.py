@@ -234,8 +234,10 @@ class PeerReceiver(PeerLink):
         self.link.drain(credit)
 
     def accepting(self) -> PeerReceiver:
-        """From now on accept each message."""
+        """Accept each message, also those that are there already."""
         self.policy = Received.settle
+        for received in self.messages:
+            received.settle()
         return self
 
     def hear(self, delivery: Delivery) -> None:
@@ -412,7 +414,8 @@ class Peer:
         self._hear()
 
     def tick(self, now: float) -> float:
-        deadline: float = self.transport.tick(now)
+        # proton cuts the milliseconds off, so that a deadline would be a millisecond away for ever
+        deadline: float = self.transport.tick((round(now * 1000) + 0.5) / 1000)
         self._hear()
         return deadline or math.inf
 

@@ -1,0 +1,416 @@
+"""Credit toward publishers, what waits for a subscriber's credit, and the bounds of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from proton import Link
+
+from tests.helpers import frames
+from tests.helpers.engine import Bench
+from tests.helpers.frames import Frame
+from tests.helpers.peer import Peer, message
+
+
+def flows(peer: Peer) -> list[Frame]:
+    """Link flows that the router wrote to the peer."""
+    return [
+        frame for frame in frames.read(peer.wire.log[1]) if frame.name == "flow" and frame.flow("link_credit") is not None
+    ]
+
+
+@pytest.fixture(params=[1, 2], ids=["one router", "two routers"])
+def ends(request: pytest.FixtureRequest, bench: Bench) -> Iterator[tuple[Peer, Peer]]:
+    """A client for publishing and one for subscribing."""
+    routers = [bench.router("A")] if request.param == 1 else bench.mesh(("A", "B"))
+    yield bench.client(routers[0], container="publisher"), bench.client(routers[-1], container="subscriber")
+
+
+def test_no_credit_until_a_subscriber_exists_anywhere(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    sender = publisher.sender("topic")
+    assert sender.is_attached
+    assert sender.credit == 0
+    sent = sender.send(message("early"))
+    bench.run()
+    assert not sent.outcomes
+    receiver = subscriber.receiver("topic", credit=5).accepting()
+    assert sender.credit > 0
+    bench.run()
+    assert receiver.bodies == ["early"]
+    assert sent.outcome == "accepted"
+
+
+def test_credit_is_withdrawn_when_the_last_subscriber_leaves(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    sender = publisher.sender("topic")
+    one, other = subscriber.receiver("topic", credit=5), subscriber.receiver("topic", credit=5)
+    one.close()
+    bench.run()
+    assert sender.credit > 0
+    other.close()
+    bench.run()
+    assert sender.credit == 0
+    assert sender.closed is None
+    subscriber.receiver("topic", credit=5)
+    assert sender.credit > 0
+
+
+def test_transfers_that_cross_the_withdrawal_are_released(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    sender = publisher.sender("topic")
+    receiver = subscriber.receiver("topic", credit=5)
+    assert sender.credit > 100
+    publisher.wire.is_still = True
+    receiver.close()
+    bench.run()
+    sent = [sender.send(message(number)) for number in range(100)]
+    settled = [sender.send(message(number), settled=True) for number in range(50)]
+    publisher.wire.is_still = False
+    bench.run()
+    assert {one.outcome for one in sent} == {"released"}
+    assert len(settled) == 50
+    assert sender.credit == 0
+    credits = [frame.flow("link_credit") for frame in flows(publisher)]
+    assert all(0 <= credit < 10_000 for credit in credits), credits
+    again = subscriber.receiver("topic", credit=500).accepting()
+    more = sender.send(message("again"))
+    bench.run()
+    assert again.bodies == ["again"]
+    assert more.outcome == "accepted"
+    assert all(0 <= frame.flow("link_credit") < 10_000 for frame in flows(publisher))
+
+
+@pytest.mark.parametrize("step", [1, 7, 249])
+def test_crossing_transfers_however_they_are_cut(step: int) -> None:
+    bench = Bench(piece=step)
+    router = bench.router("A")
+    publisher, subscriber = bench.client(router), bench.client(router)
+    for _ in range(3):
+        sender = publisher.sender("topic")
+        receiver = subscriber.receiver("topic", credit=5).accepting()
+        publisher.wire.is_still = True
+        for number in range(30):
+            sender.send(message(number), settled=number % 3 == 0)
+        receiver.close()
+        subscriber.wire.move()
+        publisher.wire.is_still = False
+        bench.run()
+        assert sender.credit == 0
+    assert all(0 <= frame.flow("link_credit") < 10_000 for frame in flows(publisher))
+    bench.close()
+
+
+def test_zero_length_settled_transfers_are_swallowed_and_their_credit_comes_back(
+    bench: Bench, ends: tuple[Peer, Peer]
+) -> None:
+    publisher, subscriber = ends
+    sender = publisher.sender("topic")
+    receiver = subscriber.receiver("topic", credit=5).accepting()
+    for _ in range(1000):
+        if sender.credit == 0:
+            bench.run()
+        sender.send(b"", settled=True)
+    bench.run()
+    assert sender.credit >= 125
+    sent = sender.send(message("real"))
+    bench.run()
+    assert receiver.bodies == ["real"]
+    assert sent.outcome == "accepted"
+
+
+def test_a_zero_length_unsettled_transfer_is_released(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    receiver = subscriber.receiver("topic", credit=5).accepting()
+    sent = publisher.sender("topic").send(b"")
+    bench.run()
+    assert sent.outcome == "released"
+    assert receiver.messages == []
+
+
+def test_aborted_transfers_cost_no_credit(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"publisher_window": 10})
+    client = bench.client(router)
+    client.receiver("topic", credit=5)
+    sender = client.sender("topic")
+    for number in range(100):
+        sent = sender.begin(message("x" * 100)[: 50 * (number % 2)])
+        bench.run()
+        sent.abort()
+        bench.run()
+    assert sender.credit >= 5
+
+
+def test_an_anonymous_sender_has_credit_without_any_subscriber(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    sender = publisher.sender(None)
+    assert sender.credit > 0
+    lost = sender.send(message("x", address="nobody"))
+    nowhere = sender.send(message("x"))
+    sender.send(message("x", address="nobody"), settled=True)
+    receiver = subscriber.receiver("somebody", credit=5).accepting()
+    bench.run()
+    found = sender.send(message("y", address="somebody"))
+    bench.run()
+    assert lost.outcome == "released"
+    assert nowhere.outcome == "rejected"
+    assert nowhere.condition is not None
+    assert nowhere.condition.name in ("amqp:precondition-failed", "amqp:not-allowed")
+    assert found.outcome == "accepted"
+    assert receiver.bodies == ["y"]
+
+
+def test_a_publisher_has_no_more_under_way_than_its_window(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    subscriber.receiver("topic", credit=1)
+    sender = publisher.sender("topic")
+    for number in range(2000):
+        sender.send(message(number))
+    bench.run()
+    assert sender.credit <= 0
+    transfers = [frame for frame in frames.read(publisher.wire.log[0]) if frame.name == "transfer"]
+    assert len(transfers) == 250
+
+
+# Waiting
+
+
+def test_messages_wait_for_credit_and_go_in_order(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    receiver = subscriber.receiver("topic").accepting()
+    sender = publisher.sender("topic")
+    sent = [sender.send(message(number)) for number in range(10)]
+    bench.run()
+    assert receiver.bodies == []
+    for credit in (1, 3, 2, 10):
+        receiver.flow(credit)
+        bench.run()
+    assert receiver.bodies == list(range(10))
+    assert {one.outcome for one in sent} == {"accepted"}
+
+
+def test_what_waits_is_bounded_in_number(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_messages": 5})
+    client = bench.client(router)
+    receiver = client.receiver("topic").accepting()
+    sent = [client.sender("topic").send(message(number)) for number in range(8)]
+    client.sender("topic").send(message("settled"), settled=True)
+    bench.run()
+    assert [one.outcome for one in sent] == [None] * 5 + ["released"] * 3
+    receiver.flow(100)
+    bench.run()
+    assert sorted(receiver.bodies) == [0, 1, 2, 3, 4]
+    entry = router.fib.find("topic")
+    assert entry is not None
+    assert entry.dropped == 1
+
+
+def test_what_waits_is_bounded_in_bytes(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_bytes": 10_000})
+    client = bench.client(router)
+    client.receiver("topic")
+    sender = client.sender("topic")
+    sent = [sender.send(message("x" * 3000)) for _ in range(5)]
+    bench.run()
+    assert [one.outcome for one in sent] == [None] * 3 + ["released"] * 2
+    entry = router.fib.find("topic")
+    assert entry is not None
+    assert entry.waiting_bytes <= 10_000
+
+
+def test_what_waits_is_bounded_in_time(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    receiver = subscriber.receiver("topic")
+    sent = publisher.sender("topic").send(message("x"))
+    bench.advance(59.5)
+    assert sent.outcome is None
+    bench.advance(1)
+    assert sent.outcome == "released"
+    receiver.flow(5)
+    bench.run()
+    assert receiver.messages == []
+
+
+def test_a_message_expires_by_its_ttl(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    receiver = subscriber.receiver("topic").accepting()
+    sender = publisher.sender("topic")
+    short = sender.send(message("short", ttl=2.0))
+    long = sender.send(message("long", ttl=30.0))
+    sender.send(message("settled", ttl=1.0), settled=True)
+    bench.advance(1.9)
+    assert short.outcome is None
+    bench.advance(0.2)
+    assert short.outcome == "released"
+    assert long.outcome is None
+    receiver.flow(5)
+    bench.run()
+    assert receiver.bodies == ["long"]
+    assert long.outcome == "accepted"
+
+
+def test_absolute_expiry_time_means_nothing(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    # oslo.messaging takes it from a clock that starts at boot: always a day of January 1970
+    publisher, subscriber = ends
+    receiver = subscriber.receiver("topic").accepting()
+    sent = publisher.sender("topic").send(message("x", expiry_time=60.0))
+    bench.advance(1)
+    receiver.flow(1)
+    bench.run()
+    assert receiver.bodies == ["x"]
+    assert sent.outcome == "accepted"
+
+
+# Subscribers that take nothing
+
+
+def test_a_subscriber_is_never_sent_more_than_it_granted(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    receiver = subscriber.receiver("topic", credit=3)
+    sender = publisher.sender("topic")
+    for number in range(20):
+        sender.send(message(number))
+    bench.run()
+    assert receiver.bodies == [0, 1, 2]
+    receiver.flow(2)
+    bench.run()
+    assert receiver.bodies == [0, 1, 2, 3, 4]
+
+
+def test_drain_delivers_what_waits_and_returns_the_rest(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publisher, subscriber = ends
+    receiver = subscriber.receiver("topic").accepting()
+    sender = publisher.sender("topic")
+    for number in range(3):
+        sender.send(message(number))
+    bench.run()
+    receiver.drain(10)
+    bench.run()
+    assert receiver.bodies == [0, 1, 2]
+    assert receiver.credit == 0
+    assert receiver.link.drained() == 7
+    sender.send(message(3))
+    bench.run()
+    assert receiver.bodies == [0, 1, 2]
+    receiver.flow(1)
+    bench.run()
+    assert receiver.bodies == [0, 1, 2, 3]
+
+
+def test_drain_with_nothing_there_is_answered(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    _, subscriber = ends
+    receiver = subscriber.receiver("topic", credit=5)
+    receiver.drain(0)
+    bench.run()
+    assert receiver.credit == 0
+    receiver.drain(100)
+    bench.run()
+    assert receiver.credit == 0
+
+
+def test_drain_waits_for_the_message_that_is_being_written(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"held_message_bytes": 1000})
+    client = bench.client(router)
+    receiver = client.receiver("topic", credit=5).accepting()
+    data = message("x" * 5000)
+    sent = client.sender("topic").begin(data[:3000])
+    bench.run()
+    receiver.drain(0)
+    bench.run()
+    sent.end(data[3000:])
+    bench.run()
+    assert receiver.bodies == ["x" * 5000]
+    assert receiver.credit == 0
+
+
+def test_a_peer_that_stops_reading_costs_bounded_memory(bench: Bench) -> None:
+    router = bench.router("A")
+    publisher, deaf = bench.client(router), bench.client(router)
+    receiver = deaf.receiver("topic", credit=1_000_000)
+    plug = deaf.wire.ends[1]
+    plug.room = 0
+    sender = publisher.sender("topic")
+    sent = []
+    for _ in range(100):
+        sent += [sender.send(message("x" * 50_000), settled=True) for _ in range(max(1, sender.credit))]
+        bench.run()
+        session = receiver.link.session
+        assert session is not None
+    buffered = sum(
+        link.handle and pn_bytes(link.session) for link in plug.connection.links.values()
+    )
+    entry = router.fib.find("topic")
+    assert entry is not None
+    assert buffered <= 2 * 1024 * 1024
+    assert entry.waiting_bytes <= 64 * 1024 * 1024
+    assert len(sent) > 250
+    plug.room = float("inf")
+    bench.run()
+    assert receiver.messages
+
+
+def pn_bytes(session: object) -> int:
+    from router.binding.handles import pn_session_outgoing_bytes
+
+    return int(pn_session_outgoing_bytes(session))
+
+
+def test_a_large_message_toward_a_peer_that_stops_reading_stops_its_sender(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"held_message_bytes": 100_000})
+    publisher, deaf, well = bench.client(router), bench.client(router), bench.client(router)
+    receiver = deaf.receiver("large", credit=10)
+    plug = deaf.wire.ends[1]
+    sender = publisher.sender("large")
+    sent = sender.begin(message("x" * 200_000)[:150_000])
+    bench.run()
+    plug.room = 0
+    for _ in range(300):
+        sent.part(b"x" * 100_000)
+        bench.run()
+    links = list(plug.connection.links.values())
+    assert sum(pn_bytes(link.session) for link in links) <= 3 * 1024 * 1024
+    # others are served all the time
+    other = well.receiver("other", credit=5).accepting()
+    well.sender("other").send(message("x"))
+    bench.run()
+    assert other.bodies == ["x"]
+    sent.abort()
+    plug.room = float("inf")
+    bench.run()
+    assert receiver.aborted == 1
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_large_message_waits_for_credit_without_filling_memory(bench: Bench, count: int) -> None:
+    small = {"held_message_bytes": 100_000, "session_window_frames": 8}
+    routers = [bench.router("A", forwarding=small)] if count == 1 else bench.mesh(("A", "B"), forwarding=small)
+    publisher, subscriber = bench.client(routers[0]), bench.client(routers[-1])
+    receiver = subscriber.receiver("large")
+    sent = publisher.sender("large").begin(message("x" * 100_000))
+    for _ in range(60):
+        sent.part(b"x" * 100_000)
+        bench.run()
+    for router in bench.routers.values():
+        for entry in router.fib.entries():
+            assert sum(len(one.data) for one in entry.waiting) <= 2 * 1024 * 1024
+    receiver.flow(1)
+    bench.run()
+    assert len(receiver.partial) > 6_000_000
+    sent.abort()
+    bench.run()
+    assert receiver.aborted == 1
+
+
+def test_snd_settle_mode_unsettled_and_settled_are_obeyed(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+
+    def unsettled(link: Link) -> None:
+        link.snd_settle_mode = Link.SND_UNSETTLED
+
+    receiver = client.receiver("topic", credit=5, prepare=unsettled)
+    sender = client.sender("topic")
+    sender.send(message("a"), settled=True)
+    sender.send(message("b"))
+    bench.run()
+    assert receiver.bodies == ["a", "b"]
