@@ -20,6 +20,8 @@ from router.net.pump import Pump
 from router.runtime import Runtime
 from router.views.service import serve_management
 
+REPLIES_S = 0.25
+"""While stopping, from the moment when all is settled until connections of clients are closed."""
 CLOSE_PATIENCE_S = 1.0
 """While stopping, how long peers may take to answer our Close."""
 
@@ -144,6 +146,13 @@ class Daemon:
         with self._settling:
             self._settling.deadline = trio.current_time() + self._settings.shutdown_s
             await quiet.wait()
+            if runtime.has_clients:
+                # A server of oslo.messaging acknowledges a request before it answers: give the answers some time too.
+                await trio.sleep(REPLIES_S)
+                if not runtime.relay.is_quiet():
+                    quiet = trio.Event()
+                    runtime.quieted = quiet.set
+                    await quiet.wait()
         if not runtime.connections:
             return
         runtime.close_all()

@@ -38,7 +38,7 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, ConnectionId, RouterId
-from router.dataplane.interface import EgressLink, IngressLink, Port
+from router.dataplane.interface import IngressLink, Port
 from router.dataplane.relay import Relay
 from router.engine import codec
 from router.engine.client_links import ClientLinks, link_ids, refuse
@@ -251,8 +251,8 @@ class Runtime:
             self._close(self.connections[action.connection], error.condition, str(error))
 
     def _changed(self, entry: AddressEntry, is_subscribed: bool) -> None:
-        if entry.kind is not AddressKind.MOBILE:
-            return
+        if entry.kind is not AddressKind.MOBILE or self.relay.settlement.is_stopping:
+            return  # a router that stops has withdrawn everything
         if is_subscribed:
             self._events.append(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
         else:
@@ -393,15 +393,19 @@ class Runtime:
 
     def stop_taking(self) -> None:
         """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
-        self.relay.now = self.clock()
+        now = self.relay.now = self.clock()
         self.relay.settlement.is_stopping = True
+        self._events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
         for connection in self.connections.values():
             for link in connection.links.values():
                 if isinstance(link, IngressLink) and not connection.port.is_router:
                     self.relay.settlement.top_up(link)
-                elif isinstance(link, EgressLink) and link.entry is not None and len(link.entry.subscribers) == 1:
-                    self._changed(link.entry, False)
-        self._settle(self.clock())
+        self._settle(now)
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether anybody but routers is connected."""
+        return any(not connection.port.is_router for connection in self.connections.values())
 
     def close_all(self) -> None:
         """Close every connection."""
