@@ -1,0 +1,121 @@
+"""The command `amqp-mesh demo`."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import click
+import trio
+
+from router.cli.demo.keep import keep
+from router.cli.demo.mesh import DemoError
+from router.cli.demo.show import show
+
+INSTALL_HINT = "this needs oslo.messaging: pip install 'amqp-mesh[demo]'"
+_NEEDED = ("oslo_messaging", "pyngus")
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=click.FloatRange(4, 3600),
+    default=20,
+    show_default=True,
+    help="Time under load; the link is cut halfway.",
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(5, 2000),
+    default=100,
+    show_default=True,
+    help="Calls per second that each caller tries to make.",
+)
+@click.option("--live/--no-live", default=None, help="A live view or plain lines; a live view in a terminal.")
+@click.option("--keep", "is_kept", is_flag=True, help="Start the four routers only, print where they are, and stay.")
+@click.option(
+    "--logs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the mesh file and the logs, to be looked at afterwards.",
+)
+@click.pass_context
+def demo(
+    context: click.Context, seconds: float, rate: int, live: bool | None, is_kept: bool, logs: Path | None
+) -> None:
+    """Show a mesh at work: four routers, RPC over oslo.messaging, a link that is cut.
+
+    Routers A, B, C and D run as processes on this machine, each a neighbor of every other. RPC servers are attached to
+    A and D, callers to B, C and D. Halfway the link between A and C is cut: the calls of C go on by another way. Ends
+    with a summary and status 0; with 1 when a call failed that needn't have, or a fanout cast was lost or came twice.
+
+    With --keep it starts the four routers alone, prints a line with address and process id for each once they have
+    found each other, and stays until it is interrupted. This needs the base installation; the rest the extra `demo`.
+    """
+    if not is_kept and not all(map(_is_installed, _NEEDED)):
+        click.echo(INSTALL_HINT, err=True)
+        context.exit(2)
+    with tempfile.TemporaryDirectory(prefix="amqp-mesh-demo-") as temporary:
+        folder = logs.absolute() if logs is not None else Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if is_kept:
+            context.exit(_run(partial(_keep, folder), stopped_status=0))
+        is_live = sys.stdout.isatty() if live is None else live
+        context.exit(_run(partial(show, folder, seconds=seconds, rate=rate, is_live=is_live)))
+
+
+async def _keep(folder: Path) -> int:
+    await keep(folder)
+    return 0
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _run(job: Callable[[], Awaitable[int]], stopped_status: int | None = None) -> int:
+    """Run *job* until it ends or a signal comes.
+
+    Args:
+        stopped_status: exit status after a signal; 128 + its number when None.
+    Returns: the exit status.
+    """
+
+    async def main() -> int:
+        status = 1
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+            async with trio.open_nursery() as nursery:
+
+                async def work() -> None:
+                    nonlocal status
+                    status = await job()
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(work)
+                async for number in signals:
+                    status = 128 + number if stopped_status is None else stopped_status
+                    nursery.cancel_scope.cancel()
+                    break
+        return status
+
+    try:
+        return trio.run(main)
+    except* DemoError as errors:
+        for error in _leaves(errors):
+            click.echo(f"Error: {error}", err=True)
+    return 1
+
+
+def _leaves(group: BaseExceptionGroup[DemoError]) -> Iterator[DemoError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
