@@ -152,8 +152,10 @@ class ManagementNode:
             if (identity is None or row.identity == identity) and (name is None or row.name == name):
                 return row
             names.append(row.name if identity is None else row.identity)
-        wanted = name if identity is None else identity
-        assert wanted is not None
+        if name is not None and identity is not None:
+            said = f"name `{name[:200]}` and identity `{identity[:200]}`"
+            raise RefusedError(NOT_FOUND, f"no {kind.short_name} has {said}")
+        wanted = name or identity or ""
         near = nearest(wanted, names[:NAMES_COMPARED])
         hint = f"; the nearest is {near}" if near else ""
         raise RefusedError(NOT_FOUND, f"no {kind.short_name} `{wanted[:200]}`{hint}")

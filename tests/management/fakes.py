@@ -1,0 +1,75 @@
+"""A router for the management node, without a router: rows made by hand."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from router.core.terms import RouterId
+from router.engine.codec import Message
+from router.management.node import ManagementNode
+from router.management.schema import TYPES, EntityType
+from router.management.snapshot import ManagementRow, Row, Rows
+
+ROW_KINDS = [kind.row for kind in TYPES.values() if kind.row is not ManagementRow]
+
+
+def sample(kind: type[Row], number: int) -> Row:
+    """A row with some value of the right type in every field."""
+    hints = typing.get_type_hints(kind)
+    fields = {field.name: _value(hints[field.name], number) for field in attrs.fields(kind)}
+    return kind(**{**fields, "name": f"name-{number}", "identity": str(number)})
+
+
+def _value(hint: Any, number: int) -> Any:
+    if hint is bool:
+        return True
+    if hint is int:
+        return number
+    if hint is str or type(None) in typing.get_args(hint):
+        return "text" if str in (hint, *typing.get_args(hint)) else number
+    return {"key": number} if typing.get_origin(hint) is not None and "Mapping" in str(hint) else ["item"]
+
+
+class FakeView:
+    """A router with *count* entities of each kind, and one of itself."""
+
+    def __init__(self, count: int = 3) -> None:
+        self.count = count
+
+    @property
+    def router_id(self) -> str:
+        return RouterId("A")
+
+    def rows(self, kind: type[Row]) -> Rows:
+        count = 1 if any(each.row is kind and each.is_singleton for each in TYPES.values()) else self.count
+        return Rows(range(count), lambda number: sample(kind, number))
+
+    def reachable_routers(self) -> Iterable[str]:
+        return ["A", "B", "C"]
+
+
+def ask(
+    properties: Mapping[str, object], body: object = None, *, node: ManagementNode | None = None, **fields: Any
+) -> Message:
+    """The reply to one request, which there must be."""
+    request = Message(reply_to="amqp:/_topo/0/A/temp.1", application_properties=properties, body=body, **fields)
+    answer = (node or ManagementNode(FakeView())).answer(request)
+    assert answer is not None
+    assert answer.to == "amqp:/_topo/0/A/temp.1"
+    return answer
+
+
+def status(reply: Message) -> tuple[int, str]:
+    """Status code and description of a reply."""
+    code, text = reply.application_properties["statusCode"], reply.application_properties["statusDescription"]
+    assert isinstance(code, int)
+    assert isinstance(text, str)
+    return int(code), text
+
+
+def types() -> list[EntityType]:
+    return list(TYPES.values())
