@@ -13,6 +13,7 @@ from router.binding.handles import (
     address_of,
     ffi,
     pn_delivery,
+    pn_delivery_abort,
     pn_delivery_buffered,
     pn_delivery_settle,
     pn_link_advance,
@@ -242,6 +243,8 @@ class Egress:
             lost = settlement.transfers.pop(address_of(delivery), None)
             if lost is not None and lost.egress is link:
                 was_written = lost.state == STREAMING or not pn_delivery_buffered(delivery)
+                if lost.state == STREAMING:
+                    pn_delivery_abort(delivery)  # else proton ends it, and a peer still reading takes the half for whole
                 lost.egress = lost.egress_delivery = None
                 if lost.state != DONE:
                     settlement.settle(lost, FAIL if was_written else RELEASE)
