@@ -11,6 +11,7 @@ The driver runs in the worker (`oslo_worker.py`) alone: what it warns of, and wh
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import json
@@ -289,9 +290,9 @@ def outcomes(records: list[Record]) -> dict[str, int]:
 
 @attrs.define(eq=False)
 class StallingProxy:
-    """A TCP relay to one listener that passes a number of bytes toward it and then no more, until it is let go.
+    """A TCP relay to one listener that passes a number of bytes toward it and then no more; the other way all pass.
 
-    What a client writes meanwhile fills the kernel's buffers. When the client's connection ends, so does the other.
+    What a client writes meanwhile fills the kernel's buffers, and so it stays when the client dies: `cut` ends it all.
     """
 
     target: int
@@ -299,8 +300,6 @@ class StallingProxy:
     limit: int
     """Bytes passed toward the target on one connection before the stall."""
     port: int = 0
-    passed: int = 0
-    """Bytes passed toward the target on all connections."""
     is_stalled: threading.Event = attrs.field(factory=threading.Event)
     _server: socket.socket = attrs.field(factory=socket.socket)
     _ending: threading.Event = attrs.field(factory=threading.Event)
@@ -314,9 +313,7 @@ class StallingProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        for thread in self._threads:
-            thread.join(10)
+        self.cut()
         self._server.close()
 
     def _start(self, run: Any, *arguments: Any) -> None:
@@ -330,29 +327,25 @@ class StallingProxy:
                 client, _ = self._server.accept()
                 self._start(self._relay, client)
 
+    def cut(self) -> None:
+        """End every connection, as when the client's machine is gone."""
+        self._ending.set()
+        for thread in self._threads:
+            thread.join(10)
+
     def _relay(self, client: socket.socket) -> None:
         left = self.limit
-        with client, socket.create_connection((LOOPBACK, self.target)) as target:
+        with client, socket.create_connection((LOOPBACK, self.target)) as target, contextlib.suppress(OSError):
             while not self._ending.is_set():
                 sources = [client, target] if left > 0 else [target]
                 for source in select.select(sources, [], [], 0.05)[0]:
                     data = source.recv(min(65536, left) if source is client else 65536)
                     if not data:
                         return
-                    if source is client:
-                        left -= len(data)
-                        target.sendall(data)
-                        self.passed += len(data)
-                        if left <= 0:
-                            self.is_stalled.set()
-                    else:
+                    if source is target:
                         client.sendall(data)
-                if left <= 0 and self._has_ended(client):
-                    return
-
-    @staticmethod
-    def _has_ended(client: socket.socket) -> bool:
-        """Whether the client is gone, though bytes of it lie unread."""
-        poll = select.poll()
-        poll.register(client, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
-        return bool(poll.poll(0))
+                        continue
+                    left -= len(data)
+                    target.sendall(data)
+                    if left <= 0:
+                        self.is_stalled.set()

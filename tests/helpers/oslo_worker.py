@@ -48,6 +48,9 @@ class Endpoint:
     def _note(self, method: str, key: Any) -> None:
         self.seen.append([method, key, time.monotonic()])
 
+    def measure(self, context: dict[str, Any], key: Any, data: str) -> None:
+        self._note("measure", [key, len(data), hashlib.sha256(data.encode()).hexdigest()])
+
     def echo(self, context: dict[str, Any], key: Any, data: str = "") -> list[Any]:
         self._note("echo", key)
         self.gate.wait(60)
@@ -234,11 +237,23 @@ class Worker:
     ) -> None:
         self._client(transport, topic, timeout, server, fanout, -1).cast({}, method, **args)
 
+    def casts(self, transport: str, topic: str, count: int, prefix: str) -> None:
+        """That many casts of `echo`, one after the other."""
+        client = self._client(transport, topic, 20, None, False, -1)
+        for number in range(count):
+            client.cast({}, "echo", key=f"{prefix}-{number}")
+
     def upload(self, transport: str, topic: str, size: int, key: str, timeout: float = 60) -> bool:
         """A call with a large request: whether the server got just that."""
         data = text_of(size, key)
         got = self.call(transport, topic, "digest", {"key": key, "data": data}, timeout)
         return bool(got == [size, hashlib.sha256(data.encode()).hexdigest()])
+
+    def broadcast(self, transport: str, topic: str, size: int, key: str) -> list[Any]:
+        """A large fanout cast; what each server has to see of it."""
+        data = text_of(size, key)
+        self.cast(transport, topic, "measure", {"key": key, "data": data}, fanout=True)
+        return [key, size, hashlib.sha256(data.encode()).hexdigest()]
 
     def download(self, transport: str, topic: str, size: int, key: str, timeout: float = 60) -> bool:
         """A call with a large reply: whether it is just that."""
