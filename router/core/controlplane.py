@@ -107,7 +107,6 @@ class ControlPlane:
         self._started_at = now
         self._neighbors = Neighbors(router_id, settings)
         self._outbox = Outbox(router_id, self._neighbors)
-        self._forwarder = Forwarder(self._outbox)
         self._addresses = AddressSync(self._outbox, settings)
         self._link_state = LinkState(
             outbox=self._outbox,
@@ -118,6 +117,7 @@ class ControlPlane:
             mobile_seq=lambda: self._addresses.mobile_seq,
             on_restart=self._addresses.forget,
         )
+        self._forwarder = Forwarder(self._outbox, self._link_state.requests.answer_for)
         self._foreign: set[RouterId] = set()
 
     # The three drivers
@@ -308,7 +308,7 @@ class ControlPlane:
             # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
             self._outbox.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), Reach.PLAIN)
             self._link_state.expect_flux(now)
-        self._link_state.ask(now)
+        self._link_state.requests.ask(now)
         self._addresses.ask(now)
         return self._outbox.take()
 

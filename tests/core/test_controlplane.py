@@ -208,8 +208,9 @@ def test_an_advertisement_of_unknown_link_state_is_answered_by_one_request_at_a_
     assert sends(play.rest(), LinkStateRequest) == [(TO_D, request)]
     play >> got(TO_D, advertisement(far, 5), trace=(far, D))
     assert sends(play.rest(), LinkStateRequest) == []
+    # Then each neighbor is asked in turn: what it said of its way may be as old.
     play.at(play.now + 0.3)
-    assert sends(play.rest(), LinkStateRequest) == [(TO_D, request)]
+    assert sends(play.rest(), LinkStateRequest) == [(TO_B, request)]
     play >> got(TO_D, update(far, 5, {D: 1}), to="amqp:/_topo/0/A/qdrouter", trace=(far, D))
     play.at(play.now + 10.0)
     assert sends(play.rest(), LinkStateRequest) == []
@@ -241,6 +242,17 @@ def test_what_finds_no_way_is_given_up_after_a_moment(to: str, trace: tuple[Rout
     play.end()
     play.at(play.now + 0.1).end()
     assert play.control.counters()["control_dropped"] == 1
+
+
+def test_a_question_for_link_state_that_finds_no_way_is_answered_with_what_is_held() -> None:
+    play = star()
+    request = LinkStateRequest(id=C)
+    # C sees its way to B through here, where it leads back to C.
+    play >> got(TO_B, update(B, 2, {C: 1})) >> got(TO_C, update(C, 2, {A: 1, B: 1}))
+    play.at(play.now + 0.01).rest()
+    play >> got(TO_C, request, to="amqp:/_topo/0/B/qdrouter")
+    play << sent(TO_C, update(B, 2, {C: 1}), to="amqp:/_topo/0/C/qdrouter", trace=(B,))
+    play.end()
 
 
 def test_what_finds_no_way_is_passed_on_when_there_is_one() -> None:

@@ -104,6 +104,17 @@ def test_after_any_faults_on_a_network_that_loses_and_doubles_all_is_right(
     assert_settles(mesh, limit_s=45.0)
 
 
+def test_old_link_state_that_hides_the_way_to_its_origin_is_made_good() -> None:
+    # r0 missed that r1 lists it, so it asks r1 by r4, which sees its own way to r1 through r0.
+    text = "0-1 0-2 1-3 0-4 1-5 4-6 5-7 3-8 6-1 6-5 3-6 0-1"
+    wires = [(f"r{near}", f"r{far}", 1) for near, _, far in text.split()]
+    bad = Weather(loss=0.2, duplication=0.1, delay_s=0.002, jitter_s=0.02)
+    mesh = Mesh.of_edges(wires, seed=23424, weather=bad)
+    mesh.run_for(0.5)
+    mesh.network.weather = Weather(delay_s=0.002, jitter_s=0.02)
+    assert_settles(mesh, limit_s=10.0)
+
+
 @pytest.mark.parametrize("loss", [0.02, 0.1])
 def test_a_mesh_settles_while_messages_are_lost(loss: float) -> None:
     graph = nx.random_regular_graph(3, 16, seed=4)

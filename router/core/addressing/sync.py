@@ -23,7 +23,7 @@ from router.core.linkstate.messages import (
     mobile_key,
 )
 from router.core.linkstate.outbox import ALL_ADDRESSES_TO, Outbox, addresses_to
-from router.core.linkstate.protocol import retry_s
+from router.core.linkstate.requests import retry_s
 from router.core.terms import ConnectionId, RouterId
 
 

@@ -7,6 +7,7 @@ message may find no route, or one that leads back.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -31,17 +32,22 @@ class Held:
 
 
 class Forwarder:
-    """Messages from one router to another that pass this one."""
+    """Messages from one router to another that pass this one.
 
-    def __init__(self, outbox: Outbox) -> None:
+    Args:
+        answer: may answer what finds no way in the place of the router that it is for; returns whether it did.
+    """
+
+    def __init__(self, outbox: Outbox, answer: Callable[[ControlReceived, RouterId], bool]) -> None:
         self.dropped = 0
         """Messages that found no way: too many hops, a loop, no route."""
         self._outbox = outbox
+        self._answer = answer
         self._held: list[Held] = []
 
     def forward(self, received: ControlReceived, target: RouterId, now: float) -> None:
         """Pass on *received*, at once if there is a way."""
-        if self._outbox.forward(received, target):
+        if self._outbox.forward(received, target) or self._answer(received, target):
             return
         if len(self._held) < MAX_HELD:
             self._held.append(Held(received=received, target=target, expiry=now + HOLD_S))

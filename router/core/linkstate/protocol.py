@@ -34,6 +34,7 @@ from router.core.linkstate.outbox import (
     link_state_to,
     target_of,
 )
+from router.core.linkstate.requests import Requests
 from router.core.linkstate.routes import RouteChange, Routes
 from router.core.linkstate.throttle import Throttle
 from router.core.terms import ConnectionId, RouterId
@@ -73,6 +74,7 @@ class LinkState:
         self.routes = Routes(outbox=outbox, neighbors=neighbors, database=self.database)
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Copies of one refresh arrive within this time, seconds."""
+        self.requests = Requests(outbox=outbox, neighbors=neighbors, database=self.database, settings=settings)
         self._settings = settings
         self._rng = rng
         self._outbox = outbox
@@ -84,9 +86,8 @@ class LinkState:
         self._revision = 0
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
         self._own_throttle = Throttle(settings.spf_hold_down_s)
-        self._asks: dict[RouterId, None] = {}
         self._reported: set[tuple[RouterId, int]] = set()
-        self._ra_at = self._spf_at = self._own_at = self._ask_at = math.inf
+        self._ra_at = self._spf_at = self._own_at = math.inf
 
     @property
     def instance(self) -> int:
@@ -122,7 +123,7 @@ class LinkState:
             node.relayed_at = now
             self._outbox.relay(received, message, ALL_LINK_STATE_TO)
         if node.is_behind:
-            self._want(node, now)
+            self.requests.want(node, now)
         return True
 
     def on_update(self, received: ControlReceived, message: LinkStateUpdate, now: float) -> None:
@@ -195,7 +196,7 @@ class LinkState:
         self.database.restart(node, instance, now)
         self._on_restart(node.id)
         self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
-        self._want(node, now + self._settings.hello_interval_s / 4)
+        self.requests.want(node, now + self._settings.hello_interval_s / 4)
         # A neighbor that did so on a standing connection has to be told everything again.
         if self._used.pop(node.id, None) is not None:
             self._revision = -1
@@ -222,7 +223,7 @@ class LinkState:
             self._ra_at,
             self._spf_at,
             self._own_at,
-            self._ask_at,
+            self.requests.next_ask,
             self.database.next_aging,
             self._neighbors.next_silence,
         )
@@ -248,33 +249,6 @@ class LinkState:
         if self._spf_at <= now:
             return self._compute(now)
         return None
-
-    def ask(self, now: float) -> None:
-        """Ask for the link state that is due."""
-        if self._ask_at > now:
-            return
-        self._ask_at = math.inf
-        for router in sorted(self._asks):
-            node = self.database.nodes.get(router)
-            if node is None or node.ask_at is None or not node.is_behind:
-                del self._asks[router]
-                continue
-            if node.ask_at <= now:
-                request = LinkStateRequest(id=self.router_id)
-                if not self._outbox.send(router, link_state_to(router), request, node.via):
-                    # It is asked for again as soon as it is reachable.
-                    node.ask_at = None
-                    del self._asks[router]
-                    continue
-                node.asked += 1
-                node.ask_at = now + retry_s(self._settings, node.asked)
-            self._ask_at = min(self._ask_at, node.ask_at)
-
-    def _want(self, node: Node, at: float) -> None:
-        if node.ask_at is None or (node.asked == 0 and at < node.ask_at):
-            node.ask_at = at
-        self._asks[node.id] = None
-        self._ask_at = min(self._ask_at, node.ask_at)
 
     # This router's own link state
 
@@ -356,7 +330,7 @@ class LinkState:
             active = self._neighbors.active.get(router)
             is_plain = active is not None and not active.pushes_lsu
             # What is pushed is on its way, most likely.
-            self._want(node, now if is_plain else now + self._settings.hello_interval_s / 4)
+            self.requests.want(node, now if is_plain else now + self._settings.hello_interval_s / 4)
 
     def check_invariants(self) -> None:
         """Assert that routes, nodes and neighbors agree."""
@@ -364,9 +338,3 @@ class LinkState:
         self.database.check_invariants()
         self.routes.check_invariants()
         assert set(self.peers) <= set(self._neighbors.active)
-
-
-def retry_s(settings: LinkStateSettings, asked: int) -> float:
-    """Pause before the next request, after *asked* of them without an answer, seconds."""
-    doubled_s = settings.hello_interval_s / 4 * 2.0 ** min(asked - 1, 16)
-    return min(doubled_s, max(settings.hello_interval_s, settings.ra_interval_flux_s))
