@@ -348,9 +348,8 @@ class Runtime:
     def session_ended(self, connection: Connection, session: Handle) -> None:
         """All links of a session are gone."""
         neighbor = self.neighbors.get(connection.id)
-        if neighbor is not None and neighbor.is_control_session(session):
+        if neighbor is not None and neighbor.end_control(session):
             self._events.append(ControlLinkDown(connection=connection.id))
-            neighbor.is_up = False
         for link in [link for link in connection.links.values() if link.session == session]:
             self._detach(connection, link.handle)
 

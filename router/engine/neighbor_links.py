@@ -64,11 +64,7 @@ class NeighborLinks:
     def _attach(self, session: Handle, capability: str, *, is_sender: bool) -> Handle:
         name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
         handle = pn.pn_sender(session, name) if is_sender else pn.pn_receiver(session, name)
-        for terminus, kind in ((pn.pn_link_source(handle), pn.SOURCE), (pn.pn_link_target(handle), pn.TARGET)):
-            pn.pn_terminus_set_type(terminus, kind)
-            pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
-            data.write_symbol(pn.pn_terminus_capabilities(terminus), capability)
-        pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
+        _describe(handle, capability)
         pn.pn_link_open(handle)
         self._register(handle, capability)
         return handle
@@ -90,12 +86,7 @@ class NeighborLinks:
                 raise RemoteProtocolError("a connection has one control link each way")
             if len(self._connection.links) >= self._settings.max_links:
                 raise RemoteProtocolError("too many links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-            for own, remote in (
-                (pn.pn_link_source(handle), pn.pn_link_remote_source(handle)),
-                (pn.pn_link_target(handle), pn.pn_link_remote_target(handle)),
-            ):
-                pn.pn_terminus_capabilities(remote)  # decoded when asked for, and copied only when decoded
-                pn.pn_terminus_copy(own, remote)
+            _describe(handle, capability)
             pn.pn_link_open(handle)
             self._register(handle, capability)
         self._look_up()
@@ -139,9 +130,7 @@ class NeighborLinks:
         session = self._connection.new_session()
         name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
         handle = pn.pn_sender(session, name)
-        for terminus, kind in ((pn.pn_link_source(handle), pn.SOURCE), (pn.pn_link_target(handle), pn.TARGET)):
-            pn.pn_terminus_set_type(terminus, kind)
-            data.write_symbol(pn.pn_terminus_capabilities(terminus), DATA)
+        _describe(handle, DATA)
         pn.pn_link_open(handle)
         link = self._egress(handle)
         link.is_stream = True
@@ -160,10 +149,16 @@ class NeighborLinks:
         """Whether the link is one of the two control links."""
         return handle in (self._control_in, self._control_out)
 
-    def is_control_session(self, session: Handle) -> bool:
-        """Whether a control link lives in the session."""
-        both = (self._control_in, self._control_out)
-        return any(handle is not None and pn.pn_link_session(handle) == session for handle in both)
+    def end_control(self, session: Handle) -> bool:
+        """Forget the control links of a session that is over; whether there were any. Their handles go with it."""
+        gone = [
+            handle
+            for handle in (self._control_in, self._control_out)
+            if handle is not None and pn.pn_link_session(handle) == session
+        ]
+        for handle in gone:
+            self.detach(handle)
+        return bool(gone)
 
     def detach(self, handle: Handle) -> None:
         """The link is gone. Without a control link the neighbor is lost: `is_up` tells."""
@@ -171,6 +166,7 @@ class NeighborLinks:
             self.is_up = False
             if handle == self._control_in:
                 self._control_in = None
+                self._parts = b""
             else:
                 self._control_out = None
             return
@@ -236,3 +232,12 @@ class NeighborLinks:
                 self._parts += bytes(pn.ffi.buffer(buffer, count))
         if len(self._parts) > self._settings.held_message_bytes:
             raise RemoteProtocolError("control message is too large", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+
+
+def _describe(handle: Handle, capability: str) -> None:
+    """Write the termini of a link between routers: the same from both sides, without an address."""
+    for terminus, kind in ((pn.pn_link_source(handle), pn.SOURCE), (pn.pn_link_target(handle), pn.TARGET)):
+        pn.pn_terminus_set_type(terminus, kind)
+        pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
+        data.write_symbol(pn.pn_terminus_capabilities(terminus), capability)
+    pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
