@@ -206,7 +206,7 @@ ADDRESSES: Final = View(
 
 def _neighbors(entity: Entity) -> str:
     costs = entity["linkCosts"]
-    return " ".join(router if costs[router] == 1 else f"{router}({costs[router]})" for router in entity["linkState"])
+    return " ".join(router if cost == 1 else f"{router}({cost})" for router, cost in costs.items())
 
 
 ROUTERS: Final = View(

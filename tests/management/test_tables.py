@@ -1,0 +1,128 @@
+"""What `stat` makes of what it was told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from router.cli.stat import _table as table
+from router.cli.stat import stat
+from router.cli.tables import GENERAL, VIEWS, duration, general_value, link_state
+from router.management.schema import PREFIX, TYPES
+from tests.management.fakes import sample
+
+
+def entity(kind: str, number: int = 1, **changed: object) -> dict[str, Any]:
+    found = TYPES[PREFIX + kind]
+    return {**found.values(sample(found.row, number)), **changed}
+
+
+def shown(view: str, *entities: dict[str, Any], is_verbose: bool = False) -> list[list[str]]:
+    console = Console(width=10000)
+    with console.capture() as capture:
+        console.print(table(VIEWS[view], sorted(entities, key=VIEWS[view].order), is_verbose=is_verbose))
+    return [line.split() for line in capture.get().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (59, "59s"), (60, "1m00s"), (3599, "59m59s"), (3600, "1h00m"), (90061, "1d01h"), (10**7, "115d17h")],
+)
+def test_durations_are_read_at_a_glance(seconds: int, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("is_verbose", [False, True])
+def test_every_column_finds_its_attribute_also_where_it_is_null(view: str, is_verbose: bool) -> None:
+    kind = TYPES[PREFIX + VIEWS[view].kind]
+    empty: dict[str, Any] = {name: None for name, attribute in kind.attributes.items() if attribute.is_optional}
+    columns = [column for column in VIEWS[view].columns if is_verbose or not column.is_detail]
+    rows = shown(view, entity(VIEWS[view].kind), entity(VIEWS[view].kind, **empty), is_verbose=is_verbose)
+    assert len(rows) == 3
+    assert " ".join(rows[0]) == " ".join(column.title for column in columns)
+
+
+def test_every_line_of_general_finds_its_attribute() -> None:
+    router = entity("router")
+    assert {attribute for _, attribute in GENERAL} <= set(router)
+    assert general_value("memoryUsage", 3 * 2**20) == "3.0 MiB"
+
+
+LINK = {
+    "isBlocked": False,
+    "zeroCreditSeconds": 0,
+    "undeliveredCount": 0,
+    "deliveriesStuck": 0,
+    "droppedPresettledCount": 0,
+    "unsettledCount": 0,
+    "deliveryCount": 0,
+}
+
+
+def test_links_that_messages_wait_for_stand_first() -> None:
+    links = [
+        entity("router.link", 1, **LINK),
+        entity("router.link", 2, **{**LINK, "deliveryCount": 1000}),
+        entity("router.link", 3, **{**LINK, "isBlocked": True, "creditAvailable": 0, "undeliveredCount": 9}),
+        entity("router.link", 4, **{**LINK, "isBlocked": True, "creditAvailable": 0, "zeroCreditSeconds": 5}),
+        entity("router.link", 5, **{**LINK, "deliveriesStuck": 2}),
+        entity("router.link", 6, **{**LINK, "creditAvailable": 0}),
+    ]
+    found = sorted(links, key=VIEWS["links"].order)
+    assert [link["identity"] for link in found] == ["4", "3", "5", "2", "1", "6"]
+    assert [link_state(link) for link in found] == ["blocked", "blocked", "stuck", "", "", "no credit"]
+
+
+def test_addresses_with_publishers_and_without_subscribers_stand_before_those_that_work() -> None:
+    fields = {"waitingCount": 0, "droppedCount": 0, "publisherCount": 1}
+    addresses = [
+        entity("router.address", 1, **fields, isOpen=True, key="M0works"),
+        entity("router.address", 2, **fields, isOpen=False, key="M0nobody"),
+        entity("router.address", 3, **{**fields, "waitingCount": 1}, isOpen=True, key="M0waits"),
+    ]
+    rows = shown("addresses", *addresses)[1:]
+    assert [" ".join(row).split(" mobile")[0] for row in rows] == ["waiting waits", "no subscriber nobody", "- works"]
+
+
+def test_routers_that_cannot_be_reached_stand_first() -> None:
+    nodes = [
+        entity("router.node", number, id=name, isReachable=cost is not None, cost=cost)
+        for number, (name, cost) in enumerate([("A", 0), ("B", 2), ("C", None), ("D", 1)])
+    ]
+    assert [row[0] for row in shown("routers", *nodes)[1:]] == ["C", "A", "D", "B"]
+
+
+def test_neighbors_that_do_not_answer_stand_before_clients() -> None:
+    fields = {"opened": True, "operStatus": "up", "isStandby": False}
+    connections = [
+        entity("connection", 1, **fields, role="normal"),
+        entity("connection", 2, **fields, role="inter-router", neighborState="two-way"),
+        entity("connection", 3, **fields, role="inter-router", neighborState="one-way"),
+        entity("connection", 4, **{**fields, "isStandby": True}, role="inter-router", neighborState="two-way"),
+    ]
+    rows = shown("connections", *connections)[1:]
+    assert [row[0] for row in rows] == ["3", "2", "4", "1"]
+    assert [row[5] for row in rows] == ["one-way", "two-way", "standby", "-"]
+
+
+def test_names_of_peers_move_no_cursor_and_are_no_markup() -> None:
+    rows = shown("connections", entity("connection", container="\x1b[2J\a[red]x"))
+    assert rows[1][1] == "\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}[red]x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["routres"], "'routres' is not one of"),
+        (["--router", "A", "--all-routers"], "--router and --all-routers exclude each other"),
+        (["--timeout", "0"], "0.0 is not in the range x>0"),
+    ],
+)
+def test_wrong_calls_are_refused_before_anything_is_asked(arguments: list[str], text: str) -> None:
+    found = CliRunner().invoke(stat, arguments)
+    assert found.exit_code == 2
+    assert text in found.output
