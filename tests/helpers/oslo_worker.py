@@ -222,8 +222,12 @@ class Worker:
         timeout: float = 20,
         server: str | None = None,
         retry: int = -1,
+        monitor: float | None = None,
     ) -> Any:
-        return self._client(transport, topic, timeout, server, False, retry).call({}, method, **args)
+        client = self._client(transport, topic, timeout, server, False, retry)
+        if monitor is not None:
+            client = client.prepare(call_monitor_timeout=monitor)
+        return client.call({}, method, **args)
 
     def cast(
         self,

@@ -178,6 +178,44 @@ def test_large_payloads_cross_both_ways(field: Field, size: int) -> None:
     assert "Fatal unhandled" not in field.servers.log() + field.callers.log()
 
 
+def test_a_large_fanout_cast_reaches_each_server_whole(field: Field) -> None:
+    names = field.serve("wide")
+    for router in field.caller_routers:
+        seen = field.callers.do("broadcast", transport=router, topic="wide", size=MB, key=router)
+        for name in names:
+            wait_until(lambda name=name, seen=seen: seen in field.servers.keys(name, "measure"), name, 15)  # type: ignore[misc]
+    for name in names:
+        assert len(field.servers.keys(name, "measure")) == len(field.caller_routers)
+
+
+def test_many_large_requests_at_once_all_arrive(field: Field) -> None:
+    """80 MB for one server, more than the router holds for a connection; small calls pass between them."""
+    field.servers.do("serve", transport="A", topic="heavy", server="heavy")
+    uploads = [
+        field.callers.begin("upload", transport="B", topic="heavy", size=8 * MB, key=f"up-{number}", timeout=60)
+        for number in range(10)
+    ]
+    records = field.callers.do("burst", transport="B", topic="heavy", count=20, prefix="small")
+    assert outcomes(records) == {"ok": 20}
+    assert [order.result(60) for order in uploads] == [True] * 10
+    assert sorted(field.servers.keys("heavy", "digest")) == sorted(f"up-{number}" for number in range(10))
+    assert "Fatal unhandled" not in field.servers.log() + field.callers.log()
+
+
+def test_a_burst_of_casts_loses_and_doubles_none(field: Field) -> None:
+    """Pre-settled, far more than the server's credit and the publisher's window; and the next ones pass as well."""
+    names = field.serve("burst")
+    for burst in ("first", "next"):
+        count = 3000 if burst == "first" else 20
+        field.callers.do("casts", transport="B", topic="burst", count=count, prefix=burst, within_s=60)
+
+        def taken(burst: str = burst) -> list[str]:
+            return [key for name in names for key in field.servers.keys(name, "echo") if key.startswith(burst)]
+
+        wait_until(lambda count=count: len(taken()) >= count, lambda: f"{len(taken())} casts", 40)  # type: ignore[misc]
+        assert sorted(taken()) == sorted(f"{burst}-{number}" for number in range(count))
+
+
 def test_of_200_concurrent_callers_each_gets_the_reply_to_its_own_request(field: Field) -> None:
     names = field.serve("crowd")
     share = 200 // len(field.caller_routers) + 1
