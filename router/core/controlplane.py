@@ -295,7 +295,7 @@ class ControlPlane:
             name = message.name if isinstance(message, ForeignMessage) else message.opcode
             self._outbox.do(
                 Report.warning(
-                    "foreign_message", router=message.id, connection=event.connection, opcode=name, pv=message.pv
+                    "foreign_message", remote=message.id, connection=event.connection, opcode=name, pv=message.pv
                 )
             )
 
@@ -316,14 +316,14 @@ class ControlPlane:
         for router in change.lost:
             self._addresses.lose(router)
             self._outbox.do(WithdrawRouter(router=router))
-            self._outbox.do(Report.info("router_unreachable", router=router))
+            self._outbox.do(Report.info("router_unreachable", remote=router))
         for router in (*change.moved, *change.found):
             route = self._outbox.routes[router]
             self._outbox.do(
                 InstallRouter(router=router, connection=route.connection, next_hop=route.next_hop, cost=route.cost)
             )
         for router in change.found:
-            self._outbox.do(Report.info("router_reachable", router=router, cost=self._outbox.routes[router].cost))
+            self._outbox.do(Report.info("router_reachable", remote=router, cost=self._outbox.routes[router].cost))
             self._addresses.reach(router, now)
         if change.is_topology:
             self._outbox.do(TopologyChanged())

@@ -290,9 +290,9 @@ class MeshProcesses:
         found: set[str] = set()
         for line in self.routers[router].log_lines():
             if line.event == "router_reachable":
-                found.add(line.fields["router"])
+                found.add(line.fields["remote"])
             elif line.event == "router_unreachable":
-                found.discard(line.fields["router"])
+                found.discard(line.fields["remote"])
         return found
 
     def wait_converged(self, timeout_s: float = CONVERGE_S) -> float:

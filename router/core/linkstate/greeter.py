@@ -67,7 +67,7 @@ class Greeter:
     def _refuse(self) -> None:
         refusals, self._neighbors.refusals = self._neighbors.refusals, []
         for refusal in refusals:
-            self._outbox.do(Report.warning("duplicate_router_id", router=refusal.router, connection=refusal.connection))
+            self._outbox.do(Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection))
             self._outbox.do(
                 CloseConnection(
                     connection=refusal.connection,

@@ -192,7 +192,7 @@ class LinkState:
             self._greeter.hello(now)
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
-        self._outbox.do(Report.info("router_restarted", router=node.id, instance=instance))
+        self._outbox.do(Report.info("router_restarted", remote=node.id, instance=instance))
         self.database.restart(node, instance, now)
         self._on_restart(node.id)
         self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
@@ -212,7 +212,7 @@ class LinkState:
     def _report_duplicate(self, router: RouterId, instance: int) -> None:
         if (router, instance) not in self._reported:
             self._reported.add((router, instance))
-            self._outbox.do(Report.warning("duplicate_router_id", router=router, instance=instance))
+            self._outbox.do(Report.warning("duplicate_router_id", id=router, instance=instance))
 
     # Turns
 
