@@ -42,7 +42,7 @@ class Child:
         self.log = log
         self._output: trio.lowlevel.FdStream | None = None
         self._read = b""
-        with log.open("ab") as errors:
+        with log.open("wb") as errors:
             self.process = subprocess.Popen(
                 [*LAUNCHER, sys.executable, "-m", module, *map(str, arguments)],
                 stdin=subprocess.PIPE if has_pipes else subprocess.DEVNULL,

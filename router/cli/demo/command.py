@@ -61,7 +61,10 @@ def demo(
         context.exit(2)
     with tempfile.TemporaryDirectory(prefix="amqp-mesh-demo-") as temporary:
         folder = logs.absolute() if logs is not None else Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.FileError(str(folder), hint=error.strerror) from error
         if is_kept:
             context.exit(_run(partial(_keep, folder), stopped_status=0))
         is_live = sys.stdout.isatty() if live is None else live
@@ -101,6 +104,8 @@ def _run(job: Callable[[], Awaitable[int]], stopped_status: int | None = None) -
                 nursery.start_soon(work)
                 async for number in signals:
                     status = 128 + number if stopped_status is None else stopped_status
+                    if stopped_status is None:
+                        click.echo("interrupted", err=True)
                     nursery.cancel_scope.cancel()
                     break
         return status

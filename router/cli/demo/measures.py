@@ -18,8 +18,8 @@ CUT_STREAM = (CUT[1], SERVERS[CUT[0]])
 """The calls that go over the link that is cut."""
 RECENT_S = 3.0
 """What counts as now."""
-UNDERWAY_S = 0.25
-"""What was begun up to so long after the cut may have met a router that did not know of it yet; it needs a few ms."""
+UNDERWAY_S = 0.5
+"""What was begun up to so long after the cut may have met a router that did not know of it yet: on a busy machine."""
 
 
 def percentile(values: Iterable[float], share: float) -> float:

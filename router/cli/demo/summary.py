@@ -17,7 +17,9 @@ from router.cli.demo.scene import SERVER_ROUTERS, Scene, shares
 from router.cli.demo.view import milliseconds
 
 SHOWN = 5
-"""Faults of one kind that are told in full."""
+"""Faults of one kind that are told one by one."""
+LINE = 200
+"""Longest line of those, characters: the driver says much about a failed call."""
 
 
 def faults(scene: Scene) -> list[str]:
@@ -66,7 +68,7 @@ def print_summary(scene: Scene, found: Sequence[str], console: Console) -> None:
             f"every {which}cast came once, every {which}fanout cast once to each server."
         )
     for line in lines:
-        console.print(escape(line), highlight=False, soft_wrap=True)
+        console.print(escape(line if len(line) <= LINE else line[: LINE - 3] + "..."), highlight=False, soft_wrap=True)
 
 
 def _table(scene: Scene) -> Table:

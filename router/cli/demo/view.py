@@ -31,6 +31,11 @@ def milliseconds(seconds: float, digits: int = 1) -> str:
     return f"{1000 * seconds:.{digits}f}" if math.isfinite(seconds) else "-"
 
 
+def event_line(at: float, words: str) -> str:
+    """What happened when."""
+    return f"{at:6.1f} s  {words}"
+
+
 class View(Protocol):
     """Shows a scene."""
 
@@ -87,7 +92,7 @@ class PlainView:
         )
 
     def _line(self, at: float, words: str) -> None:
-        self._console.print(f"{at:6.1f} s  {words}", highlight=False, soft_wrap=True)
+        self._console.print(event_line(at, words), highlight=False, soft_wrap=True)
 
 
 class LiveView:
@@ -107,6 +112,8 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._live.stop()
+        for at, words in self._scene.events:  # the view is gone, what happened stays
+            self._console.print(event_line(at, words), highlight=False, soft_wrap=True)
 
     def say(self, words: str) -> None:
         """One more of the events."""
