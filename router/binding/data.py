@@ -19,6 +19,10 @@ from router.binding.handles import (
 )
 
 
+UNREADABLE = (ProtonException, ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""A peer may write what Python has no value for: a map with a list as key, a char beyond Unicode, lists without end."""
+
+
 def _data(handle: Handle) -> Data:
     """Proton's own view of the same `pn_data_t`; it frees nothing."""
     return Data(cproton.ffi.cast("pn_data_t *", address_of(handle)))
@@ -32,8 +36,8 @@ def read(handle: Handle) -> object:
         return None
     try:
         value: object = data.get_object()
-    except (ProtonException, ValueError, TypeError, KeyError):
-        return None  # a peer may put there what Python has no value for, such as a map with a list as key
+    except UNREADABLE:
+        return None
     finally:
         data.rewind()
     return value

@@ -17,6 +17,8 @@ from uuid import UUID
 
 import proton
 
+from router.binding.data import UNREADABLE
+
 MessageId = str | int | bytes | UUID
 """Types of message-id and correlation-id; an int is written as ulong (AMQP part 3, 3.2.11)."""
 
@@ -115,8 +117,7 @@ def decode_message(data: bytes) -> Message:
             if code == _VALUE:
                 # A footer tells us nothing, and qdrouterd writes a stray map behind some of its replies' null bodies.
                 break
-    # TypeError: a map's key that Python cannot hash. ValueError: text that is no UTF-8.
-    except (proton.ProtonException, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise MalformedMessage(f"no message: {error}") from error
     if not last:
         raise MalformedMessage("no message: no section")
