@@ -313,9 +313,9 @@ class Runtime:
             ControlLinkUp(
                 connection=connection.id,
                 peer=RouterId(peer.container),
-                cost=max(connection.settings.cost, cost if isinstance(cost, int) else 1),
+                cost=max(connection.settings.cost, int(cost) if isinstance(cost, int) else 1),
                 local_conn_id=int(connection.id),
-                remote_conn_id=remote_id if isinstance(remote_id, int) else 0,
+                remote_conn_id=int(remote_id) if isinstance(remote_id, int) else 0,
                 pushes_lsu=peer.has(LSU_PUSH),
             )
         )
