@@ -92,7 +92,11 @@ def read(log: bytes | bytearray) -> Iterator[Frame]:
         count = decoder.decode(body)
         decoder.rewind()
         decoder.next()
-        value = decoder.get_object()
+        try:
+            value = decoder.get_object()
+        except UnicodeDecodeError:  # a name that a peer made up and that is repeated
+            yield Frame(size, channel, NAMES[body[2]], [], body[count:])
+            continue
         assert isinstance(value, Described)
         yield Frame(size, channel, NAMES[int(value.descriptor)], list(value.value), body[count:])
     assert at == len(data), "the log ends within a frame"
