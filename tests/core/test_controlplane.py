@@ -247,11 +247,27 @@ def test_what_finds_no_way_is_given_up_after_a_moment(to: str, trace: tuple[Rout
 def test_a_question_for_link_state_that_finds_no_way_is_answered_with_what_is_held() -> None:
     play = star()
     request = LinkStateRequest(id=C)
-    # C sees its way to B through here, where it leads back to C.
-    play >> got(TO_B, update(B, 2, {C: 1})) >> got(TO_C, update(C, 2, {A: 1, B: 1}))
+    # C sees its way to E through here, where it leads back to C.
+    far = RouterId("E")
+    play >> got(TO_B, update(far, 2, {C: 1}), trace=(far, B)) >> got(TO_C, update(C, 2, {A: 1, far: 1}))
     play.at(play.now + 0.01).rest()
-    play >> got(TO_C, request, to="amqp:/_topo/0/B/qdrouter")
-    play << sent(TO_C, update(B, 2, {C: 1}), to="amqp:/_topo/0/C/qdrouter", trace=(B,))
+    play >> got(TO_C, request, to="amqp:/_topo/0/E/qdrouter")
+    play << sent(TO_C, update(far, 2, {C: 1}), to="amqp:/_topo/0/C/qdrouter", trace=(far,))
+    play.end()
+
+
+def test_a_neighbor_is_spoken_to_directly_even_where_the_route_is_another() -> None:
+    play = Playbook(plane(), ignore=(Report,))
+    met(play, TO_B, B, cost=9)
+    met(play, TO_C, C)
+    play >> got(TO_B, update(B, 2, {A: 9, C: 1})) >> got(TO_C, update(C, 2, {A: 1, B: 1}))
+    play.at(play.now + 0.05).rest()
+    assert {node.id: node.next_hop for node in play.control.nodes()} == {B: C, C: C}
+    play >> got(TO_B, LinkStateRequest(id=B), to="amqp:/_topo/0/A/qdrouter")
+    assert [connection for connection, _ in sends(play.rest(), LinkStateUpdate)] == [TO_B]
+    request = MobileAddressRequest(id=C, have_seq=0)
+    play >> got(TO_C, request, to="amqp:/_topo/0/B/qdrouter.ma")
+    play << sent(TO_B, request, to="amqp:/_topo/0/B/qdrouter.ma", trace=(C,))
     play.end()
 
 

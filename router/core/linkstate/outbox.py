@@ -120,15 +120,15 @@ class Outbox:
                 self.write(neighbor.connection, to, message, trace)
 
     def send(self, router: RouterId, to: str, message: ControlMessage, via: ConnectionId | None) -> bool:
-        """Send a message of this router along the route to *router*.
+        """Send a message of this router to *router*.
 
         Args:
-            via: connection to use when there is no route yet, for instance the one that a question came by.
+            via: connection to use when there is no way yet, for instance the one that a question came by.
         Returns: whether there was a way.
         """
-        route = self.route(router)
-        if route is not None:
-            self.write(route.connection, to, message)
+        way = self.way(router)
+        if way is not None:
+            self.write(way[0], to, message)
         elif via is not None and via in self._neighbors.connections:
             self.write(via, to, message)
         else:
@@ -138,15 +138,27 @@ class Outbox:
     def forward(self, received: ControlReceived, target: RouterId) -> bool:
         """Pass on what another router sent to a third one.
 
-        Returns: whether there was a way: a route that leads on, within a number of hops that no path has.
+        Returns: whether there was a way that leads on, within a number of hops that no path has.
         """
         trace = received.trace or (received.message.id,)
-        route = self.route(target)
+        way = self.way(target)
         # Twice what qdrouterd allows: routes may change while a message is under way, and its trace ends any loop.
-        if route is None or self.router_id in trace or route.next_hop in trace or len(trace) > 2 * (self.radius + 1):
+        if way is None or self.router_id in trace or way[1] in trace or len(trace) > 2 * (self.radius + 1):
             return False
-        self.write(route.connection, received.to, received.message, trace)
+        self.write(way[0], received.to, received.message, trace)
         return True
+
+    def way(self, router: RouterId) -> tuple[ConnectionId, RouterId] | None:
+        """The connection, and the neighbor at its end, by which control messages go to *router*.
+
+        A neighbor is spoken to directly, even where the route to it is another: routes come from link state, and what
+        repairs old link state must not depend on it.
+        """
+        direct = self._neighbors.active.get(router)
+        if direct is not None:
+            return direct.connection, router
+        route = self.route(router)
+        return (route.connection, route.next_hop) if route is not None else None
 
     def route(self, router: RouterId) -> Route | None:
         """The route to *router*, if its connection still stands: routes are computed anew at the end of a turn only."""

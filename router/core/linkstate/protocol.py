@@ -152,9 +152,17 @@ class LinkState:
     def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
         """An LSR came: answer with the link state last advertised, which is what its sequence stands for."""
         # DEV-11: never with changes that have no number yet.
-        if message.id != self.router_id:
-            to = link_state_to(message.id)
-            self._outbox.send(message.id, to, self.own_update(), received.connection)
+        if message.id == self.router_id:
+            return
+        ways = [received.connection]
+        way = self._outbox.way(message.id)
+        if way is not None and way[1] == message.id:
+            ways = [way[0]]
+        elif way is not None and way[0] != received.connection:
+            # Old link state may lead the answer in a circle; back by where the question came from is no such way.
+            ways.append(way[0])
+        for connection in ways:
+            self._outbox.write(connection, link_state_to(message.id), self.own_update())
 
     def own_update(self) -> LinkStateUpdate:
         """This router's link state."""

@@ -73,15 +73,13 @@ class Requests:
         return True
 
     def _way(self, node: Node) -> ConnectionId | None:
-        direct = self._neighbors.active.get(node.id)
-        if direct is not None:
-            return direct.connection
-        if node.asked % 2 and self._neighbors.active:
-            ways = [self._neighbors.active[router].connection for router in sorted(self._neighbors.active)]
+        active = self._neighbors.active
+        if node.asked % 2 and active and node.id not in active:
+            ways = [active[router].connection for router in sorted(active)]
             return ways[node.asked // 2 % len(ways)]
-        route = self._outbox.route(node.id)
-        if route is not None:
-            return route.connection
+        way = self._outbox.way(node.id)
+        if way is not None:
+            return way[0]
         return node.via if node.via in self._neighbors.connections else None
 
 
