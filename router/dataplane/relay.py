@@ -45,7 +45,7 @@ from router.binding.handles import (
 )
 from router.core.addressing.address import is_reserved, with_vhost
 from router.core.errors import RemoteProtocolError
-from router.core.forwarding.fib import AddressEntry, Fib, Route
+from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
 from router.core.forwarding.treatments import choose, next_local
 from router.core.terms import ConnectionId
 from router.dataplane.egress import Egress
@@ -100,6 +100,8 @@ class Relay:
         while True:
             event = pn_collector_next(collector)
             if event == NULL:
+                if self.settlement.freed:
+                    self._spill_freed()
                 return NULL
             kind = pn_event_type(event)
             if kind == DELIVERY:
@@ -131,7 +133,7 @@ class Relay:
                 transfer = self.waiting.leave(entry)
                 if transfer is None:
                     break
-                self._send_waiting(transfer, link)
+                self._send_to_subscriber(transfer, link)
         if pn_link_get_drain(link.handle):
             self._drain(link)
 
@@ -390,22 +392,48 @@ class Relay:
         entry.service(data)
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
-        found = transfer.scan
-        passed = found.trace if found is not None else ()
         # a message that has not waited yet must not overtake one that does
         must_wait = bool(entry.waiting) and bool(entry.subscribers)
-        target = None if must_wait else choose(entry, self.fib.routes, passed, self._settings.publisher_window)
-        if isinstance(target, EgressLink):
-            if transfer.is_complete or len(transfer.data) > self._settings.held_message_bytes:
-                self.egress.send(transfer, target)
-            else:
-                self._start_holding(transfer, target.port)
-        elif isinstance(target, Route):
-            self._send_to_router(transfer, target)
+        target = None if must_wait else self._choose(transfer, entry)
+        if target is not None:
+            self._send_to(transfer, target)
         elif entry.subscribers:
             self.waiting.enter(transfer, entry, self.now)
         else:
             self.settlement.settle(transfer, RELEASE)
+
+    def _choose(self, transfer: Transfer, entry: AddressEntry) -> Subscriber | Route | None:
+        passed = transfer.scan.trace if transfer.scan is not None else ()
+        return choose(entry, self.fib.routes, passed, self._settings.publisher_window)
+
+    def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
+        if isinstance(target, Route):
+            self._send_to_router(transfer, target)
+            return
+        assert isinstance(target, EgressLink)
+        self._send_to_subscriber(transfer, target)
+
+    def _send_to_subscriber(self, transfer: Transfer, link: EgressLink) -> None:
+        if transfer.is_complete or len(transfer.data) > self._settings.held_message_bytes:
+            self.egress.send(transfer, link)
+        else:
+            self._start_holding(transfer, link.port)
+
+    def _spill_freed(self) -> None:
+        freed, self.settlement.freed = self.settlement.freed, []
+        for entry in freed:
+            self._spill(entry)
+
+    def _spill(self, entry: AddressEntry) -> None:
+        """Local subscribers have no credit for what waits at a balanced address: send it to routers that take more."""
+        while entry.waiting and entry.treatment is Treatment.BALANCED:
+            transfer = self.waiting.oldest(entry)
+            target = self._choose(transfer, entry) if transfer is not None else None
+            if transfer is None or target is None:
+                return
+            self.waiting.leave(entry)
+            transfer.state = NEW
+            self._send_to(transfer, target)
 
     def _send_to_router(self, transfer: Transfer, route: Route) -> None:
         port = self.ports.get(route.connection)
@@ -488,12 +516,6 @@ class Relay:
             transfer.state = NEW
             self._dispatch(transfer)
 
-    def _send_waiting(self, transfer: Transfer, link: EgressLink) -> None:
-        if transfer.is_complete or len(transfer.data) > self._settings.held_message_bytes:
-            self.egress.send(transfer, link)
-        else:
-            self._start_holding(transfer, link.port)
-
     def reconsider(self, entry: AddressEntry) -> None:
         """Who takes the messages of an address has changed: move credit, and what waits."""
         is_open = entry.is_open
@@ -507,6 +529,7 @@ class Relay:
                     self._dispatch(transfer)
                 else:
                     self.settlement.settle(transfer, RELEASE)
+        self._spill(entry)
         for link in entry.publishers:
             assert isinstance(link, IngressLink)
             self.settlement.top_up(link)

@@ -47,6 +47,7 @@ from router.binding.handles import (
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding import credit
+from router.core.forwarding.fib import AddressEntry
 from router.core.terms import Condition
 from router.dataplane.interface import DONE, SENT, STREAMING, EgressLink, IngressLink, Transfer
 
@@ -64,6 +65,8 @@ class Settlement:
         self.transfers: dict[int, Transfer] = {}
         self.read: Callable[[IngressLink], None] | None = None
         """Reads a link again that was paused."""
+        self.freed: list[AddressEntry] = []
+        """Addresses at which messages wait and one that went to another router has ended: it may take the next."""
         self.is_stopping = False
         """The router takes no more messages of clients."""
 
@@ -169,6 +172,8 @@ class Settlement:
         """The message is done here: settle its ingress half once it has arrived as a whole, and return its credit."""
         if transfer.held_for is not None:
             self.unhold(transfer)
+        if transfer.remote is not None:
+            self._leave_remote(transfer)
         transfer.data = b""
         transfer.state = DONE
         if not transfer.is_complete and transfer.ingress is not None:
@@ -224,11 +229,19 @@ class Settlement:
             pn_delivery_settle(delivery)
         if transfer.state == SENT:
             link.outstanding -= 1
-        if transfer.remote is not None and transfer.entry is not None:
-            outstanding = transfer.entry.remotes.get(transfer.remote, 0)
-            if outstanding > 0:  # it starts at 0 again when the router was unreachable in between
-                transfer.entry.remotes[transfer.remote] = outstanding - 1
         link.port.touch()
+
+    def _leave_remote(self, transfer: Transfer) -> None:
+        """It no longer counts as a delivery toward its router, however it has ended."""
+        entry, remote = transfer.entry, transfer.remote
+        transfer.remote = None
+        if entry is None or remote is None:
+            return
+        outstanding = entry.remotes.get(remote, 0)
+        if outstanding > 0:  # it starts at 0 again when the router was unreachable in between
+            entry.remotes[remote] = outstanding - 1
+        if entry.waiting:
+            self.freed.append(entry)
 
     # Credit
 

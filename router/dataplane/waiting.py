@@ -48,18 +48,27 @@ class WaitingRoom:
             self._deadlines = [item for item in self._deadlines if item[2].state == WAITING]
             heapq.heapify(self._deadlines)
 
-    def leave(self, entry: AddressEntry) -> Transfer | None:
-        """Take out the oldest message of the address; None when nothing waits."""
+    def oldest(self, entry: AddressEntry) -> Transfer | None:
+        """The message that `leave` would take out."""
         waiting: deque[object] = entry.waiting
         while waiting:
-            transfer = waiting.popleft()
+            transfer = waiting[0]
             assert isinstance(transfer, Transfer)
-            self._count -= 1
             if transfer.state == WAITING:
-                entry.waiting_bytes -= len(transfer.data)
                 return transfer
+            waiting.popleft()
+            self._count -= 1
         entry.waiting_bytes = 0
         return None
+
+    def leave(self, entry: AddressEntry) -> Transfer | None:
+        """Take out the oldest message of the address; None when nothing waits."""
+        transfer = self.oldest(entry)
+        if transfer is not None:
+            entry.waiting.popleft()
+            self._count -= 1
+            entry.waiting_bytes -= len(transfer.data)
+        return transfer
 
     def give_up(self, transfer: Transfer) -> None:
         """It no longer waits, for instance because its sender is gone. Its place in the queue is skipped later."""

@@ -1,0 +1,62 @@
+"""Balanced addresses whose local subscribers have no credit: what waits for them goes to a router that takes it."""
+
+from __future__ import annotations
+
+from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+
+BALANCED = "openstack.org/om/rpc/anycast/openstack/topic"
+WINDOW = {"publisher_window": 4}
+"""Unsettled messages of a publisher, and toward another router while there are subscribers here."""
+
+
+def test_what_waits_for_a_subscriber_that_stalls_leaves_for_another_router_as_it_takes_more(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"), forwarding=WINDOW)
+    stalled = bench.client(a).receiver(BALANCED)
+    far = bench.client(b).receiver(BALANCED, credit=100)
+    client = bench.client(a)
+    senders = [client.sender(BALANCED) for _ in range(3)]
+    sent = [sender.send(message(n)) for n, sender in enumerate(senders * 4)]
+    bench.run()
+    assert len(far.messages) == 4  # under way to B; the others wait at A, as long as A's subscriber grants no credit
+    far.accepting()
+    bench.run()
+    assert stalled.bodies == []
+    assert sorted(far.bodies) == list(range(12))
+    assert [delivery.outcome for delivery in sent] == ["accepted"] * 12
+    late = senders[0].send(message("late"))  # and nothing is left that a new message would have to wait behind
+    bench.run()
+    assert late.outcome == "accepted"
+
+
+def test_what_waits_for_a_subscriber_that_stalls_leaves_for_one_that_comes_elsewhere(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    bench.client(a).receiver(BALANCED)
+    sender = bench.client(a).sender(BALANCED)
+    sent = [sender.send(message(n)) for n in range(5)]
+    bench.run()
+    far = bench.client(b).receiver(BALANCED, credit=100).accepting()
+    bench.run()
+    assert far.bodies == [0, 1, 2, 3, 4]
+    assert [delivery.outcome for delivery in sent] == ["accepted"] * 5
+
+
+def test_messages_lost_with_a_connection_do_not_count_as_under_way(bench: Bench) -> None:
+    """B stays reachable by C, so it is not forgotten and counted anew."""
+    a, b, _ = bench.mesh(("B", "C"), ("A", "C"), forwarding=WINDOW)
+    direct = bench.join(a, b)
+    bench.advance(1)
+    bench.client(a).receiver(BALANCED)
+    far = bench.client(b).receiver(BALANCED, credit=100)
+    sender = bench.client(a).sender(BALANCED)
+    sent = [sender.send(message(n)) for n in range(4)]
+    bench.run()
+    assert far.bodies == [0, 1, 2, 3]
+    direct.cut()
+    bench.advance(1)
+    assert [delivery.outcome for delivery in sent] == ["modified"] * 4
+    assert a.fib.find(BALANCED).remotes == {"B": 0}  # type: ignore[union-attr]
+    far.accepting()
+    again = [sender.send(message(n)) for n in range(4, 8)]
+    bench.run()
+    assert [delivery.outcome for delivery in again] == ["accepted"] * 4
