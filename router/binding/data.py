@@ -18,7 +18,6 @@ from router.binding.handles import (
     text,
 )
 
-
 UNREADABLE = (ProtonException, ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """A peer may write what Python has no value for: a map with a list as key, a char beyond Unicode, lists without end."""
 

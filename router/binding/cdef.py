@@ -1,0 +1,184 @@
+"""The declarations of proton's C functions that this router calls, in the order of proton's headers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PROTON: Final = """
+typedef struct pn_connection_t pn_connection_t;
+typedef struct pn_session_t pn_session_t;
+typedef struct pn_link_t pn_link_t;
+typedef struct pn_delivery_t pn_delivery_t;
+typedef struct pn_transport_t pn_transport_t;
+typedef struct pn_collector_t pn_collector_t;
+typedef struct pn_event_t pn_event_t;
+typedef struct pn_terminus_t pn_terminus_t;
+typedef struct pn_condition_t pn_condition_t;
+typedef struct pn_disposition_t pn_disposition_t;
+typedef struct pn_data_t pn_data_t;
+typedef struct pn_sasl_t pn_sasl_t;
+typedef struct pn_bytes_t { size_t size; const char *start; } pn_bytes_t;
+typedef pn_bytes_t pn_delivery_tag_t;
+
+pn_collector_t *pn_collector(void);
+void pn_collector_free(pn_collector_t *);
+pn_event_t *pn_collector_next(pn_collector_t *);
+int pn_event_type(pn_event_t *);
+pn_session_t *pn_event_session(pn_event_t *);
+pn_link_t *pn_event_link(pn_event_t *);
+pn_delivery_t *pn_event_delivery(pn_event_t *);
+
+pn_transport_t *pn_transport(void);
+void pn_transport_free(pn_transport_t *);
+void pn_transport_set_server(pn_transport_t *);
+int pn_transport_bind(pn_transport_t *, pn_connection_t *);
+int pn_transport_unbind(pn_transport_t *);
+void pn_transport_require_auth(pn_transport_t *, bool);
+bool pn_transport_is_authenticated(pn_transport_t *);
+bool pn_transport_is_encrypted(pn_transport_t *);
+const char *pn_transport_get_user(pn_transport_t *);
+pn_condition_t *pn_transport_condition(pn_transport_t *);
+void pn_transport_trace(pn_transport_t *, int);
+int pn_transport_set_channel_max(pn_transport_t *, uint16_t);
+void pn_transport_set_max_frame(pn_transport_t *, uint32_t);
+uint32_t pn_transport_get_remote_max_frame(pn_transport_t *);
+void pn_transport_set_idle_timeout(pn_transport_t *, uint32_t);
+uint32_t pn_transport_get_remote_idle_timeout(pn_transport_t *);
+ssize_t pn_transport_capacity(pn_transport_t *);
+char *pn_transport_tail(pn_transport_t *);
+int pn_transport_process(pn_transport_t *, size_t);
+int pn_transport_close_tail(pn_transport_t *);
+ssize_t pn_transport_pending(pn_transport_t *);
+const char *pn_transport_head(pn_transport_t *);
+void pn_transport_pop(pn_transport_t *, size_t);
+int pn_transport_close_head(pn_transport_t *);
+bool pn_transport_closed(pn_transport_t *);
+int64_t pn_transport_tick(pn_transport_t *, int64_t);
+
+pn_sasl_t *pn_sasl(pn_transport_t *);
+void pn_sasl_allowed_mechs(pn_sasl_t *, const char *);
+const char *pn_sasl_get_mech(pn_sasl_t *);
+
+pn_connection_t *pn_connection(void);
+void pn_connection_free(pn_connection_t *);
+void pn_connection_collect(pn_connection_t *, pn_collector_t *);
+void pn_connection_open(pn_connection_t *);
+void pn_connection_close(pn_connection_t *);
+int pn_connection_state(pn_connection_t *);
+pn_condition_t *pn_connection_condition(pn_connection_t *);
+pn_condition_t *pn_connection_remote_condition(pn_connection_t *);
+void pn_connection_set_container(pn_connection_t *, const char *);
+void pn_connection_set_hostname(pn_connection_t *, const char *);
+const char *pn_connection_remote_container(pn_connection_t *);
+const char *pn_connection_remote_hostname(pn_connection_t *);
+pn_data_t *pn_connection_offered_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_desired_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_properties(pn_connection_t *);
+pn_data_t *pn_connection_remote_offered_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_remote_desired_capabilities(pn_connection_t *);
+pn_data_t *pn_connection_remote_properties(pn_connection_t *);
+
+pn_session_t *pn_session(pn_connection_t *);
+void pn_session_free(pn_session_t *);
+void pn_session_open(pn_session_t *);
+void pn_session_close(pn_session_t *);
+int pn_session_state(pn_session_t *);
+pn_condition_t *pn_session_condition(pn_session_t *);
+int pn_session_set_incoming_window_and_lwm(pn_session_t *, uint32_t, uint32_t);
+size_t pn_session_outgoing_bytes(pn_session_t *);
+size_t pn_session_incoming_bytes(pn_session_t *);
+size_t pn_session_remote_incoming_window(pn_session_t *);
+
+pn_link_t *pn_sender(pn_session_t *, const char *);
+pn_link_t *pn_receiver(pn_session_t *, const char *);
+void pn_link_free(pn_link_t *);
+void *pn_link_get_context(pn_link_t *);
+void pn_link_set_context(pn_link_t *, void *);
+const char *pn_link_name(pn_link_t *);
+bool pn_link_is_sender(pn_link_t *);
+int pn_link_state(pn_link_t *);
+pn_condition_t *pn_link_condition(pn_link_t *);
+pn_condition_t *pn_link_remote_condition(pn_link_t *);
+pn_session_t *pn_link_session(pn_link_t *);
+void pn_link_open(pn_link_t *);
+void pn_link_close(pn_link_t *);
+void pn_link_detach(pn_link_t *);
+pn_terminus_t *pn_link_source(pn_link_t *);
+pn_terminus_t *pn_link_target(pn_link_t *);
+pn_terminus_t *pn_link_remote_source(pn_link_t *);
+pn_terminus_t *pn_link_remote_target(pn_link_t *);
+pn_delivery_t *pn_link_current(pn_link_t *);
+bool pn_link_advance(pn_link_t *);
+int pn_link_credit(pn_link_t *);
+int pn_link_queued(pn_link_t *);
+int pn_link_unsettled(pn_link_t *);
+bool pn_link_get_drain(pn_link_t *);
+int pn_link_drained(pn_link_t *);
+int pn_link_remote_snd_settle_mode(pn_link_t *);
+int pn_link_remote_rcv_settle_mode(pn_link_t *);
+void pn_link_set_snd_settle_mode(pn_link_t *, int);
+void pn_link_set_rcv_settle_mode(pn_link_t *, int);
+pn_delivery_t *pn_unsettled_head(pn_link_t *);
+pn_delivery_t *pn_unsettled_next(pn_delivery_t *);
+ssize_t pn_link_send(pn_link_t *, const char *, size_t);
+void pn_link_flow(pn_link_t *, int);
+ssize_t pn_link_recv(pn_link_t *, char *, size_t);
+uint64_t pn_link_remote_max_message_size(pn_link_t *);
+pn_data_t *pn_link_properties(pn_link_t *);
+pn_data_t *pn_link_remote_properties(pn_link_t *);
+
+int pn_terminus_get_type(pn_terminus_t *);
+int pn_terminus_set_type(pn_terminus_t *, int);
+const char *pn_terminus_get_address(pn_terminus_t *);
+int pn_terminus_set_address(pn_terminus_t *, const char *);
+int pn_terminus_set_durability(pn_terminus_t *, int);
+int pn_terminus_get_expiry_policy(pn_terminus_t *);
+int pn_terminus_set_expiry_policy(pn_terminus_t *, int);
+int pn_terminus_set_timeout(pn_terminus_t *, uint32_t);
+bool pn_terminus_is_dynamic(pn_terminus_t *);
+int pn_terminus_set_dynamic(pn_terminus_t *, bool);
+pn_data_t *pn_terminus_capabilities(pn_terminus_t *);
+pn_data_t *pn_terminus_properties(pn_terminus_t *);
+pn_data_t *pn_terminus_filter(pn_terminus_t *);
+int pn_terminus_copy(pn_terminus_t *, pn_terminus_t *);
+
+pn_delivery_t *pn_delivery(pn_link_t *, pn_delivery_tag_t);
+void *pn_delivery_get_context(pn_delivery_t *);
+void pn_delivery_set_context(pn_delivery_t *, void *);
+pn_link_t *pn_delivery_link(pn_delivery_t *);
+pn_delivery_tag_t pn_delivery_tag(pn_delivery_t *);
+pn_disposition_t *pn_delivery_local(pn_delivery_t *);
+pn_disposition_t *pn_delivery_remote(pn_delivery_t *);
+uint64_t pn_delivery_remote_state(pn_delivery_t *);
+bool pn_delivery_settled(pn_delivery_t *);
+size_t pn_delivery_pending(pn_delivery_t *);
+bool pn_delivery_partial(pn_delivery_t *);
+bool pn_delivery_aborted(pn_delivery_t *);
+bool pn_delivery_readable(pn_delivery_t *);
+bool pn_delivery_updated(pn_delivery_t *);
+void pn_delivery_update(pn_delivery_t *, uint64_t);
+void pn_delivery_clear(pn_delivery_t *);
+void pn_delivery_abort(pn_delivery_t *);
+void pn_delivery_settle(pn_delivery_t *);
+bool pn_delivery_buffered(pn_delivery_t *);
+
+pn_condition_t *pn_disposition_condition(pn_disposition_t *);
+bool pn_disposition_is_failed(pn_disposition_t *);
+void pn_disposition_set_failed(pn_disposition_t *, bool);
+bool pn_disposition_is_undeliverable(pn_disposition_t *);
+void pn_disposition_set_undeliverable(pn_disposition_t *, bool);
+pn_data_t *pn_disposition_annotations(pn_disposition_t *);
+
+bool pn_condition_is_set(pn_condition_t *);
+const char *pn_condition_get_name(pn_condition_t *);
+int pn_condition_set_name(pn_condition_t *, const char *);
+const char *pn_condition_get_description(pn_condition_t *);
+int pn_condition_set_description(pn_condition_t *, const char *);
+int pn_condition_copy(pn_condition_t *, pn_condition_t *);
+pn_data_t *pn_condition_info(pn_condition_t *);
+int pn_data_copy(pn_data_t *, pn_data_t *);
+void pn_data_clear(pn_data_t *);
+size_t pn_data_size(pn_data_t *);
+void pn_incref(void *);
+int pn_decref(void *);
+"""
