@@ -89,7 +89,9 @@ def test_a_notification_without_a_listener_fails_in_the_end_and_holds_up_no_othe
     wait_until(lambda: field.failures() == failures + 1, "the driver gives up", 5)
     # A listener that comes too late finds nothing, not even an empty message in its place, and all of its credit.
     field.listeners.do("listen", transport="A", topic="unheard", name="late")
-    field.notifiers.do("notify", transport="B", topic="unheard", event="e", payload="next")
+    # By a fresh connection: on the old one the driver takes the acknowledgement for that of the message that expired.
+    field.notifiers.do("open", transport="fresh", url=oslo_url(field.mesh, "B"), kind="notification")
+    field.notifiers.do("notify", transport="fresh", topic="unheard", event="e", payload="next")
     wait_until(lambda: field.payloads("late") == ["next"], lambda: str(field.payloads("late")), 10)
     assert field.payloads("heard") == ["found"]
     assert "Traceback" not in field.listeners.log()
