@@ -9,6 +9,7 @@ from proton import Link, symbol
 
 from router.core.addressing.address import is_volatile_reply
 from router.engine.client_links import VOLATILE_QUEUE
+from router.views.service import serve_management
 from tests.helpers.engine import Bench, settle_modes
 from tests.helpers.peer import Peer, PeerReceiver, decode, message
 
@@ -378,3 +379,46 @@ def test_every_section_crosses_unchanged(bench: Bench) -> None:
     client.sender("topic").send(short)
     bench.run()
     assert [one.data for one in receiver.messages] == [short, short]
+
+
+# What the router answers itself
+
+
+@pytest.mark.parametrize("address", ["$management", "amqp:/_topo/0/A/$management", "_local/$management"])
+def test_the_management_node_is_attached_to_and_answers(bench: Bench, address: str) -> None:
+    router = bench.router("A")
+    serve_management(router)
+    client = bench.client(router)
+    replies = client.receiver(None, dynamic=True, credit=10).accepting()
+    sender = client.sender(address)
+    assert sender.closed is None
+    assert sender.credit > 0
+    query = {"operation": "QUERY", "entityType": "org.apache.qpid.dispatch.router", "type": "org.amqp.management"}
+    body = {"attributeNames": ["id"]}
+    sent = sender.send(message(body, reply_to=replies.address, correlation_id="q", properties=query))
+    bench.run()
+    assert sent.outcome == "accepted"
+    answer = decode(replies.messages[0].data)
+    assert answer.correlation_id == "q"
+    assert answer.properties["statusCode"] == 200
+    assert answer.body["results"] == [["A"]]
+
+
+def test_nobody_takes_the_management_node_s_place(bench: Bench) -> None:
+    router = bench.router("A")
+    serve_management(router)
+    client = bench.client(router)
+    assert client.receiver("$management", credit=1).closed == "amqp:not-allowed"
+
+
+def test_another_router_s_management_node_is_reached_by_its_id(bench: Bench) -> None:
+    a, _, c = bench.mesh(("A", "B"), ("B", "C"))
+    serve_management(c)
+    client = bench.client(a)
+    replies = client.receiver(None, dynamic=True, credit=10).accepting()
+    query = {"operation": "QUERY", "entityType": "org.apache.qpid.dispatch.router", "type": "org.amqp.management"}
+    to = "amqp:/_topo/0/C/$management"
+    client.sender(None).send(message({"attributeNames": []}, address=to, reply_to=replies.address, properties=query))
+    client.sender(to).send(message({"attributeNames": []}, reply_to=replies.address, properties=query))
+    bench.run()
+    assert [decode(one.data).properties["statusCode"] for one in replies.messages] == [200, 200]

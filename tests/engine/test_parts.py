@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from router.runtime import Runtime
@@ -30,7 +32,7 @@ class Line:
             self.routers = [bench.router("A", forwarding=HELD)]
         else:
             names = "ABC"[:count]
-            self.routers = bench.mesh(*zip(names, names[1:], strict=False), forwarding=HELD)
+            self.routers = bench.mesh(*itertools.pairwise(names), forwarding=HELD)
         self.client: Peer = bench.client(self.routers[0], container="publisher")
         self.server: Peer = bench.client(self.routers[-1], container="subscriber")
         self.receiver: PeerReceiver = self.server.receiver("big", credit=credit).accepting()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from proton import symbol
@@ -18,12 +17,12 @@ from tests.helpers.peer import Peer, Received, decode, message
 ROUTING = {"role": Role.INTER_ROUTER}
 
 
-def join(bench: Bench, router: Runtime, *, dials: bool, pairs: int = 1, router_id: str = "RAW", **options: Any) -> Neighbor:
-    """A raw neighbor of *router*, its HELLOs exchanged."""
-    peer = Peer(bench.run, container=router_id, sasl=dials, is_server=not dials, **options)
+def join(bench: Bench, router: Runtime, *, dials: bool, pairs: int = 1) -> Neighbor:
+    """The neighbor RAW of *router*, their HELLOs exchanged."""
+    peer = Peer(bench.run, container="RAW", sasl=dials, is_server=not dials)
     peer.wire = bench.wire(peer, bench.plug(router, role=Role.INTER_ROUTER, is_server=dials))
     bench.peers.append(peer)
-    neighbor = Neighbor(router_id, peer, dials=dials, pairs=pairs)
+    neighbor = Neighbor("RAW", peer, dials=dials, pairs=pairs)
     if not dials:
         peer.connection.open()
     bench.run()

@@ -15,6 +15,8 @@ bytes, each handled before the next arrives.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import math
 import random
 from collections.abc import Callable
@@ -22,7 +24,7 @@ from typing import Any, Protocol
 
 from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
-from router.dataplane.interface import EgressLink
+from router.dataplane.interface import SENT, WAITING, EgressLink
 from router.engine.connection import Connection
 from router.runtime import Runtime
 from tests.helpers.peer import Peer
@@ -293,7 +295,8 @@ class Bench:
     def run(self) -> None:
         """Let bytes move until there are none."""
         for _ in range(MAX_STEPS):
-            if not any([wire.move() for wire in self.wires]):
+            moved = [wire.move() for wire in self.wires]  # all of them: a turn for each
+            if not any(moved):
                 self.wires = [wire for wire in self.wires if not wire.is_cut]
                 return
         raise AssertionError("bytes move without end")
@@ -352,13 +355,13 @@ def check_accounts(runtime: Runtime) -> None:
     for transfer in transfers:
         assert transfer.ingress_delivery is not None or transfer.egress_delivery is not None
     for entry in runtime.fib.entries():
-        waiting = [transfer for transfer in entry.waiting if transfer.state == 2]
+        waiting = [transfer for transfer in entry.waiting if transfer.state == WAITING]
         assert entry.waiting_bytes == sum(len(transfer.data) for transfer in waiting), entry.text
     for connection in runtime.connections.values():
         assert connection.port.held_bytes >= 0
         for link in connection.links.values():
             if isinstance(link, EgressLink):
-                assert link.outstanding == sum(1 for one in transfers if one.egress is link and one.state == 4), link.name
+                assert link.outstanding == sum(one.egress is link and one.state == SENT for one in transfers), link.name
                 assert link.waiting_bytes == sum(len(one.data) for one in link.waiting if one.is_ready), link.name
             else:
                 assert link.in_flight >= sum(1 for one in transfers if one.ingress is link), link.name
@@ -370,7 +373,8 @@ def check_nothing_left(runtime: Runtime) -> None:
     for entry in runtime.fib.entries():
         assert not entry.subscribers, entry.text
         assert not entry.publishers, entry.text
-        assert not [transfer for transfer in entry.waiting if transfer.state == 2 and transfer.ingress_delivery], entry.text
+        waiting = [transfer for transfer in entry.waiting if transfer.state == WAITING]
+        assert all(transfer.is_settled for transfer in waiting), entry.text
     for connection in runtime.connections.values():
         assert connection.port.held_bytes == 0
         assert not connection.port.paused
@@ -390,3 +394,22 @@ def settle_modes(**modes: int) -> Callable[[Any], None]:
             setattr(link, name, mode)
 
     return set_modes
+
+
+MALLINFO2 = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+
+
+def allocated() -> int:
+    """Bytes that the process has from malloc, or -1 where the C library doesn't tell."""
+
+    class Mallinfo2(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_size_t) for name in MALLINFO2]
+
+    try:
+        function = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return -1
+    function.restype = Mallinfo2
+    gc.collect()
+    found = function()
+    return int(found.uordblks + found.hblkhd)

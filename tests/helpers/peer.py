@@ -1,7 +1,7 @@
 """A peer of a router made of python-proton's engine, without a socket: what it attaches, sends, receives and is told.
 
-Nothing is done by itself but this: sessions and links that the router begins are kept for `on_link`, deliveries are read,
-and a settled outcome is settled here too.
+Nothing is done by itself but this: sessions that the router begins are answered, links go to `on_link`, deliveries are
+read, and a settled outcome is settled here too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import attrs
 import proton
 from proton import Delivery, Endpoint, Event, Message, Transport, symbol
 
-TERMINAL = (Delivery.ACCEPTED, Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED)
 NAMES = {
     Delivery.ACCEPTED: "accepted",
     Delivery.REJECTED: "rejected",
@@ -82,7 +81,7 @@ class Sent:
     def hear(self) -> None:
         delivery = self.delivery
         state = delivery.remote_state
-        if int(state) in (0, *map(int, TERMINAL)) and not delivery.settled and not int(state):
+        if not int(state) and not delivery.settled:
             return
         name = NAMES.get(state, "none" if not int(state) else str(state))
         remote = delivery.remote
@@ -204,7 +203,6 @@ class PeerSender(PeerLink):
         for sent in self.sent:
             if sent.delivery == delivery and not sent.is_settled:
                 sent.hear()
-        delivery.clear() if hasattr(delivery, "clear") else None
 
 
 class PeerReceiver(PeerLink):
