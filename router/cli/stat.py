@@ -22,7 +22,7 @@ PIPE_COLUMNS: Final = 10000
 WHAT: Final = ("general", *VIEWS)
 
 
-@click.command()
+@click.command(short_help="Show what a router knows.")
 @click.argument("what", type=click.Choice(WHAT), default="general")
 @click.option(
     "--url",

@@ -21,7 +21,7 @@ INSTALL_HINT = "this needs oslo.messaging: pip install 'amqp-mesh[demo]'"
 _NEEDED = ("oslo_messaging", "pyngus")
 
 
-@click.command()
+@click.command(short_help="Show a mesh at work, with RPC across it.")
 @click.option(
     "--seconds",
     type=click.FloatRange(4, 3600),
