@@ -387,6 +387,7 @@ class Runtime:
     def _close(self, connection: Connection, condition: Condition, description: str) -> None:
         self.log.warning("connection_refused", connection=connection.id, condition=str(condition), reason=description)
         connection.close(condition, description)
+        connection.end()  # its subscriptions must not be given messages until the peer has closed too
 
     # Stopping
 

@@ -233,6 +233,8 @@ class Connection:
             self._handle(pn.pn_event_type(event), event)
 
     def _handle(self, kind: int, event: Handle) -> None:
+        if self.is_ending:
+            return  # what the peer wrote before it has read our Close, or behind its own, changes nothing any more
         handler = self._handler
         if kind == pn.LINK_REMOTE_OPEN:
             handler.link_attached(self, pn.pn_event_link(event))
