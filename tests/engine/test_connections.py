@@ -215,11 +215,27 @@ def test_a_neighbor_without_an_id_is_refused(bench: Bench) -> None:
 
 def test_a_refused_neighbor_that_goes_on_attaches_nothing(bench: Bench) -> None:
     router = bench.router("A")
-    stranger = bench.raw(router, role=Role.INTER_ROUTER)
-    attach = frames.write(0x12, ["link", 0, True, None, None, None, None])
+    stranger = bench.raw(router, role=Role.INTER_ROUTER, stays=True)
+    attach = frames.write(0x12, ["link", 0, True, None, None, frames.source("topic"), None])
     stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["A"]) + frames.write(0x11, [None, 0, 100, 100]) + attach)
     bench.run()
     written = [frame.name for frame in frames.read(stranger.read)]
     assert written[0] == "open"
     assert "close" in written
     assert not list(router.fib.entries())
+
+
+def test_a_connection_that_we_closed_subscribes_to_nothing(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = bench.raw(router, stays=True)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["A"]) + frames.write(0x11, [None, 0, 100, 100]))
+    stranger.write(frames.write(0x12, ["link", 0, True, None, None, frames.source("topic"), None]))
+    stranger.write(frames.write(0x13, [None, 100, 0, 100, 0, 0, 10, None, False]))
+    bench.run()
+    sender = bench.client(router).sender("topic")
+    assert sender.credit > 0
+    stranger.write(frames.write(0x14, [77, 0, b"x", 0]))
+    bench.run()
+    assert stranger.was_closed
+    assert sender.credit == 0
+    assert router.connections

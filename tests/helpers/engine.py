@@ -138,9 +138,14 @@ class Plug:
 
 
 class RawEnd:
-    """The end of a peer that writes the bytes it is told to, whatever they are."""
+    """The end of a peer that writes the bytes it is told to, whatever they are.
 
-    def __init__(self) -> None:
+    Args:
+        stays: it does not end its side when the router has ended the other.
+    """
+
+    def __init__(self, *, stays: bool = False) -> None:
+        self._stays = stays
         self.to_write = bytearray()
         self.read = bytearray()
         """All that the router wrote."""
@@ -162,7 +167,7 @@ class RawEnd:
 
     def give_end(self) -> None:
         self.was_closed = True
-        self.has_ended = True
+        self.has_ended = not self._stays
 
     def tick(self, now: float) -> float:
         return math.inf
@@ -284,9 +289,9 @@ class Bench:
         self.run()
         return peer
 
-    def raw(self, runtime: Runtime, **listener: Any) -> RawEnd:
-        """The other end of a connection of *runtime*, from its first byte."""
-        end = RawEnd()
+    def raw(self, runtime: Runtime, *, stays: bool = False, **listener: Any) -> RawEnd:
+        """The other end of a connection of *runtime*, from its first byte; *stays* as of `RawEnd`."""
+        end = RawEnd(stays=stays)
         self.raw_ends.append(self.wire(end, self.plug(runtime, **listener)))
         return end
 
