@@ -172,6 +172,18 @@ class Egress:
             transfer.egress = link
             link.waiting.append(transfer)
 
+    def commit_behind(self, transfer: Transfer, link: EgressLink) -> None:
+        """Let a message whose end is not there yet wait until those before it are written on a data link."""
+        transfer.state = WAITING
+        transfer.egress = link
+        link.waiting.append(transfer)
+
+    def _may_stream(self, transfer: Transfer, link: EgressLink) -> bool:
+        """Whether it only waits for its turn on a data link, and then goes on one of its own."""
+        if transfer.is_complete or link.is_stream or not link.is_router or transfer.state != WAITING:
+            return False
+        return link.port.open_stream is not None
+
     def commit_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """Keep a copy of a multicast for a link that cannot take it now."""
         copy = Transfer(None, None, transfer.arrived)
@@ -201,7 +213,15 @@ class Egress:
     def flowed(self, link: EgressLink) -> None:
         """The link may be able to take more: send what is committed to it."""
         while link.waiting and link.can_send():
-            transfer = link.waiting.popleft()
+            transfer = link.waiting[0]
+            if self._may_stream(transfer, link):
+                if pn_link_queued(link.handle):
+                    break  # it must not overtake these; the event that they are written brings us here again
+                link.waiting.popleft()
+                transfer.egress = None
+                self.commit_stream(transfer, link.port)
+                continue
+            link.waiting.popleft()
             if transfer.is_ready:
                 link.waiting_bytes -= len(transfer.data)
             if transfer.state != WAITING:
@@ -244,7 +264,9 @@ class Egress:
             if lost is not None and lost.egress is link:
                 was_written = lost.state == STREAMING or not pn_delivery_buffered(delivery)
                 if lost.state == STREAMING:
-                    pn_delivery_abort(delivery)  # else proton ends it, and a peer still reading takes the half for whole
+                    pn_delivery_abort(
+                        delivery
+                    )  # else proton ends it, and a peer still reading takes the half for whole
                 lost.egress = lost.egress_delivery = None
                 if lost.state != DONE:
                     settlement.settle(lost, FAIL if was_written else RELEASE)

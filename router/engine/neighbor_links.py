@@ -24,7 +24,7 @@ DATA: Final = "qd.router-data"
 PRIORITIES: Final = 10
 """Data link pairs to a qdrouterd; between our own routers one is enough, since priority reorders nothing."""
 CONTROL_WINDOW: Final = 250
-CONTROL_BACKLOG: Final = 2000
+CONTROL_BACKLOG: Final = 10000
 """Control messages that may wait for a neighbor's credit before it is given up."""
 
 

@@ -1,0 +1,340 @@
+"""Forwarding: which address a message belongs to, which egress it takes, and whether it is held or waits first.
+
+`progress` is called with every part that was read. `_route` finds the address, `_dispatch` chooses an egress
+(`core.forwarding.treatments`), `Egress` writes. A message in parts goes to a client only when it is whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mesh_config.models import ForwardingSettings, Treatment
+from router.binding.handles import ACCEPTED, pn_link_drained, pn_link_get_drain, pn_link_queued
+from router.core.addressing.address import is_reserved, with_vhost
+from router.core.errors import RemoteProtocolError
+from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
+from router.core.forwarding.treatments import choose, next_local
+from router.core.terms import ConnectionId
+from router.dataplane.egress import Egress
+from router.dataplane.fanout import Fanout
+from router.dataplane.interface import DONE, HOLDING, NEW, STREAMING, EgressLink, IngressLink, Port, Transfer
+from router.dataplane.sections import scan
+from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.waiting import WaitingRoom
+
+ANNOTATION_BYTES: Final = 65536
+"""What a message may have grown by on its way, so that no router refuses what another one has passed on."""
+
+
+class MessageTooLarge(RemoteProtocolError):
+    """A multicast above the size that a router holds."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"message is larger than the {limit} bytes that a multicast may have")
+
+
+class Forwarder:
+    """Decides for each message, and moves what waits when things change."""
+
+    def __init__(
+        self,
+        fib: Fib,
+        ports: dict[ConnectionId, Port],
+        settings: ForwardingSettings,
+        settlement: Settlement,
+        egress: Egress,
+        waiting: WaitingRoom,
+    ) -> None:
+        self.now = 0.0
+        """Seconds, monotonic; set before each batch of events."""
+        self._fib = fib
+        self._ports = ports
+        self._settings = settings
+        self._settlement = settlement
+        self._egress = egress
+        self._waiting = waiting
+        self._fanout = Fanout(fib, ports, settings, egress, settlement)
+
+    def publish(self, to: str, data: bytes) -> None:
+        """Send a whole message of this process itself, pre-settled, to an address."""
+        transfer = Transfer(None, None, self.now)
+        transfer.is_complete = transfer.is_settled = True
+        transfer.data = data
+        transfer.entry = self._fib.find(to)
+        transfer.to = to
+        self._dispatch(transfer)
+
+    def progress(self, transfer: Transfer, data: bytes) -> None:
+        """More of the message is there, or its end."""
+        state = transfer.state
+        egress = transfer.egress
+        if transfer.is_complete and egress is not None and egress.is_router and transfer.ingress is not None:
+            transfer.ingress.streams[egress.port.id] = egress
+        if state == STREAMING:
+            self._egress.stream(transfer, data)
+            return
+        if state == DONE:
+            if transfer.is_complete:
+                self._settlement.leave_ingress(transfer)
+            return
+        if not transfer.data:
+            transfer.data = data
+        else:
+            if isinstance(transfer.data, bytes):
+                transfer.data = bytearray(transfer.data)  # a copy for each part would cost the square of the size
+            transfer.data += data
+        if state == NEW:
+            self._route(transfer)
+        elif state == HOLDING:
+            self._hold(transfer, len(data))
+        elif transfer.entry is not None and transfer.egress is None:
+            transfer.entry.waiting_bytes += len(data)
+
+    def _route(self, transfer: Transfer) -> None:
+        """Find the address entry, as soon as enough of the message is there."""
+        link = transfer.ingress
+        assert link is not None
+        if transfer.entry is not None:
+            self._dispatch(transfer)  # it was known already, and the message's first sections were not there
+            return
+        try:
+            if link.entry is not None:
+                transfer.entry = link.entry
+                transfer.to = link.address
+            elif not self._read_address(transfer, link):
+                return
+        except RemoteProtocolError as error:
+            self._settlement.reject_for(transfer, error)
+            return
+        if transfer.state == DONE:
+            return
+        if transfer.entry is None:
+            self._settlement.settle(transfer, RELEASE)
+            return
+        if not link.port.is_router:
+            transfer.entry.ingress += 1
+        self._dispatch(transfer)
+
+    def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:
+        """The destination of a message that names it itself. Returns False when more bytes are needed."""
+        port = link.port
+        found = scan(transfer.data, transfer.is_complete, from_client=not port.is_router)
+        if found is None:
+            return False
+        transfer.scan = found
+        to = found.to_override if port.is_router and found.to_override is not None else found.to
+        transfer.to = found.to_override if port.is_router else None
+        if to is None:
+            raise RemoteProtocolError("routing failure: no address present")
+        if port.is_router:
+            if self._fib.me in found.trace:
+                self._settlement.settle(transfer, RELEASE)
+                return True
+            if found.ingress is None and port.neighbor is not None:
+                found.ingress, found.trace = port.neighbor, (port.neighbor,)
+        elif port.vhost is not None:
+            to = transfer.to = with_vhost(to, port.vhost)
+        if not is_reserved(to):
+            transfer.entry = self._fib.find(to)
+        return True
+
+    def _dispatch(self, transfer: Transfer) -> None:
+        """Send it, hold its parts, or let it wait."""
+        entry = transfer.entry
+        if entry is None:
+            self._settlement.settle(transfer, RELEASE)
+        elif entry.service is not None or entry.treatment is Treatment.MULTICAST:
+            if transfer.is_complete:
+                self._deliver_whole(transfer, entry)
+            else:
+                assert transfer.ingress is not None
+                self._start_holding(transfer, transfer.ingress.port)
+        else:
+            self._dispatch_anycast(transfer, entry)
+
+    def _deliver_whole(self, transfer: Transfer, entry: AddressEntry) -> None:
+        if entry.service is None:
+            if not entry.remotes or self._look_into(transfer):
+                self._fanout.send(transfer, entry)
+            return
+        data = bytes(transfer.data)
+        self._settlement.settle(transfer, ACCEPTED)
+        entry.service(data)
+
+    def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
+        # a message that has not waited yet must not overtake one that does
+        must_wait = bool(entry.waiting) and bool(entry.subscribers)
+        target = None if must_wait else self._choose(transfer, entry)
+        if target is not None:
+            self._send_to(transfer, target)
+        elif entry.subscribers:
+            self._waiting.enter(transfer, entry, self.now)
+        else:
+            self._settlement.settle(transfer, RELEASE)
+
+    def _choose(self, transfer: Transfer, entry: AddressEntry) -> Subscriber | Route | None:
+        passed = transfer.scan.trace if transfer.scan is not None else ()
+        return choose(entry, self._fib.routes, passed, self._settings.publisher_window)
+
+    def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
+        if isinstance(target, Route):
+            self._send_to_router(transfer, target)
+            return
+        assert isinstance(target, EgressLink)
+        self.send_to_subscriber(transfer, target)
+
+    def send_to_subscriber(self, transfer: Transfer, link: EgressLink) -> None:
+        """Send it on a link that can take it; a message in parts only once it is whole, or too large to be held."""
+        if transfer.is_complete or len(transfer.data) > self._settings.held_message_bytes:
+            self._egress.send(transfer, link)
+        else:
+            self._start_holding(transfer, link.port)
+
+    def spill_freed(self) -> None:
+        """Outcomes came back: look again at what waits where messages went elsewhere."""
+        freed, self._settlement.freed = self._settlement.freed, []
+        for entry in freed:
+            self._spill(entry)
+
+    def _spill(self, entry: AddressEntry) -> None:
+        """Local subscribers have no credit for what waits at a balanced address: send it to routers that take more."""
+        while entry.waiting and entry.treatment is Treatment.BALANCED:
+            transfer = self._waiting.oldest(entry)
+            target = self._choose(transfer, entry) if transfer is not None else None
+            if transfer is None or target is None:
+                return
+            self._waiting.leave(entry)
+            transfer.state = NEW
+            self._send_to(transfer, target)
+
+    def _send_to_router(self, transfer: Transfer, route: Route) -> None:
+        port = self._ports.get(route.connection)
+        if port is None or not port.data_links:
+            self._settlement.settle(transfer, RELEASE)
+            return
+        if not self._look_into(transfer):
+            return
+        entry = transfer.entry
+        if not transfer.is_settled and entry is not None and route.router in entry.remotes:
+            entry.remotes[route.router] += 1
+            transfer.remote = route.router
+        source = transfer.ingress
+        stream = source.streams.get(port.id) if source is not None else None
+        if stream is not None and source is not None:
+            if self._egress.must_follow(stream):
+                self._egress.commit(transfer, stream)
+                return
+            del source.streams[port.id]
+        links = port.data_links
+        assert transfer.scan is not None
+        link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
+        if transfer.is_complete:
+            self._egress.commit(transfer, link)
+        elif port.open_stream is not None and self._egress.must_follow(link):
+            self._egress.commit_behind(transfer, link)
+        else:
+            self._egress.commit_stream(transfer, port)
+
+    def _look_into(self, transfer: Transfer) -> bool:
+        """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""
+        if transfer.scan is None:
+            try:
+                transfer.scan = scan(transfer.data, transfer.is_complete, stop_at_annotations=True, from_client=True)
+            except RemoteProtocolError as error:
+                self._settlement.reject_for(transfer, error)
+        return transfer.scan is not None
+
+    # Holding and waiting
+
+    def _start_holding(self, transfer: Transfer, port: Port) -> None:
+        """Collect the parts of a message that a client must get whole, on the account of a connection."""
+        transfer.state = HOLDING
+        transfer.held_for = port
+        port.held_bytes += len(transfer.data)
+        self._hold(transfer, 0)
+
+    def _hold(self, transfer: Transfer, added: int) -> None:
+        port = transfer.held_for
+        assert port is not None
+        port.held_bytes += added
+        settings = self._settings
+        limit = settings.held_message_bytes
+        if transfer.ingress is not None and transfer.ingress.port.is_router:
+            limit += ANNOTATION_BYTES
+        if transfer.is_complete:
+            self._stop_holding(transfer)
+        elif len(transfer.data) > limit or port.held_bytes > settings.held_connection_bytes:
+            self._too_large_to_hold(transfer)
+
+    def _stop_holding(self, transfer: Transfer) -> None:
+        self._settlement.unhold(transfer)
+        transfer.state = NEW
+        self._dispatch(transfer)
+
+    def _too_large_to_hold(self, transfer: Transfer) -> None:
+        """It streams to its subscriber from now on, or is refused where that cannot be."""
+        entry = transfer.entry
+        assert entry is not None
+        self._settlement.unhold(transfer)
+        if entry.service is not None or entry.treatment is Treatment.MULTICAST:
+            # DEV-9: a multicast is held whole at each router, so its size has a bound.
+            self._settlement.reject_for(transfer, MessageTooLarge(self._settings.held_message_bytes))
+            return
+        target = next_local(entry)
+        if isinstance(target, EgressLink):
+            self._egress.send(transfer, target)
+        elif entry.subscribers:
+            self._waiting.enter(transfer, entry, self.now)
+        else:
+            transfer.state = NEW
+            self._dispatch(transfer)
+
+    def reconsider(self, entry: AddressEntry) -> None:
+        """Who takes the messages of an address has changed: move credit, and what waits."""
+        is_open = entry.is_open
+        if entry.waiting and (not entry.subscribers or entry.treatment is Treatment.MULTICAST):
+            for _ in range(len(entry.waiting)):
+                transfer = self._waiting.leave(entry)
+                if transfer is None:
+                    break
+                transfer.state = NEW
+                if is_open:
+                    self._dispatch(transfer)
+                else:
+                    self._settlement.settle(transfer, RELEASE)
+        self._spill(entry)
+        for link in entry.publishers:
+            assert isinstance(link, IngressLink)
+            self._settlement.top_up(link)
+
+    def drop_incomplete(self, transfer: Transfer) -> None:
+        """Its sender gave it up or is gone before the last part came."""
+        self._waiting.give_up(transfer)
+        transfer.is_complete = True
+        egress = transfer.egress
+        if transfer.state == STREAMING:
+            self._settlement.leave_egress(transfer)
+        self._settlement.finish(transfer)
+        if egress is not None:
+            self.flowed(egress)
+
+    # Room
+
+    def flowed(self, link: EgressLink) -> None:
+        """A link may have credit or room: send what is committed to it, then what waits at its address."""
+        self._egress.flowed(link)
+        entry = link.entry
+        if entry is not None and entry.waiting and entry.treatment is not Treatment.MULTICAST:
+            while link.has_credit():
+                transfer = self._waiting.leave(entry)
+                if transfer is None:
+                    break
+                self.send_to_subscriber(transfer, link)
+        if pn_link_get_drain(link.handle):
+            self._drain(link)
+
+    def _drain(self, link: EgressLink) -> None:
+        """Give back the credit that is left, once all that there was for it is written."""
+        is_idle = link.current is None and not link.waiting and not pn_link_queued(link.handle)
+        if is_idle and pn_link_drained(link.handle):
+            link.port.touch()

@@ -1,0 +1,158 @@
+"""Reading: the bytes of deliveries out of the engine, part by part, and when to stop for what cannot be sent on.
+
+A link is read as long as its messages can go on, be held or wait within their bounds. When they cannot it is paused:
+its bytes stay in the session, whose window closes, until there is room again.
+"""
+
+from __future__ import annotations
+
+from mesh_config.models import ForwardingSettings
+from router.binding.handles import (
+    NULL,
+    Handle,
+    address_of,
+    ffi,
+    pn_delivery_aborted,
+    pn_delivery_clear,
+    pn_delivery_partial,
+    pn_delivery_pending,
+    pn_delivery_settle,
+    pn_delivery_settled,
+    pn_delivery_updated,
+    pn_link_advance,
+    pn_link_current,
+    pn_link_recv,
+)
+from router.dataplane.egress import Egress
+from router.dataplane.forwarder import Forwarder
+from router.dataplane.interface import STREAM_BUFFER_BYTES, STREAMING, WAITING, IngressLink, Transfer
+from router.dataplane.settlement import RELEASE, Settlement
+
+SCRATCH_BYTES = 65536
+
+
+class Reader:
+    """Everything that is read from a link as a message."""
+
+    def __init__(
+        self, settings: ForwardingSettings, settlement: Settlement, egress: Egress, forwarder: Forwarder
+    ) -> None:
+        self._settings = settings
+        self._settlement = settlement
+        self._egress = egress
+        self._forwarder = forwarder
+        self._scratch = ffi.new("char[]", SCRATCH_BYTES)
+        self._scratch_size = SCRATCH_BYTES
+
+    def arrived(self, link: IngressLink, delivery: Handle) -> None:
+        """There is more of a delivery, or its sender has settled it."""
+        if pn_delivery_updated(delivery):
+            pn_delivery_clear(delivery)
+            transfer = self._settlement.transfers.get(address_of(delivery))
+            if transfer is not None and transfer.is_complete and pn_delivery_settled(delivery):
+                # The sender does not wait for the outcome: there is nobody left to tell it.
+                transfer.is_settled = True
+                self._settlement.leave_ingress(transfer)
+                return
+        if not link.is_paused:
+            self.read(link)
+
+    def read(self, link: IngressLink) -> None:
+        """Take everything that the link has, as far as it can be sent on."""
+        while not link.is_paused:
+            delivery = pn_link_current(link.handle)
+            if delivery == NULL or not self._take(link, delivery):
+                return
+
+    def _take(self, link: IngressLink, delivery: Handle) -> bool:
+        """Read what is there of the current delivery. Returns whether the link has moved on to the next."""
+        transfer = link.current
+        if pn_delivery_aborted(delivery):
+            self._aborted(link, delivery)
+            return True
+        pending = pn_delivery_pending(delivery)
+        is_complete = not pn_delivery_partial(delivery)
+        if transfer is None:
+            if pending == 0:
+                if is_complete:
+                    self._swallow(link, delivery)
+                return bool(is_complete)
+            transfer = self._begin(link, delivery)
+        elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
+            return False
+        data = self._receive(link.handle, pending) if pending else b""
+        if is_complete:
+            self._complete(link, transfer, delivery)
+        self._forwarder.progress(transfer, data)
+        return bool(is_complete)
+
+    def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
+        transfer = Transfer(link, delivery, self._forwarder.now)
+        link.current = transfer
+        link.in_flight += 1
+        link.counters.deliveries += 1
+        self._settlement.transfers[address_of(delivery)] = transfer
+        self._settlement.top_up(link)  # a transfer that crossed a lowering: never a link-credit below zero on the wire
+        return transfer
+
+    def _complete(self, link: IngressLink, transfer: Transfer, delivery: Handle) -> None:
+        transfer.is_complete = True
+        link.current = None
+        if pn_delivery_settled(delivery):
+            transfer.is_settled = True
+            transfer.ingress_delivery = None
+            self._settlement.transfers.pop(address_of(delivery), None)
+            link.counters.presettled += 1
+            pn_delivery_settle(delivery)  # advances the link too
+        else:
+            pn_link_advance(link.handle)
+        if link.port.is_router:
+            self._settlement.top_up(link)
+
+    def _swallow(self, link: IngressLink, delivery: Handle) -> None:
+        """A transfer without a byte: pyngus writes one for each message that expired while it waited for credit."""
+        if not pn_delivery_settled(delivery):
+            transfer = self._begin(link, delivery)
+            self._complete(link, transfer, delivery)
+            self._settlement.settle(transfer, RELEASE)
+            return
+        pn_delivery_settle(delivery)
+        self._settlement.top_up(link)
+
+    def _receive(self, handle: Handle, size: int) -> bytes:
+        if size > self._scratch_size:
+            self._scratch = ffi.new("char[]", size)
+            self._scratch_size = size
+        count = pn_link_recv(handle, self._scratch, size)
+        data = bytes(ffi.buffer(self._scratch, count)) if count > 0 else b""
+        if self._scratch_size > STREAM_BUFFER_BYTES:
+            self._scratch = ffi.new("char[]", SCRATCH_BYTES)
+            self._scratch_size = SCRATCH_BYTES
+        return data
+
+    def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
+        """Whether no more of it should be read now, since what was read cannot be sent on."""
+        egress = transfer.egress
+        if transfer.state == STREAMING and egress is not None and self._egress.is_full(egress):
+            link.is_paused = True
+            egress.port.paused.append(link)
+            return True
+        if transfer.state == WAITING and len(transfer.data) > STREAM_BUFFER_BYTES and self._is_large(transfer):
+            link.is_paused = True  # until it is sent or settled (`Settlement.resume`)
+            return True
+        return False
+
+    def _is_large(self, transfer: Transfer) -> bool:
+        egress = transfer.egress
+        return (egress is not None and egress.is_router) or len(transfer.data) > self._settings.held_message_bytes
+
+    def _aborted(self, link: IngressLink, delivery: Handle) -> None:
+        transfer = link.current
+        link.current = None
+        if transfer is not None:
+            self._settlement.transfers.pop(address_of(delivery), None)
+            transfer.ingress_delivery = None
+        pn_delivery_settle(delivery)
+        if transfer is not None:
+            self._forwarder.drop_incomplete(transfer)
+        link.port.touch()
