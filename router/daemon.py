@@ -13,7 +13,6 @@ import trio
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
 from router import __version__
-from router.engine.connection import Connection
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.pump import Pump
@@ -104,10 +103,9 @@ class Daemon:
         self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, *, is_server: bool
     ) -> None:
         runtime = self.runtime
-        port = runtime.new_port()
-        connection = Connection(port.id, settings, runtime.relay, runtime, port, is_server=is_server)
-        pump = Pump(sock, connection, runtime)
+        connection = runtime.new_connection(settings, is_server=is_server)
         connection.host, connection.since = peer_name(sock), runtime.clock()
+        pump = Pump(sock, connection, runtime)
         runtime.add_connection(connection, pump.flush)
         timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
         try:

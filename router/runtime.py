@@ -10,27 +10,20 @@ import math
 import random
 from collections.abc import Callable
 
-from mesh_config.models import Role, RouterSettings
-from router import __version__, logs
-from router.binding import handles as pn
+from mesh_config.models import LinkSettings, RouterSettings
+from router import logs
 from router.binding import memory
-from router.binding.handles import Handle, address_of
-from router.core.addressing.address import AddressKind
 from router.core.addressing.patterns import TreatmentTable
 from router.core.controlplane import ControlPlane
 from router.core.errors import RemoteProtocolError
 from router.core.events import (
     Action,
     CloseConnection,
-    ControlLinkDown,
-    ControlLinkUp,
-    ControlReceived,
     Event,
     InstallAddress,
     InstallRouter,
     Report,
     SendControl,
-    SubscriptionAdded,
     SubscriptionRemoved,
     TopologyChanged,
     WithdrawAddress,
@@ -41,9 +34,8 @@ from router.core.terms import Condition, ConnectionId, RouterId
 from router.dataplane.interface import IngressLink, Port
 from router.dataplane.relay import Relay
 from router.engine import codec
-from router.engine.client_links import ClientLinks, link_ids, refuse
-from router.engine.connection import LSU_PUSH, Connection
-from router.engine.neighbor_links import NeighborLinks
+from router.engine.connection import Connection
+from router.peers import Peers
 
 TRIM_AFTER = 1000
 """Links freed before memory is given back; each took about 7 kB."""
@@ -77,7 +69,6 @@ class Runtime:
         )
         self.fib.tree_of = self.control.tree
         self.connections: dict[ConnectionId, Connection] = {}
-        self.neighbors: dict[ConnectionId, NeighborLinks] = {}
         self.flushers: dict[ConnectionId, Callable[[], None]] = {}
         """Writes what a connection has to write, as far as the kernel takes it."""
         self.deadline_changed: Callable[[], None] = lambda: None
@@ -85,9 +76,8 @@ class Runtime:
         """Called after `stop_taking`, when every delivery has its outcome."""
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
-        self._link_ids = link_ids()
-        self._client_links = ClientLinks(self.fib, self.relay, settings.forwarding, self._link_ids, self._changed)
         self._events: list[Event] = []
+        self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=lambda: self._count_freed(1))
         self._dirty: list[Port] = []
         self._next_connection = 0
         self._scheduled = math.inf
@@ -97,18 +87,22 @@ class Runtime:
 
     # Connections
 
-    def new_port(self) -> Port:
-        """The data plane's side of a new connection."""
+    def new_connection(self, settings: LinkSettings, *, is_server: bool) -> Connection:
+        """An engine for a connection; *is_server*: the peer has dialled."""
         self._next_connection += 1
-        return Port(ConnectionId(self._next_connection), self._touched)
-
-    def _touched(self, port: Port) -> None:
-        self._dirty.append(port)
+        port = Port(ConnectionId(self._next_connection), self._touched)
+        return Connection(port.id, settings, self.relay, self._peers, port, is_server=is_server)
 
     def add_connection(self, connection: Connection, flush: Callable[[], None]) -> None:
         """A socket is there; its peer has said nothing yet."""
         self.connections[connection.id] = connection
         self.flushers[connection.id] = flush
+
+    def _touched(self, port: Port) -> None:
+        self._dirty.append(port)
+
+    def _emit(self, event: Event) -> None:
+        self._events.append(event)
 
     def remove_connection(self, connection: Connection) -> None:
         """Its pump has stopped."""
@@ -165,10 +159,10 @@ class Runtime:
         try:
             connection.dispatch()
         except RemoteProtocolError as error:
-            self._close(connection, error.condition, str(error))
+            self._peers.close(connection, error.condition, str(error))
         except Exception:  # a fault of ours must end one connection and not the router
             self.log.exception("connection_fault", connection=connection.id)
-            self._close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
+            self._peers.close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
 
     def _settle(self, now: float) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
@@ -229,7 +223,7 @@ class Runtime:
                 case CloseConnection():
                     connection = self.connections.get(action.connection)
                     if connection is not None:
-                        self._close(connection, action.condition, action.description)
+                        self._peers.close(connection, action.condition, action.description)
                 case Report():
                     getattr(self.log, action.level)(action.what, **dict(action.fields))
                 case _:
@@ -241,153 +235,14 @@ class Runtime:
             self.fib.forget(entry)
 
     def _send_control(self, action: SendControl) -> None:
-        neighbor = self.neighbors.get(action.connection)
+        neighbor = self._peers.neighbors.get(action.connection)
         if neighbor is None or not neighbor.is_up:
             return
         data = bytes(codec.encode_control(action.to, action.message, action.ingress, action.trace))
         try:
             neighbor.send_control(data)
         except RemoteProtocolError as error:
-            self._close(self.connections[action.connection], error.condition, str(error))
-
-    def _changed(self, entry: AddressEntry, is_subscribed: bool) -> None:
-        if entry.kind is not AddressKind.MOBILE or self.relay.settlement.is_stopping:
-            return  # a router that stops has withdrawn everything
-        if is_subscribed:
-            self._events.append(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
-        else:
-            self._events.append(SubscriptionRemoved(address=entry.text))
-
-    # Reports of the engine (`engine.connection.Handler`)
-
-    def connection_opened(self, connection: Connection) -> None:
-        """Look at the peer's Open; answer with ours, or refuse it."""
-        peer = connection.peer
-        assert peer is not None
-        settings = connection.settings
-        if settings.role is Role.INTER_ROUTER:
-            if not peer.container:
-                self._close(connection, Condition.INVALID_FIELD, "a router needs a container id")
-                return
-            if peer.container == self.me:
-                self.log.warning("duplicate_router_id", connection=connection.id, id=peer.container)
-                self._close(connection, Condition.NOT_ALLOWED, f"router id {self.me} is already in use: it is mine")
-                return
-            connection.port.is_router = True
-            connection.port.neighbor = RouterId(peer.container)
-            neighbor = NeighborLinks(connection, self.relay, self.settings.forwarding, self._link_ids)
-            self.neighbors[connection.id] = neighbor
-            self.relay.ports[connection.id] = connection.port
-        elif getattr(settings, "vhost_prefix", False) and peer.hostname:
-            connection.port.vhost = peer.hostname
-        self.log.info("connection_opened", connection=connection.id, container=peer.container, role=settings.role.value)
-        if connection.is_server:
-            connection.open(self.settings.id, properties={}, version=__version__)
-        elif settings.role is Role.INTER_ROUTER:
-            self.neighbors[connection.id].attach_all()
-
-    def link_attached(self, connection: Connection, link: Handle) -> None:
-        """A link of a neighbor or of a client."""
-        neighbor = self.neighbors.get(connection.id)
-        try:
-            if neighbor is not None:
-                was_up = neighbor.is_up
-                neighbor.accept(link)
-                if neighbor.is_up and not was_up:
-                    self._control_link_up(connection)
-            elif pn.pn_link_state(link) & pn.LOCAL_UNINIT:
-                self._client_links.attach(connection, link)
-        except RemoteProtocolError as error:
-            self.log.warning(
-                "attach_refused", connection=connection.id, condition=str(error.condition), reason=str(error)
-            )
-            refuse(link, error.condition, str(error))
-        connection.port.touch()
-
-    def _control_link_up(self, connection: Connection) -> None:
-        peer = connection.peer
-        assert peer is not None
-        cost = peer.properties.get("qd.inter-router-cost")
-        remote_id = peer.properties.get("qd.conn-id")
-        self._events.append(
-            ControlLinkUp(
-                connection=connection.id,
-                peer=RouterId(peer.container),
-                cost=max(connection.settings.cost, int(cost) if isinstance(cost, int) else 1),
-                local_conn_id=int(connection.id),
-                remote_conn_id=int(remote_id) if isinstance(remote_id, int) else 0,
-                pushes_lsu=peer.has(LSU_PUSH),
-            )
-        )
-
-    def link_detached(self, connection: Connection, link: Handle, *, is_closed: bool) -> None:
-        """A link is gone: with its messages, its subscription, or its neighbor."""
-        neighbor = self.neighbors.get(connection.id)
-        if neighbor is not None and neighbor.is_control(link):
-            neighbor.detach(link)
-            self._events.append(ControlLinkDown(connection=connection.id))
-        elif address_of(link) in connection.links:
-            self._detach(connection, link)
-        elif pn.pn_link_state(link) & pn.LOCAL_CLOSED:
-            return  # refused, or answered already
-        if is_closed:
-            pn.pn_link_close(link)
-        else:
-            pn.pn_link_detach(link)
-        pn.pn_link_free(link)
-        self._count_freed(1)
-        connection.port.touch()
-
-    def _detach(self, connection: Connection, link: Handle) -> None:
-        neighbor = self.neighbors.get(connection.id)
-        if neighbor is None:
-            self._client_links.detach(connection, link)
-        else:
-            neighbor.detach(link)
-
-    def session_ended(self, connection: Connection, session: Handle) -> None:
-        """All links of a session are gone."""
-        neighbor = self.neighbors.get(connection.id)
-        if neighbor is not None and neighbor.end_control(session):
-            self._events.append(ControlLinkDown(connection=connection.id))
-        for link in [link for link in connection.links.values() if link.session == session]:
-            self._detach(connection, link.handle)
-
-    def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
-        """A control message, or part of one."""
-        neighbor = self.neighbors.get(connection.id)
-        if neighbor is None:
-            return
-        for data in neighbor.read_control(delivery):
-            try:
-                control = codec.decode_control(data)
-            except RemoteProtocolError as error:
-                self.log.warning("control_message_ignored", connection=connection.id, reason=str(error))
-                continue
-            self._events.append(
-                ControlReceived(
-                    connection=connection.id,
-                    to=control.to,
-                    message=control.message,
-                    ingress=control.ingress,
-                    trace=control.trace,
-                )
-            )
-
-    def connection_ended(self, connection: Connection) -> None:
-        """Take away everything that came with it."""
-        for link in list(connection.links.values()):
-            self._detach(connection, link.handle)
-        if self.neighbors.pop(connection.id, None) is not None:
-            self.relay.ports.pop(connection.id, None)
-            self._events.append(ControlLinkDown(connection=connection.id))
-        container = connection.peer.container if connection.peer is not None else ""
-        self.log.info("connection_closed", connection=connection.id, container=container, reason=connection.fault or "")
-
-    def _close(self, connection: Connection, condition: Condition, description: str) -> None:
-        self.log.warning("connection_refused", connection=connection.id, condition=str(condition), reason=description)
-        connection.close(condition, description)
-        connection.end()  # its subscriptions must not be given messages until the peer has closed too
+            self._peers.close(self.connections[action.connection], error.condition, str(error))
 
     # Stopping
 

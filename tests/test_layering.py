@@ -113,6 +113,7 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
+    Ring("router.peers", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),

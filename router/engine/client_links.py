@@ -117,7 +117,7 @@ class ClientLinks:
         address = text(pn.pn_terminus_get_address(target))
         entry: AddressEntry | None = None
         if pn.pn_terminus_is_dynamic(target):
-            address = f"amqp:/_$temp.{secrets.token_urlsafe(12)}"
+            address = f"amqp:/_$temp.{secrets.token_urlsafe(12)}"  # unique as it is, also among virtual hosts
         if address:
             plain, address = address, self._checked(address, connection)
             parsed = parse_address(address, me=self._fib.me)

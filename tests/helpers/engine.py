@@ -25,7 +25,6 @@ from typing import Any, Protocol
 from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
 from router.dataplane.interface import SENT, WAITING, EgressLink
-from router.engine.connection import Connection
 from router.runtime import Runtime
 from tests.helpers.peer import Peer
 
@@ -62,10 +61,8 @@ class Plug:
 
     def __init__(self, runtime: Runtime, settings: LinkSettings, *, is_server: bool) -> None:
         self.runtime = runtime
-        self.port = runtime.new_port()
-        self.connection = Connection(
-            self.port.id, settings, runtime.relay, runtime, self.port, is_server=is_server
-        )
+        self.connection = runtime.new_connection(settings, is_server=is_server)
+        self.port = self.connection.port
         runtime.add_connection(self.connection, self.flush)
         self.written = bytearray()
         self.room: float = math.inf

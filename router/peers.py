@@ -1,0 +1,198 @@
+"""What peers do, seen from the engine: opens, attaches, detaches, control messages and ends.
+
+`Peers` answers each by the rules of its listener's role, keeps account of neighbors and clients, and tells the control
+plane what concerns it by events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mesh_config.models import Role, RouterSettings
+from router import __version__
+from router.binding import handles as pn
+from router.binding.handles import Handle, address_of
+from router.core.addressing.address import AddressKind
+from router.core.errors import RemoteProtocolError
+from router.core.events import (
+    ControlLinkDown,
+    ControlLinkUp,
+    ControlReceived,
+    Event,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+)
+from router.core.forwarding.fib import AddressEntry
+from router.core.terms import Condition, ConnectionId, RouterId
+from router.dataplane.relay import Relay
+from router.engine import codec
+from router.engine.client_links import ClientLinks, link_ids, refuse
+from router.engine.connection import LSU_PUSH, Connection
+from router.engine.neighbor_links import NeighborLinks
+
+
+class Peers:
+    """Everybody at the other end of a connection (an `engine.connection.Handler`)."""
+
+    def __init__(
+        self,
+        settings: RouterSettings,
+        relay: Relay,
+        log: Any,
+        *,
+        emit: Callable[[Event], None],
+        freed: Callable[[], None],
+    ) -> None:
+        """*emit* takes events for the control plane; *freed* is called for each link whose memory was given back."""
+        self._settings = settings
+        self._me = RouterId(settings.id)
+        self._relay = relay
+        self._log = log
+        self._emit = emit
+        self._freed = freed
+        self.neighbors: dict[ConnectionId, NeighborLinks] = {}
+        self._link_ids = link_ids()
+        self._client_links = ClientLinks(relay.fib, relay, settings.forwarding, self._link_ids, self._changed)
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Look at the peer's Open; answer with ours, or refuse it."""
+        peer = connection.peer
+        assert peer is not None
+        settings = connection.settings
+        if settings.role is Role.INTER_ROUTER:
+            if not peer.container:
+                self.close(connection, Condition.INVALID_FIELD, "a router needs a container id")
+                return
+            if peer.container == self._me:
+                self._log.warning("duplicate_router_id", connection=connection.id, id=peer.container)
+                self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
+                return
+            connection.port.is_router = True
+            connection.port.neighbor = RouterId(peer.container)
+            neighbor = NeighborLinks(connection, self._relay, self._settings.forwarding, self._link_ids)
+            self.neighbors[connection.id] = neighbor
+            self._relay.ports[connection.id] = connection.port
+        elif getattr(settings, "vhost_prefix", False) and peer.hostname:
+            connection.port.vhost = peer.hostname
+        self._log.info(
+            "connection_opened", connection=connection.id, container=peer.container, role=settings.role.value
+        )
+        if connection.is_server:
+            connection.open(self._settings.id, properties={}, version=__version__)
+        elif settings.role is Role.INTER_ROUTER:
+            self.neighbors[connection.id].attach_all()
+
+    def link_attached(self, connection: Connection, link: Handle) -> None:
+        """A link of a neighbor or of a client."""
+        neighbor = self.neighbors.get(connection.id)
+        try:
+            if neighbor is not None:
+                was_up = neighbor.is_up
+                neighbor.accept(link)
+                if neighbor.is_up and not was_up:
+                    self._control_link_up(connection)
+            elif pn.pn_link_state(link) & pn.LOCAL_UNINIT:
+                self._client_links.attach(connection, link)
+        except RemoteProtocolError as error:
+            self._log.warning(
+                "attach_refused", connection=connection.id, condition=str(error.condition), reason=str(error)
+            )
+            refuse(link, error.condition, str(error))
+        connection.port.touch()
+
+    def _control_link_up(self, connection: Connection) -> None:
+        peer = connection.peer
+        assert peer is not None
+        cost = peer.properties.get("qd.inter-router-cost")
+        remote_id = peer.properties.get("qd.conn-id")
+        self._emit(
+            ControlLinkUp(
+                connection=connection.id,
+                peer=RouterId(peer.container),
+                cost=max(connection.settings.cost, int(cost) if isinstance(cost, int) else 1),
+                local_conn_id=int(connection.id),
+                remote_conn_id=int(remote_id) if isinstance(remote_id, int) else 0,
+                pushes_lsu=peer.has(LSU_PUSH),
+            )
+        )
+
+    def link_detached(self, connection: Connection, link: Handle, *, is_closed: bool) -> None:
+        """A link is gone: with its messages, its subscription, or its neighbor."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is not None and neighbor.is_control(link):
+            neighbor.detach(link)
+            self._emit(ControlLinkDown(connection=connection.id))
+        elif address_of(link) in connection.links:
+            self._detach(connection, link)
+        elif pn.pn_link_state(link) & pn.LOCAL_CLOSED:
+            return  # refused, or answered already
+        if is_closed:
+            pn.pn_link_close(link)
+        else:
+            pn.pn_link_detach(link)
+        pn.pn_link_free(link)
+        self._freed()
+        connection.port.touch()
+
+    def _detach(self, connection: Connection, link: Handle) -> None:
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is None:
+            self._client_links.detach(connection, link)
+        else:
+            neighbor.detach(link)
+
+    def session_ended(self, connection: Connection, session: Handle) -> None:
+        """All links of a session are gone."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is not None and neighbor.end_control(session):
+            self._emit(ControlLinkDown(connection=connection.id))
+        for link in [link for link in connection.links.values() if link.session == session]:
+            self._detach(connection, link.handle)
+
+    def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
+        """A control message, or part of one."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is None:
+            return
+        for data in neighbor.read_control(delivery):
+            try:
+                control = codec.decode_control(data)
+            except RemoteProtocolError as error:
+                self._log.warning("control_message_ignored", connection=connection.id, reason=str(error))
+                continue
+            self._emit(
+                ControlReceived(
+                    connection=connection.id,
+                    to=control.to,
+                    message=control.message,
+                    ingress=control.ingress,
+                    trace=control.trace,
+                )
+            )
+
+    def connection_ended(self, connection: Connection) -> None:
+        """Take away everything that came with it."""
+        for link in list(connection.links.values()):
+            self._detach(connection, link.handle)
+        if self.neighbors.pop(connection.id, None) is not None:
+            self._relay.ports.pop(connection.id, None)
+            self._emit(ControlLinkDown(connection=connection.id))
+        container = connection.peer.container if connection.peer is not None else ""
+        self._log.info(
+            "connection_closed", connection=connection.id, container=container, reason=connection.fault or ""
+        )
+
+    def close(self, connection: Connection, condition: Condition, description: str) -> None:
+        """Close a connection with an error, and take away at once what came with it."""
+        self._log.warning("connection_refused", connection=connection.id, condition=str(condition), reason=description)
+        connection.close(condition, description)
+        connection.end()  # its subscriptions must not be given messages until the peer has closed too
+
+    def _changed(self, entry: AddressEntry, is_subscribed: bool) -> None:
+        if entry.kind is not AddressKind.MOBILE or self._relay.settlement.is_stopping:
+            return  # a router that stops has withdrawn everything
+        if is_subscribed:
+            self._emit(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
+        else:
+            self._emit(SubscriptionRemoved(address=entry.text))
