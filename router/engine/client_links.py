@@ -115,9 +115,10 @@ class ClientLinks:
         if kind == pn.COORDINATOR:
             raise Refused("transactions are not supported", condition=Condition.PRECONDITION_FAILED)
         address = text(pn.pn_terminus_get_address(target))
+        plain: str | None = None
         entry: AddressEntry | None = None
         if pn.pn_terminus_is_dynamic(target):
-            address = f"amqp:/_$temp.{secrets.token_urlsafe(12)}"  # unique as it is, also among virtual hosts
+            address = f"amqp:/_$temp.{secrets.token_urlsafe(12)}"
         if address:
             plain, address = address, self._checked(address, connection)
             parsed = parse_address(address, me=self._fib.me)
@@ -133,7 +134,8 @@ class ClientLinks:
         )
         link.entry = entry
         link.address = address if entry is not None else None
-        self._mirror(handle, address if pn.pn_terminus_is_dynamic(target) else None)
+        # without the virtual host, which is put before it when a receiver attaches to it
+        self._mirror(handle, plain if pn.pn_terminus_is_dynamic(target) else None)
         connection.links[address_of(handle)] = link
         pn.pn_link_open(handle)
         self._relay.add_ingress(link)
