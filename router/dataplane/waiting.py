@@ -71,8 +71,11 @@ class WaitingRoom:
         return transfer
 
     def give_up(self, transfer: Transfer) -> None:
-        """It no longer waits, for instance because its sender is gone. Its place in the queue is skipped later."""
-        if transfer.state == WAITING and transfer.entry is not None:
+        """It no longer waits, for instance because its sender is gone. Its place in the queue is skipped later.
+
+        What waits for one link was never on its address's account.
+        """
+        if transfer.state == WAITING and transfer.entry is not None and transfer.egress is None:
             transfer.entry.waiting_bytes -= len(transfer.data)
 
     def next_deadline(self) -> float:
