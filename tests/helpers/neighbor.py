@@ -38,6 +38,7 @@ class Neighbor:
         self.has_heard_me = False
         self.known: dict[str, dict[str, int]] = {}
         """Link state of each router."""
+        self._sequences: dict[str, int] = {}
         self.ls_seq = 0
         self.addresses: dict[str, set[str]] = {}
         """Mobile addresses of each router."""
@@ -165,7 +166,7 @@ class Neighbor:
                 self.ls_seq += 1
                 self.advertise()
         elif opcode == "RA":
-            if origin not in self.known:
+            if origin not in self.known or self._sequences.get(origin, 0) < body["ls_seq"]:
                 self.say(f"amqp:/_topo/0/{origin}/qdrouter", "LSR", {})
             if body["mobile_seq"] > 0 and origin not in self.addresses:
                 self.say(f"amqp:/_topo/0/{origin}/qdrouter.ma", "MAR", {"have_seq": 0})
@@ -174,6 +175,7 @@ class Neighbor:
             body = {"instance": int32(self.instance), "ls_seq": int32(self.ls_seq), "ls": state}
             self.say(f"amqp:/_topo/0/{origin}/qdrouter", "LSU", body)
         elif opcode == "LSU":
+            self._sequences[origin] = body["ls"]["ls_seq"]
             self.known[origin] = {str(peer): int(cost) for peer, cost in body["ls"]["peers"].items()}
         elif opcode == "MAR":
             hints = [int32(3)] * len(self.own_addresses)
