@@ -31,6 +31,7 @@ from router.dataplane.interface import (
     STREAMING,
     WAITING,
     EgressLink,
+    IngressLink,
     Port,
     Transfer,
 )
@@ -107,12 +108,6 @@ class Egress:
         """Whether it may be read again."""
         return bool(pn_session_outgoing_bytes(link.session) <= LOW_WATER_BYTES)
 
-    def must_follow(self, link: EgressLink) -> bool:
-        """Whether whole messages lie on the link unwritten, so that their sender's next one has to go the same way."""
-        if link.is_gone:
-            return False
-        return pn_link_queued(link.handle) > 0 or any(transfer.is_complete for transfer in link.waiting)
-
     def leading_for(self, transfer: Transfer, data: bytes, *, to_router: bool) -> bytes:
         """The message as it leaves, with the annotations of a neighbor's link or of a client's."""
         found = transfer.scan
@@ -168,21 +163,51 @@ class Egress:
         if link.has_credit():
             self.send(transfer, link)
         else:
-            transfer.state = WAITING
-            transfer.egress = link
-            link.waiting.append(transfer)
+            self._queue(transfer, link)
 
-    def commit_behind(self, transfer: Transfer, link: EgressLink) -> None:
-        """Let a message whose end is not there yet wait until those before it are written on a data link."""
+    def commit_in_order(self, transfer: Transfer, link: EgressLink) -> None:
+        """Send to a neighbor: on a data link, or where that would hold up others, on a streaming link.
+
+        A message whose end is not there yet goes on a link that holds up nothing else, and whatever its sender sends
+        later follows it there: on two links the one could be read before the other.
+        """
+        stream = self._stream_of(transfer, link.port)
+        if stream is not None:
+            self.commit(transfer, stream)
+        elif transfer.is_complete or link.port.open_stream is None:
+            self.commit(transfer, link)
+        elif link.waiting or pn_link_queued(link.handle):
+            self._queue(transfer, link)  # in its turn it gets a streaming link: see `flowed`
+        else:
+            self.commit(transfer, self._bind_stream(transfer, link.port))
+
+    def _queue(self, transfer: Transfer, link: EgressLink) -> None:
         transfer.state = WAITING
         transfer.egress = link
         link.waiting.append(transfer)
 
-    def _may_stream(self, transfer: Transfer, link: EgressLink) -> bool:
-        """Whether it only waits for its turn on a data link, and then goes on one of its own."""
-        if transfer.is_complete or link.is_stream or not link.is_router or transfer.state != WAITING:
-            return False
-        return link.port.open_stream is not None
+    def _stream_of(self, transfer: Transfer, port: Port) -> EgressLink | None:
+        """The streaming link that its sender's messages go on since one of them was large."""
+        source = transfer.ingress
+        stream = source.streams.get(port.id) if source is not None else None
+        return stream if stream is not None and not stream.is_gone else None
+
+    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressLink:
+        """A streaming link for a sender: one that no other has, a new one, or the one that the fewest have."""
+        assert port.open_stream is not None
+        link = min(port.streams, key=lambda stream: (stream.bound, len(stream.waiting)), default=None)
+        if link is None or (link.bound and len(port.streams) < MAX_STREAMS):
+            link = port.open_stream()
+            port.streams.append(link)
+        if transfer.ingress is not None:
+            transfer.ingress.streams[port.id] = link
+            link.bound += 1
+        return link
+
+    def unbind(self, source: IngressLink) -> None:
+        """The sender is gone: its streaming links are free for others."""
+        for stream in source.streams.values():
+            stream.bound -= 1
 
     def commit_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """Keep a copy of a multicast for a link that cannot take it now."""
@@ -194,32 +219,16 @@ class Egress:
         link.waiting_bytes += len(data)
         self.commit(copy, link)
 
-    def commit_stream(self, transfer: Transfer, port: Port) -> None:
-        """Send a message whose end is not there yet to a neighbor, on a link that holds up nothing else."""
-        while port.idle_streams:
-            link = port.idle_streams.pop()
-            if link.current is None and not link.waiting:
-                self.commit(transfer, link)
-                return
-        if port.open_stream is not None and port.stream_count < MAX_STREAMS:
-            port.stream_count += 1
-            self.commit(transfer, port.open_stream())
-        elif port.open_stream is not None:
-            transfer.state = WAITING
-            port.stream_queue.append(transfer)
-        else:
-            self.commit(transfer, port.data_links[0])
-
     def flowed(self, link: EgressLink) -> None:
         """The link may be able to take more: send what is committed to it."""
         while link.waiting and link.can_send():
             transfer = link.waiting[0]
-            if self._may_stream(transfer, link):
+            stream = self._stream_for_waiting(transfer, link)
+            if stream is not None and stream is not link:
                 if pn_link_queued(link.handle):
-                    break  # it must not overtake these; the event that they are written brings us here again
+                    return  # it must not overtake these; the event that they are written brings us here again
                 link.waiting.popleft()
-                transfer.egress = None
-                self.commit_stream(transfer, link.port)
+                self.commit(transfer, stream)
                 continue
             link.waiting.popleft()
             if transfer.is_ready:
@@ -227,18 +236,15 @@ class Egress:
             if transfer.state != WAITING:
                 continue  # it was released while it waited
             self.send(transfer, link)
-        if link.is_stream and link.current is None and not link.waiting:
-            self._next_stream(link)
 
-    def _next_stream(self, link: EgressLink) -> None:
-        queue = link.port.stream_queue
-        while queue:
-            transfer = queue.popleft()
-            if transfer.state == WAITING:
-                self.commit(transfer, link)
-                return
-        if link not in link.port.idle_streams:
-            link.port.idle_streams.append(link)
+    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLink | None:
+        """The streaming link that a message which waited for a data link takes instead."""
+        if link.is_stream or not link.is_router or transfer.state != WAITING or transfer.is_ready:
+            return None
+        stream = self._stream_of(transfer, link.port)
+        if stream is None and not transfer.is_complete and link.port.open_stream is not None:
+            stream = self._bind_stream(transfer, link.port)
+        return stream
 
     def lost(self, link: EgressLink) -> None:
         """The link is gone: every message on it gets its outcome (design, section 7).
@@ -249,9 +255,7 @@ class Egress:
         port = link.port
         port.blocked.discard(link)
         if link.is_stream:
-            port.stream_count -= 1
-            if link in port.idle_streams:
-                port.idle_streams.remove(link)
+            port.streams.remove(link)
         while link.waiting:
             transfer = link.waiting.popleft()
             if transfer.state == WAITING:
@@ -264,9 +268,8 @@ class Egress:
             if lost is not None and lost.egress is link:
                 was_written = lost.state == STREAMING or not pn_delivery_buffered(delivery)
                 if lost.state == STREAMING:
-                    pn_delivery_abort(
-                        delivery
-                    )  # else proton ends it, and a peer still reading takes the half for whole
+                    # else proton ends it, and a peer still reading takes the half for whole
+                    pn_delivery_abort(delivery)
                 lost.egress = lost.egress_delivery = None
                 if lost.state != DONE:
                     settlement.settle(lost, FAIL if was_written else RELEASE)
@@ -277,4 +280,4 @@ class Egress:
 
 
 MAX_STREAMS = 64
-"""Streaming links to one neighbor; further large messages wait for one of them."""
+"""Streaming links to one neighbor; further senders of large messages share them."""

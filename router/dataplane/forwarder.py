@@ -67,9 +67,6 @@ class Forwarder:
     def progress(self, transfer: Transfer, data: bytes) -> None:
         """More of the message is there, or its end."""
         state = transfer.state
-        egress = transfer.egress
-        if transfer.is_complete and egress is not None and egress.is_router and transfer.ingress is not None:
-            transfer.ingress.streams[egress.port.id] = egress
         if state == STREAMING:
             self._egress.stream(transfer, data)
             return
@@ -218,22 +215,10 @@ class Forwarder:
         if not transfer.is_settled and entry is not None and route.router in entry.remotes:
             entry.remotes[route.router] += 1
             transfer.remote = route.router
-        source = transfer.ingress
-        stream = source.streams.get(port.id) if source is not None else None
-        if stream is not None and source is not None:
-            if self._egress.must_follow(stream):
-                self._egress.commit(transfer, stream)
-                return
-            del source.streams[port.id]
         links = port.data_links
         assert transfer.scan is not None
         link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
-        if transfer.is_complete:
-            self._egress.commit(transfer, link)
-        elif port.open_stream is not None and self._egress.must_follow(link):
-            self._egress.commit_behind(transfer, link)
-        else:
-            self._egress.commit_stream(transfer, port)
+        self._egress.commit_in_order(transfer, link)
 
     def _look_into(self, transfer: Transfer) -> bool:
         """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""

@@ -30,14 +30,11 @@ class Port:
         "data_links",
         "held_bytes",
         "id",
-        "idle_streams",
         "is_dirty",
         "is_router",
         "neighbor",
         "open_stream",
         "paused",
-        "stream_count",
-        "stream_queue",
         "streams",
         "touched",
         "vhost",
@@ -56,11 +53,8 @@ class Port:
         """To a neighbor: by priority, lowest first."""
         self.open_stream: Callable[[], EgressLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
-        self.idle_streams: list[EgressLink] = []
-        self.stream_count = 0
-        self.stream_queue: deque[Transfer] = deque()
-        self.streams: dict[ConnectionId, EgressLink] = {}
-        """Of a neighbor: see `IngressLink.streams`."""
+        self.streams: list[EgressLink] = []
+        """Those links, in the order in which they were attached."""
         self.held_bytes = 0
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
@@ -127,9 +121,8 @@ class IngressLink:
         self.is_paused = False
         self.is_gone = False
         """Its handle must not be used any more."""
-        self.streams = port.streams if port.is_router else {}
-        """By neighbor, the link on which the last large message went, which the next one must not overtake. All links
-        of a neighbor have this in common, since one sender's messages may come on any of them."""
+        self.streams: dict[ConnectionId, EgressLink] = {}
+        """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
         self.counters = LinkCounters()
 
 
@@ -138,6 +131,7 @@ class EgressLink:
 
     __slots__ = (
         "address",
+        "bound",
         "counters",
         "current",
         "entry",
@@ -166,6 +160,8 @@ class EgressLink:
         self.address: str | None = None
         self.is_router = port.is_router
         self.is_stream = False
+        self.bound = 0
+        """Of a streaming link: ingress links whose messages all go on it."""
         self.is_gone = False
         """Its handle must not be used any more."""
         self.is_presettled = False

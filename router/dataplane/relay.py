@@ -154,6 +154,7 @@ class Relay:
             delivery = pn_unsettled_next(delivery)
         link.current = None
         link.is_gone = True
+        self.egress.unbind(link)
         self.gone_ingress.add(link.counters)
         if link.entry is not None:
             link.entry.publishers.discard(link)

@@ -29,7 +29,7 @@ from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, Sent, m
 ADDRESSES = ("balanced", "unicast.x", "exclusive.x")
 HELD = {"held_message_bytes": 3000, "publisher_window": 8, "router_window": 6, "session_window_frames": 4}
 """So small that all of it happens."""
-SMALL, MEDIUM, LARGE = 10, 1500, 9_000
+SMALL, MEDIUM, LARGE = 10, 1500, 40_000
 """Bytes of bodies, each of which fits one frame; parts make several of them."""
 
 
