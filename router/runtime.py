@@ -166,10 +166,12 @@ class Runtime:
 
     def _settle(self, now: float) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
-        while self._events or self._dirty:
+        while self._events or self._dirty or self.relay.settlement.stranded:
             if self._events:
                 events, self._events = self._events, []
                 self._carry_out(self.control.handle(events, now=now))
+            if self.relay.settlement.stranded:
+                self.relay.retry_stranded()
             dirty, self._dirty = self._dirty, []
             for port in dirty:
                 self._flush(port)
@@ -188,6 +190,8 @@ class Runtime:
         self._dispatch(connection)  # events that our own calls have caused
         self.flushers[port.id]()
         self._dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
+        if port.unwritten and connection.pending() == 0:
+            port.forget_unwritten()
         if port.blocked or port.paused:
             self.relay.written(port)
 

@@ -62,7 +62,10 @@ class Egress:
         data = self._leading(transfer, link)
         if transfer.held_for is not None:
             self._settlement.unhold(transfer)
-        transfer.data = b""
+        if link.is_router and transfer.is_complete and transfer.ingress_delivery is not None:
+            link.port.unwritten.append(transfer)  # with its data, until the kernel has them
+        else:
+            transfer.data = b""
         delivery = self._new_delivery(link)
         pn_link_send(link.handle, data, len(data))
         self._count(transfer, link)
@@ -249,7 +252,8 @@ class Egress:
     def lost(self, link: EgressLink) -> None:
         """The link is gone: every message on it gets its outcome (design, section 7).
 
-        What was never written is RELEASED, what may have been seen is MODIFIED with delivery-failed.
+        What was never written goes another way if it can and is RELEASED otherwise; what may have been seen is MODIFIED
+        with delivery-failed.
         """
         settlement = self._settlement
         port = link.port
@@ -258,9 +262,8 @@ class Egress:
             port.streams.remove(link)
         while link.waiting:
             transfer = link.waiting.popleft()
-            if transfer.state == WAITING:
-                transfer.egress = None
-                settlement.settle(transfer, RELEASE)
+            if transfer.state == WAITING and not transfer.is_ready:
+                settlement.strand(transfer)
         delivery = pn_unsettled_head(link.handle)
         while delivery:
             following = pn_unsettled_next(delivery)
@@ -271,7 +274,9 @@ class Egress:
                     # else proton ends it, and a peer still reading takes the half for whole
                     pn_delivery_abort(delivery)
                 lost.egress = lost.egress_delivery = None
-                if lost.state != DONE:
+                if lost.state == SENT and lost.data and not was_written:
+                    settlement.strand(lost)
+                elif lost.state != DONE:
                     settlement.settle(lost, FAIL if was_written else RELEASE)
             delivery = following
         link.current = None

@@ -17,7 +17,18 @@ from router.core.forwarding.treatments import choose, next_local
 from router.core.terms import ConnectionId
 from router.dataplane.egress import Egress
 from router.dataplane.fanout import Fanout
-from router.dataplane.interface import DONE, HOLDING, NEW, STREAMING, EgressLink, IngressLink, Port, Transfer
+from router.dataplane.interface import (
+    DONE,
+    HOLDING,
+    NEW,
+    STRANDED,
+    STREAMING,
+    WAITING,
+    EgressLink,
+    IngressLink,
+    Port,
+    Transfer,
+)
 from router.dataplane.sections import scan
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
@@ -53,6 +64,7 @@ class Forwarder:
         self._settlement = settlement
         self._egress = egress
         self._waiting = waiting
+        self._is_last_try = False
         self._fanout = Fanout(fib, ports, settings, egress, settlement)
 
     def publish(self, to: str, data: bytes) -> None:
@@ -84,7 +96,7 @@ class Forwarder:
             self._route(transfer)
         elif state == HOLDING:
             self._hold(transfer, len(data))
-        elif transfer.entry is not None and transfer.egress is None:
+        elif state == WAITING and transfer.entry is not None and transfer.egress is None:
             transfer.entry.waiting_bytes += len(data)
 
     def _route(self, transfer: Transfer) -> None:
@@ -207,7 +219,11 @@ class Forwarder:
     def _send_to_router(self, transfer: Transfer, route: Route) -> None:
         port = self._ports.get(route.connection)
         if port is None or not port.data_links:
-            self._settlement.settle(transfer, RELEASE)
+            # the connection is gone, and the routes of this turn are not there yet
+            if self._is_last_try:
+                self._settlement.settle(transfer, RELEASE)
+            else:
+                self._settlement.strand(transfer)
             return
         if not self._look_into(transfer):
             return
@@ -219,6 +235,16 @@ class Forwarder:
         assert transfer.scan is not None
         link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
         self._egress.commit_in_order(transfer, link)
+
+    def retry_stranded(self) -> None:
+        """Send what lost its way by another, now that the routes are up to date; what has none is released."""
+        self._is_last_try = True
+        stranded, self._settlement.stranded = self._settlement.stranded, []
+        for transfer in stranded:
+            if transfer.state == STRANDED:
+                transfer.state = NEW
+                self._dispatch(transfer)
+        self._is_last_try = False
 
     def _look_into(self, transfer: Transfer) -> bool:
         """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""

@@ -37,6 +37,7 @@ class Port:
         "paused",
         "streams",
         "touched",
+        "unwritten",
         "vhost",
     )
 
@@ -55,11 +56,20 @@ class Port:
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
         self.streams: list[EgressLink] = []
         """Those links, in the order in which they were attached."""
+        self.unwritten: list[Transfer] = []
+        """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
         self.held_bytes = 0
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
         self.blocked: set[EgressLink] = set()
         """Its own links that have credit and too many bytes unwritten."""
+
+    def forget_unwritten(self) -> None:
+        """The kernel has all that was sent on the connection: no message need be sent a second time."""
+        for transfer in self.unwritten:
+            if transfer.state == SENT:
+                transfer.data = b""
+        self.unwritten.clear()
 
     def touch(self) -> None:
         """There is something to write."""
@@ -227,6 +237,8 @@ STREAMING: Final = 3
 """Its parts are sent as they arrive."""
 SENT: Final = 4
 """Sent as a whole; the outcome is still to come."""
+STRANDED: Final = 6
+"""Its way was lost before it was written: it takes another one as soon as the routes are known."""
 DONE: Final = 5
 """It has its outcome; what still arrives of it is thrown away."""
 

@@ -29,7 +29,7 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import ConnectionId
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
-from router.dataplane.interface import WAITING, EgressLink, IngressLink, LinkCounters, Port
+from router.dataplane.interface import STRANDED, WAITING, EgressLink, IngressLink, LinkCounters, Port
 from router.dataplane.reader import Reader
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
@@ -106,6 +106,10 @@ class Relay:
         """Send a whole message of this process itself, pre-settled, to an address."""
         self._forwarder.publish(to, data)
 
+    def retry_stranded(self) -> None:
+        """Send what lost its way before it was written by another."""
+        self._forwarder.retry_stranded()
+
     def written(self, port: Port) -> None:
         """The connection has written some of its output: go on with what was stopped because of it."""
         if port.blocked:
@@ -147,7 +151,7 @@ class Relay:
                 transfer.ingress = None
                 if not transfer.is_complete:
                     self._forwarder.drop_incomplete(transfer)
-                elif transfer.state == WAITING:
+                elif transfer.state in (WAITING, STRANDED):
                     # An unsettled message whose sender leaves while it waits was never delivered.
                     self.waiting.give_up(transfer)
                     settlement.finish(transfer)

@@ -49,7 +49,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding import credit
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import Condition
-from router.dataplane.interface import DONE, SENT, STREAMING, EgressLink, IngressLink, Transfer
+from router.dataplane.interface import DONE, SENT, STRANDED, STREAMING, EgressLink, IngressLink, Transfer
 
 RELEASE: Final = RELEASED
 """The message surely went to nobody: its sender may try again."""
@@ -67,6 +67,8 @@ class Settlement:
         """Reads a link again that was paused."""
         self.freed: list[AddressEntry] = []
         """Addresses at which messages wait and one that went to another router has ended: it may take the next."""
+        self.stranded: list[Transfer] = []
+        """Messages that look for another way in this turn."""
         self.is_stopping = False
         """The router takes no more messages of clients."""
 
@@ -230,6 +232,14 @@ class Settlement:
         if transfer.state == SENT:
             link.outstanding -= 1
         link.port.touch()
+
+    def strand(self, transfer: Transfer) -> None:
+        """The way was lost before it was written: nobody has seen it, so it may go another way."""
+        # DEV-24: qdrouterd releases it, and the sender of an RPC waits for its retry.
+        transfer.egress = transfer.egress_delivery = None
+        self._leave_remote(transfer)
+        transfer.state = STRANDED
+        self.stranded.append(transfer)
 
     def _leave_remote(self, transfer: Transfer) -> None:
         """It no longer counts as a delivery toward its router, however it has ended."""

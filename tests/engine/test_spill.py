@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.helpers.engine import Bench
+from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import message
 
 BALANCED = "openstack.org/om/rpc/anycast/openstack/topic"
@@ -60,3 +60,25 @@ def test_messages_lost_with_a_connection_do_not_count_as_under_way(bench: Bench)
     again = [sender.send(message(n)) for n in range(4, 8)]
     bench.run()
     assert [delivery.outcome for delivery in again] == ["accepted"] * 4
+
+
+def test_what_was_not_written_when_its_way_was_lost_takes_another(bench: Bench) -> None:
+    """The direct connection takes no more bytes and then breaks: nobody has seen the whole of what it did not take."""
+    a, b, _ = bench.mesh(("B", "C"), ("A", "C"))
+    direct = bench.join(a, b)
+    bench.advance(1)
+    far = bench.client(b).receiver(BALANCED, credit=100).accepting()
+    client = bench.client(a)
+    sender = client.sender(BALANCED)
+    bench.run()
+    end = next(end for end in direct.ends if isinstance(end, Plug) and end.runtime is a)
+    end.room = 0
+    sent = [sender.send(message("x" * 50_000))]  # more than the engine's own output holds
+    bench.run()
+    sent += [sender.send(message(n)) for n in range(1, 6)]
+    bench.run()
+    assert far.bodies == []
+    direct.cut()
+    bench.advance(1)
+    assert [delivery.outcome for delivery in sent] == ["accepted"] * 6
+    assert far.bodies == ["x" * 50_000, 1, 2, 3, 4, 5]
