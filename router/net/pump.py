@@ -3,7 +3,8 @@
 How it works. Two tasks share a connection. The reader asks the kernel for bytes, gives them to the engine and lets the
 `Turns` owner handle what they cause: that may produce output on any connection of the process, so the owner flushes
 every connection that has some, by `flush`, which writes what the kernel takes at once and never waits. Only when a
-kernel buffer is full does the writer task wait for room. It also keeps the engine's clock: heartbeats and idle timeout.
+kernel buffer is full does the writer task wait for room. It also keeps the engine's clock, heartbeats and idle timeout,
+whether there is room or not: a peer that neither reads nor writes is given up in time.
 
 The engine is never half changed across an `await`: between two of them a turn is begun and ended. A failed read or
 write ends the connection, since nobody knows how much the peer has seen.
@@ -162,13 +163,18 @@ class Pump:
         while True:
             deadline = connection.tick(trio.current_time())
             self._turns.turn(connection)
+            if connection.capacity() < 0:
+                self._be_patient()  # the peer was silent for too long, and may never take what is still to be written
             with trio.move_on_at(math.inf if deadline is None else deadline):
-                await self._wake.wait()
+                await self._wait_for_work()
+
+    async def _wait_for_work(self) -> None:
+        """Until there is room to write, or the engine's deadline may have moved."""
+        if not self._is_blocked:
+            await self._wake.wait()
             self._wake = trio.Event()
-            if self._is_blocked:
-                await trio.lowlevel.wait_writable(self._sock)
-                self._is_blocked = False
-                self.flush()
-                self._turns.written(connection)
-                if self._is_blocked:
-                    self._wake.set()
+            return
+        await trio.lowlevel.wait_writable(self._sock)
+        self._is_blocked = False
+        self.flush()
+        self._turns.written(self._connection)
