@@ -99,6 +99,7 @@ class Peers:
                 "attach_refused", connection=connection.id, condition=str(error.condition), reason=str(error)
             )
             refuse(link, error.condition, str(error))
+            connection.refused += 1
         connection.port.touch()
 
     def _control_link_up(self, connection: Connection) -> None:
@@ -126,7 +127,8 @@ class Peers:
         elif address_of(link) in connection.links:
             self._detach(connection, link)
         elif pn.pn_link_state(link) & pn.LOCAL_CLOSED:
-            return  # refused, or answered already
+            connection.refused -= 1
+            return
         if is_closed:
             pn.pn_link_close(link)
         else:

@@ -114,6 +114,7 @@ pn_transport_head: Final[Any] = lib.pn_transport_head
 pn_transport_pop: Final[Any] = lib.pn_transport_pop
 pn_transport_close_head: Final[Any] = lib.pn_transport_close_head
 pn_transport_closed: Final[Any] = lib.pn_transport_closed
+pn_transport_get_frames_output: Final[Any] = lib.pn_transport_get_frames_output
 pn_transport_tick: Final[Any] = lib.pn_transport_tick
 pn_sasl: Final[Any] = lib.pn_sasl
 pn_sasl_allowed_mechs: Final[Any] = lib.pn_sasl_allowed_mechs

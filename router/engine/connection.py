@@ -17,6 +17,7 @@ from mesh_config.models import LinkSettings, Role
 from router.binding import data
 from router.binding import handles as pn
 from router.binding.handles import NULL, Handle, text
+from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
 
@@ -24,6 +25,11 @@ LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
 STREAMING_LINKS: Final = "qd.streaming-links"
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
+MIN_HEARTBEAT_MS: Final = 100
+"""Shortest idle-time-out of a peer that is served: heartbeats go out at twice its rate."""
+MAX_UNANSWERED: Final = 20_000
+"""Begins and Attaches whose answers the peer leaves unread, or refused links that it never detaches. Each takes 2 to
+4 kB."""
 
 
 class Handler(Protocol):
@@ -93,6 +99,12 @@ class Connection:
         """Our Close is on its way."""
         self.fault: str | None = None
         """Why the connection failed, as proton says it."""
+        self.refused = 0
+        """Links that were refused and that the peer has not detached yet."""
+        self._unanswered = 0
+        """Begins and Attaches of the peer since everything was written,"""
+        self._frames_before = 0
+        """and the frames written before them."""
         self._relay = relay
         self._handler = handler
         self._collector = pn.pn_collector()
@@ -131,6 +143,8 @@ class Connection:
         data.write_symbols(pn.pn_connection_desired_capabilities(connection), capabilities)
         data.write_map(pn.pn_connection_properties(connection), {**own, **properties})
         pn.pn_connection_open(connection)
+        if self.is_server:  # else it is written after the SASL layer, whenever that is
+            self._owe_frame()
         self.port.touch()
 
     def close(self, condition: Condition | None = None, description: str = "") -> None:
@@ -178,7 +192,30 @@ class Connection:
 
     def pending(self) -> int:
         """Bytes that wait to be written; negative when nothing will ever be written again."""
-        return int(pn.pn_transport_pending(self._transport))
+        size = int(pn.pn_transport_pending(self._transport))
+        if size == 0 and self._unanswered:
+            self._check_answers()
+            size = int(pn.pn_transport_pending(self._transport))
+        return size
+
+    def _owe_frame(self) -> None:
+        if not self._unanswered:
+            self._frames_before = self._frames_written()
+        self._unanswered += 1
+
+    def _check_answers(self) -> None:
+        """Everything is written: see that the answers are among it.
+
+        When one would be beyond the peer's handle-max, or the channel-max, proton writes nothing any more and tells
+        nobody. Such a connection would take messages for ever and pass on none.
+        """
+        if self._frames_written() - self._frames_before < self._unanswered and not self.is_ending:
+            self.fault = "answers beyond handle-max or channel-max"
+            self.received_end()
+        self._unanswered = 0
+
+    def _frames_written(self) -> int:
+        return int(pn.pn_transport_get_frames_output(self._transport))
 
     def head(self, size: int) -> memoryview:
         """The first *size* pending bytes; then call `sent`."""
@@ -233,6 +270,8 @@ class Connection:
             self._handle(pn.pn_event_type(event), event)
 
     def _handle(self, kind: int, event: Handle) -> None:
+        if self._is_to_be_answered(kind, event):
+            self._count_unanswered()
         if self.is_ending:
             return  # what the peer wrote before it has read our Close, or behind its own, changes nothing any more
         handler = self._handler
@@ -254,12 +293,43 @@ class Connection:
             pn.pn_session_close(session)
             pn.pn_session_free(session)
         elif kind == pn.CONNECTION_REMOTE_OPEN:
-            self.peer = self._read_open()
-            handler.connection_opened(self)
+            self._opened()
         elif kind == pn.TRANSPORT_ERROR:
-            self.fault = data.read_condition(pn.pn_transport_condition(self._transport))
+            self.fault = self.fault or data.read_condition(pn.pn_transport_condition(self._transport))
         elif kind in (pn.CONNECTION_REMOTE_CLOSE, pn.TRANSPORT_CLOSED):
             self.end()
+
+    def _is_to_be_answered(self, kind: int, event: Handle) -> bool:
+        """Whether it is a Begin or an Attach, and no answer to one of ours."""
+        if kind == pn.SESSION_REMOTE_OPEN:
+            return bool(pn.pn_session_state(pn.pn_event_session(event)) & pn.LOCAL_UNINIT)
+        if kind == pn.LINK_REMOTE_OPEN:
+            return bool(pn.pn_link_state(pn.pn_event_link(event)) & pn.LOCAL_UNINIT)
+        return False
+
+    def _opened(self) -> None:
+        if self.peer is not None:
+            raise RemoteProtocolError("a second Open", condition=Condition.FRAMING_ERROR)
+        self.peer = self._read_open()
+        if 0 < pn.pn_transport_get_remote_idle_timeout(self._transport) < MIN_HEARTBEAT_MS:
+            raise RemoteProtocolError(  # AMQP part 2, 2.4.5: close when it cannot be met
+                f"an idle-time-out below {MIN_HEARTBEAT_MS} ms", condition=Condition.RESOURCE_LIMIT_EXCEEDED
+            )
+        self._handler.connection_opened(self)
+
+    def _count_unanswered(self) -> None:
+        if self.peer is None:
+            # Neither its role nor its virtual host is known. Proton lets this pass, and writes no Close before an Open.
+            self.fault = "a frame before Open"
+            self.received_end()
+            self.end()
+            return
+        self._owe_frame()
+        excess = max(self._unanswered, self.refused) - MAX_UNANSWERED
+        if excess > 0 and not self.is_ending:
+            raise RemoteProtocolError("too many answers unread", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        if excess > MAX_UNANSWERED:
+            self.received_end()  # it does not hear that it is closed either
 
     def end(self) -> None:
         """The connection is over for the router: report it once, and answer a Close."""
