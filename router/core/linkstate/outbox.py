@@ -142,7 +142,7 @@ class Outbox:
         """
         trace = received.trace or (received.message.id,)
         way = self.way(target)
-        # DEV-24, twice what qdrouterd allows: routes may change while a message is under way; its trace ends any loop.
+        # DEV-25, twice what qdrouterd allows: routes may change while a message is under way; its trace ends any loop.
         if way is None or self.router_id in trace or way[1] in trace or len(trace) > 2 * (self.radius + 1):
             return False
         self.write(way[0], received.to, received.message, trace)
