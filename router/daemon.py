@@ -83,9 +83,14 @@ class Daemon:
         with scope:
             async with trio.open_nursery() as accepting:
                 for listener in self.listeners:
-                    accepting.start_soon(listener.accept, nursery, self._serve_accepted)
+                    accepting.start_soon(listener.accept, nursery, self._serve_accepted, self._listener_full)
         for listener in self.listeners:
             listener.close()
+
+    def _listener_full(self, listener: Listener) -> None:
+        self.runtime.log.warning(
+            "listener_full", listener=listener.name, max_connections=listener.settings.max_connections
+        )
 
     async def _connect(self, connector: Connector, accepting: trio.CancelScope) -> None:
         await connector.run(self._serve_connected, self._connect_failed)

@@ -42,9 +42,9 @@ class Peers:
         log: Any,
         *,
         emit: Callable[[Event], None],
-        freed: Callable[[], None],
+        freed: Callable[[int], None],
     ) -> None:
-        """*emit* takes events for the control plane; *freed* is called for each link whose memory was given back."""
+        """*emit* takes events for the control plane; *freed* hears how many links have given back their memory."""
         self._settings = settings
         self._me = RouterId(settings.id)
         self._relay = relay
@@ -134,7 +134,7 @@ class Peers:
         else:
             pn.pn_link_detach(link)
         pn.pn_link_free(link)
-        self._freed()
+        self._freed(1)
         connection.port.touch()
 
     def _detach(self, connection: Connection, link: Handle) -> None:
@@ -149,8 +149,10 @@ class Peers:
         neighbor = self.neighbors.get(connection.id)
         if neighbor is not None and neighbor.end_control(session):
             self._emit(ControlLinkDown(connection=connection.id))
-        for link in [link for link in connection.links.values() if link.session == session]:
+        links = [link for link in connection.links.values() if link.session == session]
+        for link in links:
             self._detach(connection, link.handle)
+        self._freed(len(links))
 
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
         """A control message, or part of one."""
@@ -175,8 +177,10 @@ class Peers:
 
     def connection_ended(self, connection: Connection) -> None:
         """Take away everything that came with it."""
-        for link in list(connection.links.values()):
+        links = list(connection.links.values())
+        for link in links:
             self._detach(connection, link.handle)
+        self._freed(len(links))
         if self.neighbors.pop(connection.id, None) is not None:
             self._relay.ports.pop(connection.id, None)
             self._emit(ControlLinkDown(connection=connection.id))

@@ -77,7 +77,7 @@ class Runtime:
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
         self._events: list[Event] = []
-        self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=lambda: self._count_freed(1))
+        self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=self._count_freed)
         self._dirty: list[Port] = []
         self._next_connection = 0
         self._scheduled = math.inf

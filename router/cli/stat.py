@@ -68,6 +68,8 @@ def stat(
                     click.echo(f"Error: {error}{_hint(client, router)}", err=True)
     except ManagementError as error:
         raise click.ClickException(str(error)) from error
+    if not found:
+        sys.exit(1)
     if style == "json":
         click.echo(json.dumps([{"router": each, **row} for each, rows in found for row in rows], indent=2))
     elif style == "csv":

@@ -46,7 +46,7 @@ class Connector:
             except (OSError, trio.TooSlowError) as error:
                 is_news = self.status != "failed"
                 self.status = "failed"
-                self.message = str(error) or "timed out"
+                self.message = _reason(error)
                 if is_news:
                     failed(self)
             else:
@@ -67,3 +67,13 @@ class Connector:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
+
+
+def _reason(error: OSError | trio.TooSlowError) -> str:
+    """Why the last attempt failed: what the system says, where trio says only that every address was tried."""
+    cause: BaseException | None = error.__cause__
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[-1]
+    if isinstance(cause or error, trio.TooSlowError):
+        return "timed out"
+    return str(cause or error)

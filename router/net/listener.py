@@ -41,6 +41,8 @@ class Listener:
         self._sock.setblocking(False)
         self.count = 0
         """Connections that are open now."""
+        self.refused = 0
+        """Connections closed at once because there were as many as the settings allow."""
 
     @property
     def host(self) -> str:
@@ -57,8 +59,12 @@ class Listener:
         """Name for logs and management."""
         return self.settings.name or f"{self.host}:{self.port}"
 
-    async def accept(self, nursery: trio.Nursery, serve: Serve) -> None:
-        """Accept until cancelled; each connection is served by a task of its own in *nursery*."""
+    async def accept(self, nursery: trio.Nursery, serve: Serve, full: Callable[[Listener], None]) -> None:
+        """Accept until cancelled; each connection is served by a task of its own in *nursery*.
+
+        *full* is called when the listener begins to refuse connections, not for each of them.
+        """
+        is_full = False
         while True:
             await trio.lowlevel.wait_readable(self._sock)
             try:
@@ -71,7 +77,12 @@ class Listener:
                 continue  # the peer was gone before it was accepted
             if self.count >= self.settings.max_connections:
                 sock.close()
+                self.refused += 1
+                if not is_full:
+                    full(self)
+                is_full = True
                 continue
+            is_full = False
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.count += 1
