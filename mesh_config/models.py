@@ -200,7 +200,7 @@ class ForwardingSettings:
         "The same for all messages held for one connection.", default=64 * MIB, unit="bytes", low=0, high=16384 * MIB
     )
     waiting_messages: int = setting(
-        "Messages of one address that may wait here for a subscriber's credit.",
+        "Messages that may wait for credit at one address, or at one link.",
         default=10000,
         unit="messages",
         low=1,

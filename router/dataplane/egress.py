@@ -29,7 +29,6 @@ from router.dataplane.interface import (
     SENT,
     STREAM_BUFFER_BYTES,
     STREAMING,
-    WAITING,
     EgressLink,
     IngressLink,
     Port,
@@ -37,6 +36,7 @@ from router.dataplane.interface import (
 )
 from router.dataplane.sections import annotate, strip
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
+from router.dataplane.waiting import WaitingRoom
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 """A paused source is read again when its session has no more than this unwritten."""
@@ -45,9 +45,10 @@ LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 class Egress:
     """Everything that is written to a link as a message."""
 
-    def __init__(self, me: RouterId, settlement: Settlement) -> None:
+    def __init__(self, me: RouterId, settlement: Settlement, waiting: WaitingRoom) -> None:
         self._me = me
         self._settlement = settlement
+        self._waiting = waiting
         self._tag = 0
         self._tag_bytes = ffi.new("char[8]")
         self._tag_struct = ffi.new("pn_delivery_tag_t *", (8, self._tag_bytes))
@@ -63,7 +64,7 @@ class Egress:
         if transfer.held_for is not None:
             self._settlement.unhold(transfer)
         if link.is_router and transfer.is_complete and transfer.ingress_delivery is not None:
-            link.port.unwritten.append(transfer)  # with its data, until the kernel has them
+            link.port.keep_unwritten(transfer)  # with its data, until the kernel has them
         else:
             transfer.data = b""
         delivery = self._new_delivery(link)
@@ -166,7 +167,7 @@ class Egress:
         if link.has_credit():
             self.send(transfer, link)
         else:
-            self._queue(transfer, link)
+            self._waiting.enter(transfer, link)
 
     def commit_in_order(self, transfer: Transfer, link: EgressLink) -> None:
         """Send to a neighbor: on a data link, or where that would hold up others, on a streaming link.
@@ -180,14 +181,9 @@ class Egress:
         elif transfer.is_complete or link.port.open_stream is None:
             self.commit(transfer, link)
         elif link.waiting or pn_link_queued(link.handle):
-            self._queue(transfer, link)  # in its turn it gets a streaming link: see `flowed`
+            self._waiting.enter(transfer, link)  # in its turn it gets a streaming link: see `flowed`
         else:
             self.commit(transfer, self._bind_stream(transfer, link.port))
-
-    def _queue(self, transfer: Transfer, link: EgressLink) -> None:
-        transfer.state = WAITING
-        transfer.egress = link
-        link.waiting.append(transfer)
 
     def _stream_of(self, transfer: Transfer, port: Port) -> EgressLink | None:
         """The streaming link that its sender's messages go on since one of them was large."""
@@ -219,30 +215,26 @@ class Egress:
         copy.data = data
         copy.entry = transfer.entry
         copy.scan = transfer.scan
-        link.waiting_bytes += len(data)
-        self.commit(copy, link)
+        self._waiting.enter(copy, link)
 
     def flowed(self, link: EgressLink) -> None:
         """The link may be able to take more: send what is committed to it."""
         while link.waiting and link.can_send():
-            transfer = link.waiting[0]
+            transfer = self._waiting.oldest(link)
+            assert transfer is not None
             stream = self._stream_for_waiting(transfer, link)
             if stream is not None and stream is not link:
                 if pn_link_queued(link.handle):
                     return  # it must not overtake these; the event that they are written brings us here again
-                link.waiting.popleft()
+                self._waiting.take(link)
                 self.commit(transfer, stream)
-                continue
-            link.waiting.popleft()
-            if transfer.is_ready:
-                link.waiting_bytes -= len(transfer.data)
-            if transfer.state != WAITING:
-                continue  # it was released while it waited
-            self.send(transfer, link)
+            else:
+                self._waiting.take(link)
+                self.send(transfer, link)
 
     def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLink | None:
         """The streaming link that a message which waited for a data link takes instead."""
-        if link.is_stream or not link.is_router or transfer.state != WAITING or transfer.is_ready:
+        if link.is_stream or not link.is_router or transfer.is_ready:
             return None
         stream = self._stream_of(transfer, link.port)
         if stream is None and not transfer.is_complete and link.port.open_stream is not None:
@@ -260,9 +252,10 @@ class Egress:
         port.blocked.discard(link)
         if link.is_stream:
             port.streams.remove(link)
-        while link.waiting:
-            transfer = link.waiting.popleft()
-            if transfer.state == WAITING and not transfer.is_ready:
+        while (transfer := self._waiting.take(link)) is not None:
+            if transfer.is_ready:
+                settlement.settle(transfer, RELEASE)  # a copy
+            else:
                 settlement.strand(transfer)
         delivery = pn_unsettled_head(link.handle)
         while delivery:

@@ -1,12 +1,11 @@
 """Multicast: one copy to each local subscriber and one to each next hop of the ingress router's tree.
 
 Copies are pre-settled; the ingress router alone acknowledges, once every copy is on its way. A subscriber without
-credit has its copies kept in its link's own bounded queue; beyond the bound it misses copies, which are counted.
+credit has its copies kept at its link (`waiting.py`); beyond the bounds it misses copies, which are counted.
 """
 
 from __future__ import annotations
 
-from mesh_config.models import ForwardingSettings
 from router.binding.handles import ACCEPTED
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import ConnectionId, RouterId
@@ -22,13 +21,11 @@ class Fanout:
         self,
         fib: Fib,
         ports: dict[ConnectionId, Port],
-        settings: ForwardingSettings,
         egress: Egress,
         settlement: Settlement,
     ) -> None:
         self._fib = fib
         self._ports = ports
-        self._settings = settings
         self._egress = egress
         self._settlement = settlement
 
@@ -65,12 +62,5 @@ class Fanout:
     def _copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         if link.has_credit():
             self._egress.send_copy(data, transfer, link)
-            return
-        settings = self._settings
-        entry = transfer.entry
-        if len(link.waiting) >= settings.waiting_messages or link.waiting_bytes + len(data) > settings.waiting_bytes:
-            link.counters.dropped += 1
-            if entry is not None:
-                entry.dropped += 1
-            return
-        self._egress.commit_copy(data, transfer, link)
+        else:
+            self._egress.commit_copy(data, transfer, link)

@@ -65,7 +65,7 @@ class Forwarder:
         self._egress = egress
         self._waiting = waiting
         self._is_last_try = False
-        self._fanout = Fanout(fib, ports, settings, egress, settlement)
+        self._fanout = Fanout(fib, ports, egress, settlement)
 
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
@@ -96,8 +96,8 @@ class Forwarder:
             self._route(transfer)
         elif state == HOLDING:
             self._hold(transfer, len(data))
-        elif state == WAITING and transfer.entry is not None and transfer.egress is None:
-            transfer.entry.waiting_bytes += len(data)
+        elif state == WAITING:
+            self._waiting.grew(transfer, len(data))
 
     def _route(self, transfer: Transfer) -> None:
         """Find the address entry, as soon as enough of the message is there."""
@@ -177,7 +177,7 @@ class Forwarder:
         if target is not None:
             self._send_to(transfer, target)
         elif entry.subscribers:
-            self._waiting.enter(transfer, entry, self.now)
+            self._waiting.enter(transfer, entry)
         else:
             self._settlement.settle(transfer, RELEASE)
 
@@ -212,7 +212,7 @@ class Forwarder:
             target = self._choose(transfer, entry) if transfer is not None else None
             if transfer is None or target is None:
                 return
-            self._waiting.leave(entry)
+            self._waiting.take(entry)
             transfer.state = NEW
             self._send_to(transfer, target)
 
@@ -295,7 +295,7 @@ class Forwarder:
         if isinstance(target, EgressLink):
             self._egress.send(transfer, target)
         elif entry.subscribers:
-            self._waiting.enter(transfer, entry, self.now)
+            self._waiting.enter(transfer, entry)
         else:
             transfer.state = NEW
             self._dispatch(transfer)
@@ -305,7 +305,7 @@ class Forwarder:
         is_open = entry.is_open
         if entry.waiting and (not entry.subscribers or entry.treatment is Treatment.MULTICAST):
             for _ in range(len(entry.waiting)):
-                transfer = self._waiting.leave(entry)
+                transfer = self._waiting.take(entry)
                 if transfer is None:
                     break
                 transfer.state = NEW
@@ -337,7 +337,7 @@ class Forwarder:
         entry = link.entry
         if entry is not None and entry.waiting and entry.treatment is not Treatment.MULTICAST:
             while link.has_credit():
-                transfer = self._waiting.leave(entry)
+                transfer = self._waiting.take(entry)
                 if transfer is None:
                     break
                 self.send_to_subscriber(transfer, link)

@@ -9,7 +9,7 @@ Sizes are bytes, credit is messages; `handle` fields are proton's pointers and v
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -20,12 +20,15 @@ from router.dataplane.sections import Scan
 
 STREAM_BUFFER_BYTES: Final = 1024 * 1024
 """Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""
+UNWRITTEN_ROOM: Final = 1000
+"""Messages to a neighbor that are kept until they are written, before those with an outcome are looked for."""
 
 
 class Port:
     """One connection, as the data plane sees it."""
 
     __slots__ = (
+        "_unwritten_room",
         "blocked",
         "data_links",
         "held_bytes",
@@ -58,11 +61,19 @@ class Port:
         """Those links, in the order in which they were attached."""
         self.unwritten: list[Transfer] = []
         """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
+        self._unwritten_room = UNWRITTEN_ROOM
         self.held_bytes = 0
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
         self.blocked: set[EgressLink] = set()
         """Its own links that have credit and too many bytes unwritten."""
+
+    def keep_unwritten(self, transfer: Transfer) -> None:
+        """It may have to be sent a second time."""
+        self.unwritten.append(transfer)
+        if len(self.unwritten) > self._unwritten_room:  # on a busy connection the kernel never has all of it
+            self.unwritten = [one for one in self.unwritten if one.state == SENT]
+            self._unwritten_room = 2 * len(self.unwritten) + UNWRITTEN_ROOM
 
     def forget_unwritten(self) -> None:
         """The kernel has all that was sent on the connection: no message need be sent a second time."""
@@ -179,7 +190,7 @@ class EgressLink:
         self.current: Transfer | None = None
         """The message of which more parts will follow; nothing else can be sent before its end."""
         self.outstanding = 0
-        self.waiting: deque[Transfer] = deque()
+        self.waiting: OrderedDict[Transfer, None] = OrderedDict()
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
         self.counters = LinkCounters()

@@ -49,7 +49,7 @@ class Relay:
         self.gone_egress = LinkCounters()
         self.settlement = Settlement(settings)
         self.waiting = WaitingRoom(settings, self.settlement)
-        self.egress = Egress(fib.me, self.settlement)
+        self.egress = Egress(fib.me, self.settlement, self.waiting)
         self._forwarder = Forwarder(fib, self.ports, settings, self.settlement, self.egress, self.waiting)
         self._reader = Reader(settings, self.settlement, self.egress, self._forwarder)
         self.settlement.read = self._reader.read
@@ -61,7 +61,7 @@ class Relay:
 
     @now.setter
     def now(self, now: float) -> None:
-        self._forwarder.now = now
+        self._forwarder.now = self.waiting.now = now
 
     # Events
 

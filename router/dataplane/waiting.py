@@ -1,82 +1,91 @@
-"""Messages of an address that wait for credit of a local subscriber: bounded in number, bytes and time.
+"""Messages that wait for credit, at an address or at a link: bounded in number, bytes and time.
 
-They wait at the address and not at a link, so the first subscriber that has credit takes the oldest. Each waits no
-longer than its own `ttl` and the setting allow; then it is RELEASED or, pre-settled, dropped and counted.
+What any local subscriber may take waits at its address, so that the first with credit takes the oldest. What has to go
+out on one link waits there: copies of a multicast, and what a neighbor is to get. Each waits no longer than its own
+`ttl` and the setting allow; then it is RELEASED or, pre-settled, dropped and counted.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
 
 from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.interface import WAITING, Transfer
+from router.dataplane.interface import WAITING, EgressLink, Transfer
 from router.dataplane.sections import scan
 from router.dataplane.settlement import RELEASE, Settlement
 
+Place = AddressEntry | EgressLink
+"""Where messages wait, oldest first."""
+
 
 class WaitingRoom:
-    """The waiting messages of all addresses, with their deadlines."""
+    """The waiting messages of all places, with their deadlines."""
 
     def __init__(self, settings: ForwardingSettings, settlement: Settlement) -> None:
+        self.now = 0.0
+        """Seconds, monotonic; set before each batch of events."""
         self._settings = settings
         self._settlement = settlement
         self._deadlines: list[tuple[float, int, Transfer]] = []
-        self._count = 0
+        self._deadlines_room = DEADLINES_ROOM
         self._number = 0
         self.refused: dict[str, int] = {}
         """Messages by address for which there was no room since this was last reported."""
 
-    def enter(self, transfer: Transfer, entry: AddressEntry, now: float) -> None:
-        """Let it wait, or release it when the address has no room left."""
+    def enter(self, transfer: Transfer, place: Place) -> None:
+        """Let it wait, or release it when there is no room left."""
         size = len(transfer.data)
         settings = self._settings
-        if len(entry.waiting) >= settings.waiting_messages or entry.waiting_bytes + size > settings.waiting_bytes:
-            self.refused[entry.text] = self.refused.get(entry.text, 0) + 1
-            self._settlement.settle(transfer, RELEASE)
+        transfer.egress = place if isinstance(place, EgressLink) else None
+        if len(place.waiting) >= settings.waiting_messages or place.waiting_bytes + size > settings.waiting_bytes:
+            self._refuse(transfer)
             return
         transfer.state = WAITING
-        entry.waiting.append(transfer)
-        entry.waiting_bytes += size
+        place.waiting[transfer] = None
+        place.waiting_bytes += size
         self._number += 1
-        self._count += 1
-        heapq.heappush(self._deadlines, (now + self._patience(transfer), self._number, transfer))
-        if len(self._deadlines) > 2 * self._count + 1000:  # most of them were sent long ago
+        heapq.heappush(self._deadlines, (self.now + self._patience(transfer), self._number, transfer))
+        if len(self._deadlines) > self._deadlines_room:  # most of them were sent long ago
             self._deadlines = [item for item in self._deadlines if item[2].state == WAITING]
             heapq.heapify(self._deadlines)
+            self._deadlines_room = 2 * len(self._deadlines) + DEADLINES_ROOM
 
-    def oldest(self, entry: AddressEntry) -> Transfer | None:
-        """The message that `leave` would take out."""
-        waiting: deque[object] = entry.waiting
-        while waiting:
-            transfer = waiting[0]
-            assert isinstance(transfer, Transfer)
-            if transfer.state == WAITING:
-                return transfer
-            waiting.popleft()
-            self._count -= 1
-        entry.waiting_bytes = 0
-        return None
+    def grew(self, transfer: Transfer, added: int) -> None:
+        """More of a message that waits has come, in bytes, and is among its data already."""
+        place = transfer.egress or transfer.entry
+        assert place is not None
+        place.waiting_bytes += added
+        if place.waiting_bytes > self._settings.waiting_bytes:
+            self._leave(transfer)
+            self._refuse(transfer)
 
-    def leave(self, entry: AddressEntry) -> Transfer | None:
-        """Take out the oldest message of the address; None when nothing waits."""
-        transfer = self.oldest(entry)
+    def oldest(self, place: Place) -> Transfer | None:
+        """The message that has waited longest; None when nothing waits."""
+        transfer = next(iter(place.waiting), None)
+        assert transfer is None or isinstance(transfer, Transfer)
+        return transfer
+
+    def take(self, place: Place) -> Transfer | None:
+        """Take out the oldest message; None when nothing waits."""
+        transfer = self.oldest(place)
         if transfer is not None:
-            entry.waiting.popleft()
-            self._count -= 1
-            entry.waiting_bytes -= len(transfer.data)
+            self._leave(transfer)
+            transfer.egress = None
         return transfer
 
     def give_up(self, transfer: Transfer) -> None:
-        """It no longer waits, for instance because its sender is gone. Its place in the queue is skipped later.
+        """If it waits it no longer does, for instance because its sender is gone."""
+        if transfer.state == WAITING:
+            self._leave(transfer)
 
-        What waits for one link was never on its address's account.
-        """
-        if transfer.state == WAITING and transfer.entry is not None and transfer.egress is None:
-            transfer.entry.waiting_bytes -= len(transfer.data)
+    def _leave(self, transfer: Transfer) -> None:
+        place = transfer.egress or transfer.entry
+        assert place is not None
+        del place.waiting[transfer]
+        place.waiting_bytes -= len(transfer.data)
 
     def next_deadline(self) -> float:
         """When the next message has waited too long, seconds; infinity when none waits."""
@@ -89,8 +98,19 @@ class WaitingRoom:
         while self._deadlines and self._deadlines[0][0] <= now:
             transfer = heapq.heappop(self._deadlines)[2]
             if transfer.state == WAITING:
-                self.give_up(transfer)
-                self._settlement.settle(transfer, RELEASE)
+                self._leave(transfer)
+                self._release(transfer)
+
+    def _refuse(self, transfer: Transfer) -> None:
+        if transfer.entry is not None:
+            self.refused[transfer.entry.text] = self.refused.get(transfer.entry.text, 0) + 1
+        self._release(transfer)
+
+    def _release(self, transfer: Transfer) -> None:
+        link, transfer.egress = transfer.egress, None
+        if link is not None and transfer.is_settled:
+            link.counters.dropped += 1
+        self._settlement.settle(transfer, RELEASE)
 
     def _patience(self, transfer: Transfer) -> float:
         """Seconds that it may wait."""
@@ -103,4 +123,9 @@ class WaitingRoom:
         limit = self._settings.waiting_s
         if found is None or found.ttl_ms is None:
             return limit
+        # DEV-19: a qdrouterd lets it wait for ever.
         return min(limit, found.ttl_ms / 1000)
+
+
+DEADLINES_ROOM = 1000
+"""Deadlines that are kept before those of messages that wait no more are looked for."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import Final
 
 import attrs
@@ -11,7 +10,7 @@ import attrs
 from router.binding.handles import pn_link_credit, pn_link_queued
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.interface import SENT, WAITING, EgressLink, IngressLink, LinkCounters, Transfer
+from router.dataplane.interface import SENT, EgressLink, IngressLink, LinkCounters, Transfer
 from router.engine.connection import Connection
 from router.management.snapshot import AddressRow, LinkRow
 
@@ -19,8 +18,6 @@ AnyLink = IngressLink | EgressLink
 
 DELAYED_S: Final = (1.0, 10.0)
 """Ages from which on a message under way counts as delayed, and as stuck."""
-STALE_LIMIT: Final = 100
-"""Places of a queue that are looked at for a message that still waits: those that were given up keep theirs."""
 
 
 @attrs.define
@@ -186,8 +183,6 @@ def _oldest_for(link: EgressLink, now: float) -> float:
 
 
 def _oldest(queue: Iterable[object], now: float) -> float:
-    for transfer in islice(queue, STALE_LIMIT):
-        assert isinstance(transfer, Transfer)
-        if transfer.state == WAITING:
-            return max(0.0, now - transfer.arrived)
-    return 0.0
+    transfer = next(iter(queue), None)
+    assert transfer is None or isinstance(transfer, Transfer)
+    return max(0.0, now - transfer.arrived) if transfer is not None else 0.0

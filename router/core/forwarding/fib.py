@@ -6,7 +6,7 @@ subscribes to; one `Route` for each reachable router. Nothing here looks at a cl
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
@@ -89,7 +89,7 @@ class AddressEntry:
         self.publishers: set[object] = set()
         self.service: Callable[[bytes], None] | None = None
         """An in-process receiver of whole messages, such as the management node."""
-        self.waiting: deque[object] = deque()
+        self.waiting: OrderedDict[object, None] = OrderedDict()
         self.waiting_bytes = 0
         self.turn = 0
         self.volatile = False

@@ -1,0 +1,109 @@
+"""Messages that wait for credit: their bounds hold, and what no longer waits takes no room."""
+
+from __future__ import annotations
+
+from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+
+FANOUT = "openstack.org/om/rpc/multicast/openstack/topic"
+
+
+def test_parts_of_waiting_messages_stay_within_the_bound_of_their_address(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_bytes": 300_000})
+    bench.client(router).receiver("topic")
+    publisher = bench.client(router)
+    sent = [publisher.sender("topic").begin(message("x")) for _ in range(10)]
+    bench.run()
+    for _ in range(10):
+        for one in sent:
+            one.part(bytes(10_000))
+        bench.run()
+    entry = router.fib.find("topic")
+    assert entry is not None
+    assert 0 < entry.waiting_bytes <= 300_000
+    for one in sent:
+        one.end()
+    bench.run()
+    assert sum(one.outcome == "released" for one in sent) >= 7
+
+
+def test_expired_messages_leave_room_for_others(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_messages": 5})
+    bench.client(router).receiver("topic")
+    sender = bench.client(router).sender("topic")
+    for _ in range(5):
+        sender.send(message("x", ttl=1))
+    bench.run()
+    bench.advance(2)
+    late = sender.send(message("late"))
+    bench.run()
+    assert late.outcome is None
+
+
+def test_messages_whose_senders_left_leave_room_for_others(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_messages": 5})
+    bench.client(router).receiver("topic")
+    for _ in range(5):
+        sender = bench.client(router).sender("topic")
+        sender.send(message("x"))
+        bench.run()
+        sender.close()
+    bench.run()
+    late = bench.client(router).sender("topic").send(message("late"))
+    bench.run()
+    assert late.outcome is None
+
+
+def test_copies_wait_no_longer_than_the_setting(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_s": 10.0, "waiting_messages": 5})
+    receiver = bench.client(router).receiver(FANOUT)
+    sender = bench.client(router).sender(FANOUT)
+    old = [sender.send(message(n)) for n in range(5)]
+    bench.run()
+    assert {one.outcome for one in old} == {"accepted"}
+    bench.advance(9)
+    receiver.flow(1)
+    bench.run()
+    assert receiver.bodies == [0]
+    bench.advance(2)
+    for n in range(5, 9):
+        sender.send(message(n))
+    bench.run()
+    receiver.flow(100)
+    bench.run()
+    assert receiver.bodies == [0, 5, 6, 7, 8]
+    entry = router.fib.find(FANOUT)
+    assert entry is not None
+    assert entry.dropped == 4
+
+
+def test_copies_expire_by_their_ttl_in_any_order(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"waiting_messages": 6})
+    receiver = bench.client(router).receiver(FANOUT)
+    sender = bench.client(router).sender(FANOUT)
+    for n in range(6):
+        sender.send(message(n, ttl=1 if n % 2 else 30))
+    bench.run()
+    bench.advance(2)
+    sender.send(message("new"))
+    bench.run()
+    receiver.flow(100)
+    bench.run()
+    assert receiver.bodies == [0, 2, 4, "new"]
+
+
+def test_what_waits_for_a_neighbor_that_takes_nothing_has_a_bound(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"), forwarding={"waiting_bytes": 500_000})
+    bench.client(b).receiver("topic", credit=1000)
+    sender = bench.client(a).sender("topic")
+    wire = bench.wires[0]
+    wire.is_still = True
+    for end in wire.ends:
+        end.room = 0  # type: ignore[attr-defined]
+    sent = [sender.send(message(b"x" * 50_000)) for _ in range(40)]
+    bench.run()
+    port = next(connection.port for connection in a.connections.values() if connection.port.is_router)
+    waiting = [link.waiting_bytes for link in (*port.data_links, *port.streams)]
+    assert 400_000 < max(waiting) <= 500_000
+    released = [one.outcome for one in sent].count("released")
+    assert 0 < released < 40 - 8
