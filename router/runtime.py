@@ -40,7 +40,7 @@ from router.peers import Peers
 TRIM_AFTER = 1000
 """Links freed before memory is given back; each took about 7 kB."""
 TRIM_DELAY_S = 1.0
-"""Links go in crowds: this long after the first thousand most of the crowd is gone."""
+"""Links go in crowds: when none has gone for so long, the crowd is gone."""
 CONNECTION_WEIGHT = 10
 """What a connection weighs, in links."""
 
@@ -119,7 +119,7 @@ class Runtime:
     def _count_freed(self, weight: int) -> None:
         """Give memory back to the system once much of it has been freed."""
         self._freed += weight
-        if self._freed >= TRIM_AFTER and self._trim_at == math.inf:
+        if self._freed >= TRIM_AFTER:
             self._trim_at = self.clock() + TRIM_DELAY_S
 
     # Turns

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from proton import Endpoint, Event, Receiver
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
 
 class _Opener(MessagingHandler):
-    def __init__(self, url: str, count: int) -> None:
+    def __init__(self, url: str, count: int, opened: Callable[[], None]) -> None:
         super().__init__()
+        self._opened = opened
         self.addresses: set[str] = set()
         self._url = url
         self._count = count
@@ -29,6 +32,7 @@ class _Opener(MessagingHandler):
     def on_link_opened(self, event: Event) -> None:
         self.addresses.add(event.link.remote_source.address)
         if len(self.addresses) == self._count:
+            self._opened()
             for link in self._links:
                 link.close()
                 link.session.close()
@@ -40,9 +44,9 @@ class _Opener(MessagingHandler):
             event.connection.close()
 
 
-def open_and_close(url: str, count: int) -> set[str]:
-    """Open *count* reply addresses, then close them all. Returns: the addresses that were given."""
-    opener = _Opener(url, count)
+def open_and_close(url: str, count: int, opened: Callable[[], None]) -> set[str]:
+    """Open *count* reply addresses, call *opened*, close them all. Returns: the addresses that were given."""
+    opener = _Opener(url, count, opened)
     Container(opener).run()
     return opener.addresses
 
