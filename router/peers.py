@@ -149,7 +149,7 @@ class Peers:
         neighbor = self.neighbors.get(connection.id)
         if neighbor is not None and neighbor.end_control(session):
             self._emit(ControlLinkDown(connection=connection.id))
-        links = [link for link in connection.links.values() if link.session == session]
+        links = connection.links_of(session)
         for link in links:
             self._detach(connection, link.handle)
         self._freed(len(links))
@@ -178,11 +178,14 @@ class Peers:
     def connection_ended(self, connection: Connection) -> None:
         """Take away everything that came with it."""
         links = list(connection.links.values())
+        if connection.id in self.neighbors:
+            # What loses its way as they go one by one must not find a new one here.
+            self._relay.ports.pop(connection.id, None)
+            connection.port.open_stream = None
         for link in links:
             self._detach(connection, link.handle)
         self._freed(len(links))
         if self.neighbors.pop(connection.id, None) is not None:
-            self._relay.ports.pop(connection.id, None)
             self._emit(ControlLinkDown(connection=connection.id))
         container = connection.peer.container if connection.peer is not None else ""
         self._log.info(

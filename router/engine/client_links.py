@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from mesh_config.models import ForwardingSettings
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import Handle, address_of, text
+from router.binding.handles import Handle, text
 from router.core.addressing.address import (
     AddressKind,
     dynamic_address,
@@ -100,7 +100,7 @@ class ClientLinks:
         if is_volatile and pn.pn_terminus_is_dynamic(source):
             entry.volatile = True
             data.write_symbol(pn.pn_terminus_capabilities(pn.pn_link_source(handle)), VOLATILE_QUEUE)
-        connection.links[address_of(handle)] = link
+        connection.add_link(link)
         self._relay.add_egress(link)
         is_first = self._fib.subscribe(entry, link)
         pn.pn_link_open(handle)
@@ -136,7 +136,7 @@ class ClientLinks:
         link.address = address if entry is not None else None
         # without the virtual host, which is put before it when a receiver attaches to it
         self._mirror(handle, plain if pn.pn_terminus_is_dynamic(target) else None)
-        connection.links[address_of(handle)] = link
+        connection.add_link(link)
         pn.pn_link_open(handle)
         self._relay.add_ingress(link)
 
@@ -165,7 +165,7 @@ class ClientLinks:
 
     def detach(self, connection: Connection, handle: Handle) -> None:
         """The link is gone: withdraw what it stood for. The handle itself is freed by the caller."""
-        link = connection.links.pop(address_of(handle), None)
+        link = connection.take_link(handle)
         if isinstance(link, IngressLink):
             self._relay.remove_ingress(link)
         elif isinstance(link, EgressLink):

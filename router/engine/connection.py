@@ -16,7 +16,7 @@ import attrs
 from mesh_config.models import LinkSettings, Role
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import NULL, Handle, text
+from router.binding.handles import NULL, Handle, address_of, text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
@@ -88,7 +88,8 @@ class Connection:
         self.is_server = is_server
         self.peer: PeerOpen | None = None
         self.links: dict[int, IngressLink | EgressLink] = {}
-        """Its data links, by the address of their handle."""
+        """Its data links, by the address of their handle; see `add_link` and `take_link`."""
+        self._session_links: dict[int, dict[int, IngressLink | EgressLink]] = {}
         self.host = ""
         """Host and port of the peer, for management."""
         self.since = 0.0
@@ -171,6 +172,29 @@ class Connection:
         pn.pn_session_set_incoming_window_and_lwm(session, frames, (frames + 1) // 2)
         pn.pn_session_open(session)
         self.port.touch()
+
+    # Links
+
+    def add_link(self, link: IngressLink | EgressLink) -> None:
+        """A data link is attached."""
+        key = address_of(link.handle)
+        self.links[key] = self._session_links.setdefault(address_of(link.session), {})[key] = link
+
+    def take_link(self, handle: Handle) -> IngressLink | EgressLink | None:
+        """A data link is gone: the link, None when there is none with this handle."""
+        key = address_of(handle)
+        link = self.links.pop(key, None)
+        if link is not None:
+            session = address_of(link.session)
+            siblings = self._session_links[session]
+            del siblings[key]
+            if not siblings:
+                del self._session_links[session]
+        return link
+
+    def links_of(self, session: Handle) -> list[IngressLink | EgressLink]:
+        """The data links of a session."""
+        return list(self._session_links.get(address_of(session), {}).values())
 
     # Bytes and time
 

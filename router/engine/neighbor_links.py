@@ -13,7 +13,7 @@ from typing import Final
 from mesh_config.models import ForwardingSettings
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import Handle, address_of, text
+from router.binding.handles import Handle, text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, LinkId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
@@ -111,7 +111,7 @@ class NeighborLinks:
         connection = self._connection
         name = text(pn.pn_link_name(handle)) or ""
         link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name)
-        connection.links[address_of(handle)] = link
+        connection.add_link(link)
         self._relay.add_egress(link)
         return link
 
@@ -122,7 +122,7 @@ class NeighborLinks:
         link = IngressLink(
             LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name, window=window
         )
-        connection.links[address_of(handle)] = link
+        connection.add_link(link)
         self._relay.add_ingress(link)
 
     def _open_stream(self) -> EgressLink:
@@ -171,7 +171,7 @@ class NeighborLinks:
                 self._control_out = None
             return
         connection = self._connection
-        link = connection.links.pop(address_of(handle), None)
+        link = connection.take_link(handle)
         if isinstance(link, EgressLink):
             if link in connection.port.data_links:
                 connection.port.data_links.remove(link)

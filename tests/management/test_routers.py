@@ -182,6 +182,7 @@ def test_counters_follow_messages_and_outlive_their_links(
     with connected(mesh.url("R2")) as far:
         receiver = far.create_receiver("counted/here", credit=10)
         sender = connection.create_sender("counted/here", name="counted")
+        connection.wait(lambda: sender.link.credit > 0)
         deliveries = []
         for number in range(3):
             deliveries.append(send(connection, sender, number))
