@@ -109,6 +109,7 @@ class IngressLink:
 
     __slots__ = (
         "address",
+        "backlog_bytes",
         "counters",
         "current",
         "entry",
@@ -117,6 +118,7 @@ class IngressLink:
         "in_flight",
         "is_gone",
         "is_paused",
+        "is_stream",
         "name",
         "port",
         "session",
@@ -139,6 +141,10 @@ class IngressLink:
         self.current: Transfer | None = None
         """The message of which more parts will come."""
         self.in_flight = 0
+        self.backlog_bytes = 0
+        """Of its messages, what waits here for credit."""
+        self.is_stream = False
+        """A streaming link of a neighbor: what comes on it may be held up without holding up others."""
         self.is_paused = False
         self.is_gone = False
         """Its handle must not be used any more."""

@@ -27,6 +27,7 @@ from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
 from router.dataplane.interface import STREAM_BUFFER_BYTES, STREAMING, WAITING, IngressLink, Transfer
 from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.waiting import WaitingRoom
 
 SCRATCH_BYTES = 65536
 
@@ -35,10 +36,16 @@ class Reader:
     """Everything that is read from a link as a message."""
 
     def __init__(
-        self, settings: ForwardingSettings, settlement: Settlement, egress: Egress, forwarder: Forwarder
+        self,
+        settings: ForwardingSettings,
+        settlement: Settlement,
+        waiting: WaitingRoom,
+        egress: Egress,
+        forwarder: Forwarder,
     ) -> None:
         self._settings = settings
         self._settlement = settlement
+        self._waiting = waiting
         self._egress = egress
         self._forwarder = forwarder
         self._scratch = ffi.new("char[]", SCRATCH_BYTES)
@@ -52,10 +59,20 @@ class Reader:
             if transfer is not None and transfer.is_complete and pn_delivery_settled(delivery):
                 # The sender does not wait for the outcome: there is nobody left to tell it.
                 transfer.is_settled = True
+                self._waiting.leave_source(transfer)
                 self._settlement.leave_ingress(transfer)
                 return
         if not link.is_paused:
             self.read(link)
+
+    def resume_relieved(self) -> None:
+        """Read again what was not read because of its backlog."""
+        relieved, self._waiting.relieved = self._waiting.relieved, []
+        for link in relieved:
+            if link.is_paused and not link.is_gone and link.current is None:
+                link.is_paused = False
+                self.read(link)
+                link.port.touch()  # its session has room again, which its peer must be told
 
     def read(self, link: IngressLink) -> None:
         """Take everything that the link has, as far as it can be sent on."""
@@ -77,6 +94,9 @@ class Reader:
                 if is_complete:
                     self._swallow(link, delivery)
                 return bool(is_complete)
+            if self._waiting.is_backlogged(link):
+                link.is_paused = True  # until enough has left (`WaitingRoom.relieved`)
+                return False
             transfer = self._begin(link, delivery)
         elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
             return False

@@ -51,7 +51,7 @@ class Relay:
         self.waiting = WaitingRoom(settings, self.settlement)
         self.egress = Egress(fib.me, self.settlement, self.waiting)
         self._forwarder = Forwarder(fib, self.ports, settings, self.settlement, self.egress, self.waiting)
-        self._reader = Reader(settings, self.settlement, self.egress, self._forwarder)
+        self._reader = Reader(settings, self.settlement, self.waiting, self.egress, self._forwarder)
         self.settlement.read = self._reader.read
 
     @property
@@ -72,6 +72,8 @@ class Relay:
             if event == NULL:
                 if self.settlement.freed:
                     self._forwarder.spill_freed()
+                if self.waiting.relieved:
+                    self._reader.resume_relieved()
                 return NULL
             kind = pn_event_type(event)
             if kind == DELIVERY:

@@ -13,7 +13,7 @@ import math
 from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.interface import WAITING, EgressLink, Transfer
+from router.dataplane.interface import STREAM_BUFFER_BYTES, WAITING, EgressLink, IngressLink, Transfer
 from router.dataplane.sections import scan
 from router.dataplane.settlement import RELEASE, Settlement
 
@@ -34,9 +34,12 @@ class WaitingRoom:
         self._number = 0
         self.refused: dict[str, int] = {}
         """Messages by address for which there was no room since this was last reported."""
+        self.relieved: list[IngressLink] = []
+        """Links that were paused because too much of theirs waited, and need be no longer."""
 
     def enter(self, transfer: Transfer, place: Place) -> None:
         """Let it wait, or release it when there is no room left."""
+        # DEV-4: qdrouterd drops pre-settled messages to make room, and tells nobody.
         size = len(transfer.data)
         settings = self._settings
         transfer.egress = place if isinstance(place, EgressLink) else None
@@ -46,6 +49,8 @@ class WaitingRoom:
         transfer.state = WAITING
         place.waiting[transfer] = None
         place.waiting_bytes += size
+        if transfer.ingress is not None:
+            transfer.ingress.backlog_bytes += size
         self._number += 1
         heapq.heappush(self._deadlines, (self.now + self._patience(transfer), self._number, transfer))
         if len(self._deadlines) > self._deadlines_room:  # most of them were sent long ago
@@ -58,6 +63,8 @@ class WaitingRoom:
         place = transfer.egress or transfer.entry
         assert place is not None
         place.waiting_bytes += added
+        if transfer.ingress is not None:
+            transfer.ingress.backlog_bytes += added
         if place.waiting_bytes > self._settings.waiting_bytes:
             self._leave(transfer)
             self._refuse(transfer)
@@ -86,6 +93,25 @@ class WaitingRoom:
         assert place is not None
         del place.waiting[transfer]
         place.waiting_bytes -= len(transfer.data)
+        if transfer.ingress is not None:
+            self._relieve(transfer.ingress, len(transfer.data))
+
+    def _relieve(self, source: IngressLink, size: int) -> None:
+        source.backlog_bytes -= size
+        if source.is_paused and source.current is None and source.backlog_bytes <= LOW_BACKLOG_BYTES:
+            self.relieved.append(source)
+
+    def leave_source(self, transfer: Transfer) -> None:
+        """The sender of a message that waits wants to hear nothing of it: it is not on its account any more."""
+        if transfer.state == WAITING and transfer.ingress is not None:
+            self._relieve(transfer.ingress, len(transfer.data))
+
+    def is_backlogged(self, source: IngressLink) -> bool:
+        """Whether so much of a link's messages waits that no more should be read of it.
+
+        Never so for links that carry messages to many addresses: one slow subscriber would hold up all others.
+        """
+        return source.backlog_bytes > STREAM_BUFFER_BYTES and (source.entry is not None or source.is_stream)
 
     def next_deadline(self) -> float:
         """When the next message has waited too long, seconds; infinity when none waits."""
@@ -127,5 +153,7 @@ class WaitingRoom:
         return min(limit, found.ttl_ms / 1000)
 
 
+LOW_BACKLOG_BYTES = STREAM_BUFFER_BYTES // 2
+"""A link that was not read because of its backlog is read again from here on."""
 DEADLINES_ROOM = 1000
 """Deadlines that are kept before those of messages that wait no more are looked for."""

@@ -42,9 +42,12 @@ class NeighborLinks:
         self._control_out: Handle | None = None
         self._parts = b""
         self._tag = 0
+        peer = connection.peer
+        self._pairs = 1 if peer is not None and peer.has(LSU_PUSH) else PRIORITIES
+        """Data links each way that are there from the start; what is attached later carries large messages."""
+        self._incoming = 0
         self.is_up = False
         """Both control links are attached."""
-        peer = connection.peer
         if peer is not None and STREAMING_LINKS in peer.offered:
             connection.port.open_stream = self._open_stream
 
@@ -55,8 +58,7 @@ class NeighborLinks:
         session = self._connection.new_session()
         self._attach(session, CONTROL, is_sender=False)
         self._attach(session, CONTROL, is_sender=True)
-        peer = self._connection.peer
-        for _ in range(1 if peer is not None and peer.has(LSU_PUSH) else PRIORITIES):
+        for _ in range(self._pairs):
             session = self._connection.new_session()
             self._attach(session, DATA, is_sender=False)
             self._attach(session, DATA, is_sender=True)
@@ -122,6 +124,8 @@ class NeighborLinks:
         link = IngressLink(
             LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name, window=window
         )
+        self._incoming += 1
+        link.is_stream = self._incoming > self._pairs
         connection.add_link(link)
         self._relay.add_ingress(link)
 

@@ -107,3 +107,33 @@ def test_what_waits_for_a_neighbor_that_takes_nothing_has_a_bound(bench: Bench) 
     assert 400_000 < max(waiting) <= 500_000
     released = [one.outcome for one in sent].count("released")
     assert 0 < released < 40 - 8
+
+
+def test_a_publisher_is_held_up_before_its_large_messages_fill_the_room(bench: Bench) -> None:
+    """A neighbor is slow to take them: they stay with their sender, and all arrive in their order."""
+    a, b = bench.mesh(("A", "B"), forwarding={"waiting_bytes": 4_000_000, "session_window_frames": 16})
+    receiver = bench.client(b).receiver("topic").accepting()
+    sender = bench.client(a).sender("topic")
+    sent = [sender.send(message(str(n) + "x" * 500_000)) for n in range(30)]
+    bench.run()
+    for runtime in (a, b):
+        entry = runtime.fib.find("topic")
+        assert entry is not None
+        assert entry.waiting_bytes < 3_000_000
+    for _ in range(30):
+        receiver.flow(1)
+        bench.run()
+    assert [body.partition("x")[0] for body in receiver.bodies] == [str(n) for n in range(30)]
+    assert [delivery.outcome for delivery in sent] == ["accepted"] * 30
+
+
+def test_a_publisher_whose_messages_are_held_up_goes_on_when_they_have_expired(bench: Bench) -> None:
+    router = bench.router("A")
+    bench.client(router).receiver("topic")
+    sender = bench.client(router).sender("topic")
+    sent = [sender.send(message("x" * 400_000, ttl=1)) for _ in range(6)]
+    bench.run()
+    bench.advance(2)
+    assert [delivery.outcome for delivery in sent[:3]] == ["released"] * 3
+    bench.advance(2)
+    assert [delivery.outcome for delivery in sent] == ["released"] * 6
