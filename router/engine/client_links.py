@@ -26,7 +26,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, LinkId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
-from router.engine.connection import Connection
+from router.engine.connection import MAX_SESSION_LINKS, Connection
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
 """Capability of a source that asks for a reply address in the manner of RabbitMQ's Direct Reply-To."""
@@ -63,6 +63,8 @@ class ClientLinks:
         """
         if len(connection.links) >= self._settings.max_links:
             raise Refused("too many links on this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        if connection.count_links(pn.pn_link_session(handle)) >= MAX_SESSION_LINKS:
+            raise Refused("too many links in this session", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
             for capability in data.read_symbols(pn.pn_terminus_capabilities(terminus)):
                 if capability.startswith(ROUTER_CAPABILITY_PREFIX):
@@ -125,6 +127,7 @@ class ClientLinks:
             if parsed.kind in (AddressKind.EVERY_ROUTER, AddressKind.FOREIGN, AddressKind.INVALID):
                 raise Refused(f"nobody here can send to {address}", condition=Condition.QD_NO_ROUTE)
             entry = self._fib.attach(address, plain=plain)
+            # DEV-20: a responder can ask whether its requester is still there.
             if is_volatile_reply(entry.text) and not entry.is_open:
                 self._fib.forget(entry)
                 raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)

@@ -28,8 +28,11 @@ ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 MIN_HEARTBEAT_MS: Final = 100
 """Shortest idle-time-out of a peer that is served: heartbeats go out at twice its rate."""
 MAX_UNANSWERED: Final = 20_000
-"""Begins and Attaches whose answers the peer leaves unread, or refused links that it never detaches. Each takes 2 to
-4 kB."""
+"""Begins and Attaches whose answers the peer leaves unread. Each takes 2 to 4 kB."""
+MAX_REFUSED: Final = 1000
+"""Links that were refused and that the peer never detaches."""
+MAX_SESSION_LINKS: Final = 8192
+"""Links of one session: proton takes time by the square of their number, half a second for so many."""
 
 
 class Handler(Protocol):
@@ -102,6 +105,8 @@ class Connection:
         """Why the connection failed, as proton says it."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
+        self._after_end = 0
+        """Begins and Attaches that came after the end."""
         self._unanswered = 0
         """Begins and Attaches of the peer since everything was written,"""
         self._frames_before = 0
@@ -191,6 +196,10 @@ class Connection:
             if not siblings:
                 del self._session_links[session]
         return link
+
+    def count_links(self, session: Handle) -> int:
+        """Data links of a session."""
+        return len(self._session_links.get(address_of(session), ()))
 
     def links_of(self, session: Handle) -> list[IngressLink | EgressLink]:
         """The data links of a session."""
@@ -349,10 +358,13 @@ class Connection:
             self.end()
             return
         self._owe_frame()
-        excess = max(self._unanswered, self.refused) - MAX_UNANSWERED
-        if excess > 0 and not self.is_ending:
-            raise RemoteProtocolError("too many answers unread", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-        if excess > MAX_UNANSWERED:
+        self._after_end += self.is_ending
+        if not self.is_ending:
+            if self._unanswered > MAX_UNANSWERED:
+                raise RemoteProtocolError("too many answers unread", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+            if self.refused > MAX_REFUSED:
+                raise RemoteProtocolError("too many refused links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        elif self._after_end > MAX_REFUSED:
             self.received_end()  # it does not hear that it is closed either
 
     def end(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from mesh_config.models import Role
 from router.dataplane.egress import MAX_STREAMS
-from router.engine.connection import MAX_UNANSWERED
+from router.engine.connection import MAX_REFUSED, MAX_SESSION_LINKS, MAX_UNANSWERED
 from tests.helpers import frames
 from tests.helpers.engine import Bench, allocated
 from tests.helpers.peer import message
@@ -80,12 +80,23 @@ def test_refused_links_that_are_never_detached_have_a_bound(bench: Bench) -> Non
     router = bench.router("A", forwarding={"max_links": 10})
     stranger = bench.raw(router)
     stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["many"]) + frames.write(0x11, BEGIN))
-    for handle in range(MAX_UNANSWERED + 10):
+    for handle in range(MAX_REFUSED + 20):
         stranger.write(receiver_attach(f"r{handle}", "_topo/bad", handle=handle))
         if handle % 100 == 0:
             bench.run()
     bench.run()
     assert "amqp:resource-limit-exceeded" in closing(stranger.read)[0]
+
+
+def test_a_session_has_a_bound_of_its_own(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = bench.raw(router)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["many"]) + frames.write(0x11, BEGIN))
+    for handle in range(MAX_SESSION_LINKS + 10):
+        stranger.write(receiver_attach(f"r{handle}", "topic", handle=handle))
+    bench.run()
+    assert [frame.name for frame in frames.read(stranger.read)].count("detach") == 10
+    assert not closing(stranger.read)
 
 
 def test_links_that_come_and_go_while_nothing_is_read_have_a_bound(bench: Bench) -> None:
