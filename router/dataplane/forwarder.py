@@ -233,6 +233,7 @@ class Forwarder:
             transfer.remote = route.router
         links = port.data_links
         assert transfer.scan is not None
+        # DEV-5: the priority chooses one of a qdrouterd's links and does nothing else.
         link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
         self._egress.commit_in_order(transfer, link)
 
@@ -259,6 +260,7 @@ class Forwarder:
 
     def _start_holding(self, transfer: Transfer, port: Port) -> None:
         """Collect the parts of a message that a client must get whole, on the account of a connection."""
+        # DEV-17: qdrouterd passes them on as they come, and aborts the message when its sender dies.
         transfer.state = HOLDING
         transfer.held_for = port
         port.held_bytes += len(transfer.data)

@@ -21,7 +21,7 @@ def change(*, is_open: bool, window: int, held: int, in_flight: int) -> int:
     Returns: messages. Small top-ups wait until half of the window is free, since each costs a frame.
     """
     if not is_open:
-        return -held
+        return -held  # DEV-18: qdrouterd leaves it there, and releases what is sent with it.
     free = window - in_flight - held
     if held <= 0 or 2 * free >= window:
         return max(free, -held if held < 0 else 0)

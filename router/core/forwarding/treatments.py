@@ -38,7 +38,7 @@ def next_local(entry: AddressEntry) -> Subscriber | None:
         return subscribers[0] if subscribers[0].has_credit() else None
     for step in range(count):
         index = (entry.turn + step) % count
-        if subscribers[index].has_credit():
+        if subscribers[index].has_credit():  # DEV-10: qdrouterd takes the next one, with credit or without.
             entry.turn = index + 1
             return subscribers[index]
     return None
@@ -96,6 +96,7 @@ def candidates(entry: AddressEntry, routes: Routes, passed: Collection[str]) -> 
     found = []
     for router in entry.remotes:
         route = routes.get(router)
+        # DEV-21: a closest message does not turn back either.
         if route is not None and not (passed and (router in passed or route.next_hop in passed)):
             found.append(route)
     return found
