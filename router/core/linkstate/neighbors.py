@@ -206,6 +206,7 @@ class Neighbors:
 
     def costs(self) -> dict[RouterId, int]:
         """Cost of the edge to each neighbor, in the order of their ids."""
+        # DEV-15: of the connection in use; in a qdrouterd it may stay that of the one before.
         return {router: self.active[router].cost for router in sorted(self.active)}
 
     def speakers(self, now: float) -> list[ConnectionId]:
