@@ -216,7 +216,7 @@ class Runtime:
                     self._reconsider(self.fib.withdraw_address(action.address, action.router))
                 case InstallRouter():
                     for entry in self.fib.install_router(
-                        action.router, action.connection, action.next_hop, action.cost
+                        action.router, action.connection, action.next_hop, action.cost, now=self.relay.now
                     ):
                         self.relay.reconsider(entry)
                 case WithdrawRouter():

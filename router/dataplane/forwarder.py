@@ -183,7 +183,7 @@ class Forwarder:
 
     def _choose(self, transfer: Transfer, entry: AddressEntry) -> Subscriber | Route | None:
         passed = transfer.scan.trace if transfer.scan is not None else ()
-        return choose(entry, self._fib.routes, passed, self._settings.publisher_window)
+        return choose(entry, self._fib.routes, passed, self._settings.publisher_window, self.now)
 
     def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
         if isinstance(target, Route):

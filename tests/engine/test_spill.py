@@ -82,3 +82,28 @@ def test_what_was_not_written_when_its_way_was_lost_takes_another(bench: Bench) 
     bench.advance(1)
     assert [delivery.outcome for delivery in sent] == ["accepted"] * 6
     assert far.bodies == ["x" * 50_000, 1, 2, 3, 4, 5]
+
+
+def test_a_way_that_has_become_longer_is_in_doubt_while_there_is_another(bench: Bench) -> None:
+    """A seems to be reachable by C when its direct link to B is lost; perhaps it is dead, and the news under way."""
+    a, b, _ = bench.mesh(("A", "B"), ("B", "C"), ("A", "C"))
+    far = bench.client(a).receiver(BALANCED, credit=100).accepting()
+    near = bench.client(b).receiver(BALANCED, credit=100)
+    sender = bench.client(b).sender(BALANCED)
+    bench.run()
+    for number in range(4):
+        sender.send(message(number))
+    bench.run()
+    assert len(near.messages) < 4  # the local one has some unsettled, so others went to A
+    next(wire for wire in bench.wires if {end.runtime for end in wire.ends} == {a, b}).cut()  # type: ignore[attr-defined]
+    bench.run()
+    count = len(far.messages)
+    for number in range(4, 8):
+        sender.send(message(number))
+    bench.run()
+    assert len(far.messages) == count
+    bench.advance(1)
+    for number in range(8, 12):
+        sender.send(message(number))
+    bench.run()
+    assert len(far.messages) > count

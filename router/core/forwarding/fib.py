@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from mesh_config.models import Treatment
 from router.core.addressing.address import AddressKind, normalise, parse_address
@@ -38,16 +38,23 @@ class Tree(Protocol):
         """Neighbors away from the root, each with all routers that are reached through it, itself included."""
 
 
+DOUBT_S: Final = 0.1
+"""Seconds for which a route that has become longer is taken only where there is no other choice: news of a router that
+died come from each of its neighbors, and until all have spoken it seems to be reachable by the others."""
+
+
 class Route:
     """The way to one reachable router."""
 
-    __slots__ = ("connection", "cost", "next_hop", "router")
+    __slots__ = ("connection", "cost", "doubtful_until", "next_hop", "router")
 
     def __init__(self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int) -> None:
         self.router = router
         self.connection = connection
         self.next_hop = next_hop
         self.cost = cost
+        self.doubtful_until = 0.0
+        """It goes a longer way since a link was lost: perhaps the router itself is, and the news is under way."""
 
 
 class AddressEntry:
@@ -214,10 +221,13 @@ class Fib:
     # Written by the control plane
 
     def install_router(
-        self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int
+        self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int, *, now: float
     ) -> list[AddressEntry]:
         """*router* is reachable. Returns its reply addresses that have publishers here."""
-        self.routes[router] = Route(router, connection, next_hop, cost)
+        before = self.routes.get(router)
+        route = self.routes[router] = Route(router, connection, next_hop, cost)
+        if before is not None and cost > before.cost:
+            route.doubtful_until = now + DOUBT_S
         toward = self._toward.get(router)
         if toward is None:
             toward = self._toward[router] = AddressEntry(

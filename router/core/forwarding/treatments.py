@@ -16,18 +16,19 @@ Routes = dict[RouterId, Route]
 
 
 def choose(
-    entry: AddressEntry, routes: Routes, passed: Collection[str], remote_window: int
+    entry: AddressEntry, routes: Routes, passed: Collection[str], remote_window: int, now: float
 ) -> Subscriber | Route | None:
     """Where the next message of *entry* goes.
 
     Args:
         remote_window: unsettled deliveries toward one router above which `balanced` looks elsewhere, messages.
+        now: seconds; a route in doubt is taken only where there is no other choice.
     Returns: a subscriber with credit, a route, or None: then it waits here if there is a local subscriber, and can go
         nowhere if there is none.
     """
     if entry.treatment is Treatment.BALANCED:
-        return _balanced(entry, routes, passed, remote_window)
-    return _closest(entry, routes, passed)
+        return _balanced(entry, routes, passed, remote_window, now)
+    return _closest(entry, routes, passed, now)
 
 
 def next_local(entry: AddressEntry) -> Subscriber | None:
@@ -44,10 +45,10 @@ def next_local(entry: AddressEntry) -> Subscriber | None:
     return None
 
 
-def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str]) -> Subscriber | Route | None:
+def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str], now: float) -> Subscriber | Route | None:
     if entry.subscribers:
         return next_local(entry)
-    nearest = candidates(entry, routes, passed)
+    nearest = candidates(entry, routes, passed, now)
     if not nearest:
         return None
     cost = min(route.cost for route in nearest)
@@ -56,13 +57,18 @@ def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str]) -> Su
     return equals[(entry.turn - 1) % len(equals)][1]
 
 
-def _balanced(entry: AddressEntry, routes: Routes, passed: Collection[str], window: int) -> Subscriber | Route | None:
+def _balanced(
+    entry: AddressEntry, routes: Routes, passed: Collection[str], window: int, now: float
+) -> Subscriber | Route | None:
     local = _least_busy(entry)
     if not entry.remotes or (local is not None and local.outstanding == 0):
         return local
+    found = candidates(entry, routes, passed, now)
+    if local is not None and found and found[0].doubtful_until > now:
+        return local
     best: Route | None = None
     best_value = 0
-    for route in candidates(entry, routes, passed):
+    for route in found:
         outstanding = entry.remotes[route.router]
         value = outstanding + route.cost
         if (outstanding < window or not entry.subscribers) and (
@@ -91,12 +97,17 @@ def _least_busy(entry: AddressEntry) -> Subscriber | None:
     return best
 
 
-def candidates(entry: AddressEntry, routes: Routes, passed: Collection[str]) -> list[Route]:
-    """Routes to the routers with subscribers that do not lead back to where the message came from."""
+def candidates(entry: AddressEntry, routes: Routes, passed: Collection[str], now: float) -> list[Route]:
+    """Routes to the routers with subscribers that do not lead back to where the message came from.
+
+    Routes in doubt are among them only when all are.
+    """
     found = []
+    is_any_sure = False  # DEV-26
     for router in entry.remotes:
         route = routes.get(router)
         # DEV-21: a closest message does not turn back either.
         if route is not None and not (passed and (router in passed or route.next_hop in passed)):
             found.append(route)
-    return found
+            is_any_sure = is_any_sure or route.doubtful_until <= now
+    return [route for route in found if route.doubtful_until <= now] if is_any_sure else found
