@@ -171,7 +171,7 @@ def test_detach_and_attach_in_the_same_session_in_one_write(any_bench: Bench, cl
     assert [frame.name for frame in frames.read(stranger.read)].count("attach") == 4
     any_bench.client(router).sender("topic").send(message("x"), settled=True)
     any_bench.run()
-    transfer, = (frame for frame in frames.read(stranger.read) if frame.name == "transfer")
+    (transfer,) = (frame for frame in frames.read(stranger.read) if frame.name == "transfer")
     last = [frame for frame in frames.read(stranger.read) if frame.name == "attach"][-1]
     assert transfer.field(0) == last.field(1)
     assert links_of(router) == 2
