@@ -1,0 +1,314 @@
+"""Allotting: how one router deals the credit of an anycast address among those who draw on it.
+
+The mesh has no credit of its own. What subscribers grant is dealt in *pools* (`pools.py`), one for each egress router;
+what the local publishers are allotted of all pools together is lent to them (`publishers.py`). A message waits at its
+ingress router only and leaves it with a subscriber's credit set aside for it, so over any number of routers
+
+    credit held by publishers + messages not yet sent to a subscriber <= credit granted + publishers attached
+
+as long as nobody withdraws credit or leaves; afterwards again once what was lent on it has come back.
+
+Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, orders go to an
+`Orders`. Times are seconds, monotonic; credit is messages.
+
+Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
+"""
+
+from __future__ import annotations
+
+import math
+
+from router.core.forwarding.orders import Key, Orders, Timing
+from router.core.forwarding.pools import Circuit, Pool
+from router.core.forwarding.publishers import Publishers
+from router.core.terms import RouterId
+
+
+class Allotting:
+    """The credit of one anycast address at one router.
+
+    Args:
+        is_closest: only the nearest egresses are used, while they have subscribers; else farther ones too, as the
+            nearer run out of credit.
+    """
+
+    def __init__(self, orders: Orders, *, timing: Timing | None = None, is_closest: bool = False) -> None:
+        self._orders = orders
+        self._timing = timing or Timing()
+        self._is_closest = is_closest
+        self.publishers = Publishers(orders, self._timing)
+        self.pools: dict[RouterId, Pool] = {}
+        self._candidates: list[Pool] = []
+        """Where local messages may go, nearest first."""
+        self._turns = 0
+        self._is_lending = False
+        """Publishers have at least one credit each, or are being given it."""
+        self._debt_since = math.inf
+        """Since when X is below 0, seconds."""
+        self._deadline = math.inf
+
+    @property
+    def is_open(self) -> bool:
+        """Whether publishers may have credit: a reachable subscriber has granted some, and not all have withdrawn."""
+        return any(pool.is_open and pool.has_path for pool in self.pools.values())
+
+    @property
+    def allotted(self) -> int:
+        """What the local publishers may use, messages."""
+        return sum(pool.local.out for pool in self._candidates)
+
+    # Publishers
+
+    def add_publisher(self, key: Key) -> None:
+        """A publisher attached."""
+        self.publishers.add(key)
+
+    def remove_publisher(self, key: Key) -> None:
+        """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
+        be dropped with `drop`."""
+        self.publishers.remove(key)
+
+    def published(self, key: Key, message: Key, now: float) -> bool:
+        """A message of a publisher arrived and waits as the youngest.
+
+        Args:
+            message: what orders name it by, not in use.
+        Returns: whether it is kept; False when no subscriber can be reached any more.
+        """
+        self.publishers.published(key, message, now)
+        if not self._candidates:
+            self.publishers.drop(message)
+        return bool(self._candidates)
+
+    def drop(self, message: Key) -> bool:
+        """A message that may wait here is no more. Returns whether it did wait."""
+        return self.publishers.drop(message) or any(
+            pool.core.pop(message, message) is None for pool in self.pools.values()
+        )
+
+    # Paths
+
+    def set_path(self, egress: RouterId, *, cost: int, next_hop: RouterId | None, now: float) -> None:
+        """*egress* has subscribers and is reached by *next_hop*, None for this router itself. A new next hop has
+        granted nothing yet."""
+        pool = self._pool(egress)
+        if pool.has_path and pool.next_hop != next_hop:
+            pool.reset(now)
+        pool.has_path, pool.cost, pool.next_hop = True, cost, next_hop
+        self._choose_candidates()
+
+    def circuit_lost(self, egress: RouterId, now: float) -> None:
+        """The own circuit toward *egress* is gone; the next one has no credit yet."""
+        self.pools[egress].reset(now)
+
+    def remove_path(self, egress: RouterId, now: float) -> list[Key]:
+        """*egress* has no subscribers any more or cannot be reached.
+
+        Returns: messages that have nowhere to go now, forgotten here: those that came for it by circuits, and when it
+        was the last egress all that wait.
+        """
+        pool = self.pools[egress]
+        pool.reset(now)
+        pool.has_path = pool.is_open = pool.is_closed = False
+        pool.next_hop = None
+        lost = list(pool.core)
+        pool.core.clear()
+        if not pool.circuits:
+            del self.pools[egress]
+        self._choose_candidates()
+        if not self._candidates:
+            waiting = list(self.publishers.waiting)
+            for message in waiting:
+                self.publishers.drop(message)
+            lost += waiting
+        return lost
+
+    def set_capacity(self, egress: RouterId, credit: int, now: float, *, returning: int = 0) -> None:
+        """Unspent credit from downstream, as it is now: of all live local subscribers, or of the own circuit.
+
+        Args:
+            returning: how much of it is asked back by a drain; `drained` will be ordered, unless it is used before.
+        """
+        self.pools[egress].set_capacity(credit, returning, now)
+
+    def closed(self, egress: RouterId) -> None:
+        """The next hop tells that the subscribers at *egress* have withdrawn."""
+        pool = self.pools.get(egress)
+        if pool is not None and pool.has_path and pool.capacity == 0:
+            pool.close()
+
+    def _pool(self, egress: RouterId) -> Pool:
+        if egress not in self.pools:
+            self.pools[egress] = Pool(egress, self._orders, self._timing)
+        return self.pools[egress]
+
+    def _choose_candidates(self) -> None:
+        pools = sorted((p for p in self.pools.values() if p.has_path), key=lambda pool: (pool.cost, pool.egress))
+        if self._is_closest:
+            pools = [pool for pool in pools if pool.cost == pools[0].cost]
+        self._candidates = pools
+        for pool in self.pools.values():
+            if pool not in pools:
+                pool.local.out = pool.local.weight = 0
+
+    # Circuits
+
+    def add_circuit(self, egress: RouterId, key: Key, neighbor: RouterId) -> None:
+        """*neighbor* attached a circuit toward *egress*, perhaps before this router knows a path there."""
+        pool = self._pool(egress)
+        assert key not in pool.circuits, f"circuit {key} attached twice"
+        pool.circuits[key] = Circuit(key, neighbor)
+        if pool.is_closed:
+            self._orders.close_circuit(key)
+
+    def remove_circuit(self, egress: RouterId, key: Key) -> None:
+        """A circuit is gone, with the credit that it held. Its unsettled messages that wait are to be dropped."""
+        pool = self.pools[egress]
+        del pool.circuits[key]
+        if not (pool.circuits or pool.has_path):
+            del self.pools[egress]
+
+    def set_weight(self, egress: RouterId, key: Key, weight: int) -> None:
+        """A neighbor told how many busy publishers are behind its circuit."""
+        pool = self.pools[egress]
+        pool.set_weight(pool.circuits[key], weight)
+
+    def arrived(self, egress: RouterId, key: Key, message: Key, now: float) -> bool:
+        """A message arrived on a circuit; it waits until the turn, longer only when its credit was withdrawn.
+
+        Returns: whether it is kept; False when the egress cannot be reached any more.
+        """
+        return self.pools[egress].arrived(key, message, now)
+
+    def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
+        """A neighbor returned *credit* of a circuit."""
+        self.pools[egress].circuit_drained(key, credit)
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Send, deal, lend and take back."""
+        self.publishers.expire(now)
+        for pool in self.pools.values():
+            pool.close_if_withdrawn(now)
+            pool.serve_core(now)
+        self._serve_waiting(now)
+        self._weigh()
+        for pool in self.pools.values():
+            # Local messages that wait and have nothing allotted anywhere are a drain's last chance to be sent.
+            waiting = len(self.publishers.waiting) - self.allotted if pool in self._candidates else 0
+            pool.deal(max(0, waiting), now)
+        self._serve_waiting(now)
+        for pool in self.pools.values():
+            # Before lending: what came back for a debt must not be lent again.
+            self._pay(pool, now)
+        is_more = self._lend(now)
+        due = self._take_back(now)
+        self._weigh()
+        for pool in self.pools.values():
+            pool.answer_drain(now)
+            pool.tell_weight()
+            due = min(due, pool.next_deadline())
+        self._deadline = now if is_more else min(due, self.publishers.next_deadline())
+
+    def next_deadline(self) -> float:
+        """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
+        return self._deadline
+
+    def _serve_waiting(self, now: float) -> None:
+        while self.publishers.waiting:
+            able = [pool for pool in self._candidates if pool.local.out > 0 and pool.capacity > 0]
+            if not able:
+                return
+            # Several are equally near only to `closest`, which then takes turns; `balanced` has an order of all.
+            pool = able[self._turns % len(able)] if self._is_closest else able[0]
+            self._turns += 1
+            pool.local.out -= 1
+            pool.local.since = now
+            pool.spend(now)
+            self._orders.send(self.publishers.sent(now), pool.egress)
+
+    def _weigh(self) -> None:
+        """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do."""
+        demand = self.publishers.demand
+        nearer = 0
+        for pool in self._candidates:
+            is_wanted = self._is_closest or nearer <= demand or bool(self.publishers.waiting)
+            pool.set_weight(pool.local, demand if is_wanted else 0)
+            nearer += pool.local.out
+
+    def _lend(self, now: float) -> bool:
+        if self.is_open:
+            self._is_lending = True
+            return self.publishers.lend(self.allotted, now)
+        if self._is_lending:
+            self._is_lending = False
+            self.publishers.lower_all(now)
+        return False
+
+    def _take_back(self, now: float) -> float:
+        """Look for what the hungry need, and for a debt of publishers.
+
+        Returns: when to look again without an event, seconds.
+        """
+        due = math.inf
+        is_scarce = False
+        for pool in self.pools.values():
+            pool.drain_loops()
+            is_hungry = pool.is_starving_circuits or (pool.local.weight > 0 and self._is_hungry)
+            if is_hungry and pool.free <= pool.returning:
+                is_scarce = True
+                unlent = self.allotted - self.publishers.lent
+                if pool.return_unlent(unlent, now):
+                    due = now
+                elif pool.local.out > 0 and unlent > 0:
+                    due = min(due, pool.local.since + self._timing.idle_s)
+                due = min(due, pool.drain_idle(now))
+        if is_scarce:
+            due = min(due, self.publishers.lower_idle(now))
+        return min(due, self._back(now))
+
+    @property
+    def _is_hungry(self) -> bool:
+        return self.is_open and self.publishers.is_hungry
+
+    def _pay(self, pool: Pool, now: float) -> None:
+        """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""
+        free = pool.free
+        pool.note_debt(now)
+        lacking = 0
+        if pool.returning and free < pool.returning:
+            lacking = pool.returning - free
+        elif free < 0 and pool.debt_since + self._timing.debt_s <= now:
+            lacking = -free
+        if lacking:
+            unlent = self.allotted - self.publishers.lent
+            credit = max(0, min(lacking, unlent, pool.local.out))
+            pool.local.out -= credit
+            missing = min(pool.drain_for(lacking - credit), pool.local.out)
+            if missing:
+                self.publishers.lower_for(missing - min(0, unlent), now)
+            if free < 0:
+                pool.debt_since = now  # again after the same time, if it has not come back
+
+    def _back(self, now: float) -> float:
+        """Take back what is lent beyond what was allotted, when it stays so. Returns when to look again, seconds."""
+        unbacked = self.publishers.lent - self.allotted
+        if unbacked <= 0:
+            self._debt_since = math.inf
+        elif self._debt_since == math.inf:
+            self._debt_since = now
+        elif self._debt_since + self._timing.debt_s <= now:
+            self.publishers.lower_for(unbacked, now)
+            self._debt_since = now
+        return self._debt_since + self._timing.debt_s
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a sum does not fit, or a turn left something undone."""
+        self.publishers.check_invariants()
+        for pool in self.pools.values():
+            pool.check_invariants()
+            assert pool.has_path or pool.circuits
+            assert not (pool.core and pool.capacity), "the core waits beside credit"
+        assert self.allotted == sum(pool.local.out for pool in self.pools.values())
+        assert not (self.publishers.waiting and any(p.local.out and p.capacity for p in self._candidates))

@@ -1,0 +1,61 @@
+"""What the allotting of credit asks of the links, and how patient it is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Protocol
+
+import attrs
+
+from router.core.terms import RouterId
+
+Key = Hashable
+"""A publisher, an incoming circuit or a message, as the caller names it; never looked into."""
+
+
+@attrs.frozen(kw_only=True)
+class Timing:
+    """How patient the rule is, seconds, and how much it does at once."""
+
+    busy_s: float = 0.1
+    """A publisher that sent, or that was kept from it, within this time counts as busy."""
+    idle_s: float = 0.02
+    """Credit unused for so long is taken back while others are hungry. Above a client's round trip, or it flaps."""
+    debt_s: float = 0.03
+    """After a withdrawal or a change of path, credit that is not backed any more is taken back after this."""
+    quarantine_s: float = 0.05
+    """Credit taken back from a client counts as held for so long: its messages may be under way, and no client says
+    when it has seen the lowering."""
+    linger_s: float = 1.0
+    """Subscribers that have all withdrawn close the address after this."""
+    drain_bound_s: float = 1.0
+    """A subscriber's drain is answered after this, even when what was lent of its credit has not come back."""
+    slice_size: int = 64
+    """First credits given in one turn: a thousand publishers must not stop the others, publishers."""
+
+
+class Orders(Protocol):
+    """What the machine asks for. Each is carried out at once and calls no event of the machine."""
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Add *credit* to a publisher's link, or take it back when negative."""
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Add *credit* to an incoming circuit."""
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Ask an incoming circuit for its credit; the answer is the event `circuit_drained`."""
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Tell the neighbor of an incoming circuit that the egress's subscribers have withdrawn: its event `closed`."""
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Send a message that waits here toward *egress*, where there is credit for it. At the egress itself it goes
+        to a subscriber that drains before all others, so that what is asked back is what remains."""
+
+    def drained(self, egress: RouterId, credit: int) -> None:
+        """Give *credit* back to the circuit toward *egress*, or to the local subscriber that drains."""
+
+    def weigh(self, egress: RouterId, weight: int) -> None:
+        """Tell the next hop toward *egress* how many busy publishers are behind this router. The first is reason to
+        make the circuit."""

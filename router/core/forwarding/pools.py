@@ -1,0 +1,356 @@
+"""Dealing: the credit toward one egress router, and those who draw on it at this one.
+
+    U = capacity - what the drawers hold - messages of the core        U >= 0 whenever credit is dealt.
+
+Drawers are the incoming circuits and, all together, the local publishers. Credit on a circuit is always backed: it is
+set aside out of the capacity until it is used or returned. Shares follow the busy publishers behind each drawer, the
+least served first, so that publishers share equally wherever they are: equal shares for each drawer would not (parking
+lot).
+
+Source: design, section 6; Kung, Blackwell and Chapman (1994), credit-based flow control for each hop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+from router.core.forwarding.orders import Key, Orders, Timing
+from router.core.terms import RouterId
+
+
+class Drawer:
+    """Who draws on a pool: an incoming circuit, or the local publishers together."""
+
+    __slots__ = ("out", "served", "since", "weight")
+
+    def __init__(self) -> None:
+        self.out = 0
+        """Credit allotted to it and not used."""
+        self.weight = 0
+        """Busy publishers behind it."""
+        self.served = 0.0
+        """Credit that it was dealt, divided by its weight at the time: the least served is next."""
+        self.since = -math.inf
+        """When it last used credit, or was given some after having none, seconds."""
+
+
+class Circuit(Drawer):
+    """An incoming circuit: a neighbor's link toward the egress."""
+
+    __slots__ = ("has_returned", "is_draining", "key", "neighbor")
+
+    def __init__(self, key: Key, neighbor: RouterId) -> None:
+        super().__init__()
+        self.key = key
+        self.neighbor = neighbor
+        self.is_draining = False
+        """Asked to return what it holds; gets nothing until it has."""
+        self.has_returned = False
+        """Has returned credit since downstream asked for its own: nothing waits behind it."""
+
+
+class Pool:
+    """The credit toward one egress.
+
+    Args:
+        egress: the router whose subscribers granted it; ours when they are local.
+    """
+
+    def __init__(self, egress: RouterId, orders: Orders, timing: Timing) -> None:
+        self.egress = egress
+        self._orders = orders
+        self._timing = timing
+        self.has_path = False
+        """The egress is reachable and has subscribers."""
+        self.cost = 0
+        """Of the path; 0 at the egress itself."""
+        self.next_hop: RouterId | None = None
+        """Neighbor toward the egress; None at the egress itself."""
+        self.capacity = 0
+        """Unspent credit from downstream: of the local subscribers, or of the own circuit."""
+        self.returning = 0
+        """How much of it downstream asks back."""
+        self.returning_since = math.inf
+        self.circuits: dict[Key, Circuit] = {}
+        self.local = Drawer()
+        self.core: OrderedDict[Key, None] = OrderedDict()
+        """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
+        self.is_open = False
+        """There was credit since the last close."""
+        self.is_closed = False
+        """All subscribers have withdrawn, and upstream was told."""
+        self.withdrawn_at = math.inf
+        """Since when the local subscribers grant nothing because they took it back, seconds."""
+        self.debt_since = math.inf
+        """Since when U is below 0, seconds."""
+        self.told_weight = 0
+        self.overruns = 0
+        """Transfers on circuits that found no credit."""
+
+    @property
+    def free(self) -> int:
+        """U of the rule, messages."""
+        return self.capacity - self.local.out - sum(c.out for c in self.circuits.values()) - len(self.core)
+
+    # What happens
+
+    def set_capacity(self, credit: int, returning: int, now: float) -> None:
+        """Downstream's word, messages: unspent credit, and how much of it is asked back."""
+        assert self.has_path or credit == 0, "credit for nowhere"
+        if credit > 0:
+            self.is_open, self.is_closed = True, False
+            self.withdrawn_at = math.inf
+        elif self.capacity > 0:
+            self.withdrawn_at = now
+        self.capacity = credit
+        self._set_returning(min(returning, credit), now)
+
+    def _set_returning(self, credit: int, now: float) -> None:
+        if credit == 0:
+            self.returning_since = math.inf
+            for circuit in self.circuits.values():
+                circuit.has_returned = False
+        elif self.returning == 0:
+            self.returning_since = now
+        self.returning = credit
+
+    def reset(self, now: float) -> None:
+        """The own circuit is lost or leads elsewhere: nothing is granted on it yet. Drawers keep theirs for a while."""
+        self.capacity = self.local.out = self.told_weight = 0
+        self.withdrawn_at = math.inf
+        self._set_returning(0, now)
+
+    def arrived(self, key: Key, message: Key, now: float) -> bool:
+        """A message arrived on a circuit. Returns whether it is kept: there is a path."""
+        circuit = self.circuits[key]
+        if circuit.out > 0:
+            circuit.out -= 1
+        else:
+            self.overruns += 1
+            self._orders.grant_circuit(key, 1)
+        if circuit.out == 0:
+            # A drain that crosses the last use of the credit gets no answer.
+            circuit.is_draining = False
+        circuit.since = now
+        if self.has_path:
+            self.core[message] = None
+        return self.has_path
+
+    def circuit_drained(self, key: Key, credit: int) -> None:
+        """A neighbor returned *credit*. A late answer, after all was used, finds nothing to return."""
+        circuit = self.circuits[key]
+        circuit.out = max(0, circuit.out - credit)
+        circuit.has_returned = circuit.has_returned or self.returning > 0
+        if circuit.out == 0:
+            circuit.is_draining = False
+
+    def set_weight(self, drawer: Drawer, weight: int) -> None:
+        """How many busy publishers are behind *drawer* now."""
+        if drawer.weight == 0 and weight > 0:
+            # Who was away has no claim to what others were dealt meanwhile.
+            drawer.served = max(drawer.served, min((d.served for d in self._drawers()), default=0.0))
+        drawer.weight = weight
+
+    def spend(self, now: float) -> None:
+        """One message goes downstream; of local subscribers to one that drains, if any does."""
+        assert self.capacity > 0, "sent without a subscriber's credit"
+        self.capacity -= 1
+        if self.returning:
+            self._set_returning(self.returning - 1, now)
+
+    # Dealing
+
+    def _drawers(self) -> list[Drawer]:
+        """Those who may be dealt credit, in the order of joining; never a circuit from one's own next hop: a loop."""
+        found: list[Drawer] = [
+            c for c in self.circuits.values() if c.weight > 0 and not c.is_draining and c.neighbor != self.next_hop
+        ]
+        if self.local.weight > 0:
+            found.append(self.local)
+        return found
+
+    def serve_core(self, now: float) -> None:
+        """Send what came by circuits, as far as there is credit."""
+        while self.core and self.capacity > 0:
+            message, _ = self.core.popitem(last=False)
+            self.spend(now)
+            self._orders.send(message, self.egress)
+
+    def deal(self, waiting: int, now: float) -> None:
+        """Allot what is free. What downstream asks back is for messages that wait, here and upstream, and nobody else.
+
+        Args:
+            waiting: local messages that wait and have nothing allotted yet.
+        """
+        drawers = self._drawers()
+        before = self.free
+        if before > self.returning and drawers:
+            self._deal(drawers, before - self.returning, now)
+        if self.returning and (free := self.free) > 0:
+            credit = min(free, waiting)
+            self.local.out += credit
+            # Whether something waits upstream only a circuit's answer tells: it is dealt credit and drained of it.
+            asked: list[Drawer] = [
+                c for c in self.circuits.values() if c in drawers and c.out == 0 and not c.has_returned
+            ]
+            if asked and free > credit:
+                self._deal(asked, free - credit, now)
+        assert self.free >= min(0, before), "dealt more than is backed"
+
+    def _deal(self, drawers: list[Drawer], free: int, now: float) -> None:
+        total = sum(d.weight for d in drawers)
+        before = {d: d.out for d in drawers if self._is_worth(d, free, total)}
+        while free > 0:
+            able = [d for d in before if d.out < self._target(d, total)]
+            if not able:
+                break
+            drawer = min(able, key=lambda d: d.served)
+            target = self._target(drawer, total)
+            credit = min(free, target - drawer.out, max(1, target // 4))
+            drawer.out += credit
+            drawer.served += credit / drawer.weight
+            free -= credit
+        small = 0
+        for drawer, out in before.items():
+            credit = drawer.out - out
+            if credit and not self._is_worth(drawer, credit, total, out):
+                # Others were served before it. What is left is for them rather than for nobody.
+                drawer.out = out
+                drawer.served -= credit / drawer.weight
+                small += credit
+            elif credit:
+                if out == 0:
+                    drawer.since = now
+                if isinstance(drawer, Circuit):
+                    self._orders.grant_circuit(drawer.key, credit)
+        if small:
+            self._deal([d for d in drawers if d is self.local or d.out != before.get(d)], free + small, now)
+
+    def _target(self, drawer: Drawer, total: int) -> int:
+        """What a drawer may hold: twice its share, so that it never runs dry while its own top-up is on the way."""
+        return max(1, min(self.capacity, 2 * self.capacity * drawer.weight // total)) if drawer.weight else 0
+
+    def _is_worth(self, drawer: Drawer, credit: int, total: int, out: int | None = None) -> bool:
+        """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
+        target = self._target(drawer, total)
+        out = drawer.out if out is None else out
+        return drawer is self.local or 4 * out <= target or 4 * min(credit, target - out) >= target
+
+    # Taking back
+
+    @property
+    def is_starving_circuits(self) -> bool:
+        """Whether a neighbor with busy publishers has next to nothing."""
+        drawers = self._drawers()
+        total = sum(d.weight for d in drawers)
+        return any(4 * d.out <= self._target(d, total) for d in drawers if d is not self.local)
+
+    def return_unlent(self, unlent: int, now: float) -> int:
+        """For the hungry: what local publishers were allotted and do not use. Returns how much was taken back.
+
+        Args:
+            unlent: X, messages.
+        """
+        excess = self.local.out
+        if self.local.since + self._timing.idle_s > now:
+            excess -= self._target(self.local, max(1, sum(d.weight for d in self._drawers())))
+        credit = max(0, min(excess, unlent))
+        self.local.out -= credit
+        return credit
+
+    def drain_idle(self, now: float) -> float:
+        """Drain circuits that have not used their credit for a while. Returns when the next will be due, seconds."""
+        due = math.inf
+        for circuit in self.circuits.values():
+            if circuit.out > 0 and not circuit.is_draining:
+                if circuit.since + self._timing.idle_s <= now:
+                    self._drain(circuit)
+                else:
+                    due = min(due, circuit.since + self._timing.idle_s)
+        return due
+
+    def drain_for(self, credit: int) -> int:
+        """Drain circuits until *credit* is on its way back, the least recently used first. Returns what is missing."""
+        credit -= sum(c.out for c in self.circuits.values() if c.is_draining)
+        for circuit in sorted(self.circuits.values(), key=lambda c: c.since):
+            if credit <= 0:
+                break
+            if circuit.out > 0 and not circuit.is_draining:
+                credit -= circuit.out
+                self._drain(circuit)
+        return max(0, credit)
+
+    def drain_loops(self) -> None:
+        """Drain circuits of a neighbor that has become our own next hop."""
+        for circuit in self.circuits.values():
+            if circuit.neighbor == self.next_hop and circuit.out > 0 and not circuit.is_draining:
+                self._drain(circuit)
+
+    def _drain(self, circuit: Circuit) -> None:
+        circuit.is_draining = True
+        self._orders.drain_circuit(circuit.key)
+
+    def answer_drain(self, now: float) -> None:
+        """Give back what downstream asked for, once it is lent to nobody."""
+        if not self.returning:
+            return
+        is_late = self.next_hop is None and self.returning_since + self._timing.drain_bound_s <= now
+        if self.free >= self.returning or is_late:
+            credit = self.returning
+            self.capacity -= credit
+            self._set_returning(0, now)
+            if self.capacity == 0:
+                self.withdrawn_at = now
+            self._orders.drained(self.egress, credit)
+            self.note_debt(now)
+
+    def note_debt(self, now: float) -> None:
+        """Remember since when more is out than there is."""
+        self.debt_since = math.inf if self.free >= 0 else min(self.debt_since, now)
+
+    # Telling
+
+    def close_if_withdrawn(self, now: float) -> bool:
+        """Local subscribers that have all withdrawn for the linger close the pool. Returns whether it closed now."""
+        if self.is_open and self.next_hop is None and self.withdrawn_at + self._timing.linger_s <= now:
+            self.close()
+            return True
+        return False
+
+    def close(self) -> None:
+        """The egress's subscribers have withdrawn; pass it on."""
+        self.is_open, self.is_closed = False, True
+        self.withdrawn_at = math.inf
+        for circuit in self.circuits.values():
+            self._orders.close_circuit(circuit.key)
+
+    def tell_weight(self) -> None:
+        """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
+        if self.next_hop is None or not self.has_path:
+            return
+        weight = self.local.weight + bool(self.core)
+        weight += sum(c.weight for c in self.circuits.values() if c.neighbor != self.next_hop)
+        told = self.told_weight
+        if weight != told and (not weight or not told or 4 * abs(weight - told) >= told):
+            self.told_weight = weight
+            self._orders.weigh(self.egress, weight)
+
+    def next_deadline(self) -> float:
+        """When something is due without an event, whether others are hungry or not, seconds."""
+        due = math.inf
+        if self.next_hop is None:
+            if self.is_open:
+                due = self.withdrawn_at + self._timing.linger_s
+            due = min(due, self.returning_since + self._timing.drain_bound_s)
+        return min(due, self.debt_since + self._timing.debt_s)
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a count is impossible."""
+        assert 0 <= self.returning <= self.capacity
+        assert self.local.out >= 0
+        assert all(c.out >= 0 and c.weight >= 0 for c in self.circuits.values())
+        assert not any(c.is_draining and c.out == 0 for c in self.circuits.values())
+        assert self.has_path or self.capacity == 0
+        # A turn leaves a debt only with its time noted, and no message of the core beside credit for it.
+        assert self.free >= 0 or self.debt_since < math.inf
