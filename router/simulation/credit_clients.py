@@ -1,0 +1,143 @@
+"""Publishers and subscribers of the simulated mesh: what clients do with credit, as it is seen in the field."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+from router.simulation.credit_links import Link
+from router.simulation.network import Network
+
+
+class TopUp(enum.Enum):
+    """When a subscriber grants again."""
+
+    EACH = "one for each message that it has worked off"
+    HALF = "up to the full credit when half of it is used (proton)"
+    BATCH = "a batch when the one before is worked off"
+    FULL = "up to the full credit with each message (oslo.messaging)"
+
+
+class SimPublisher:
+    """A client that sends as soon as it has both a message and credit.
+
+    Args:
+        is_settled: its messages are pre-settled.
+    """
+
+    def __init__(self, key: int, link: Link, publish: Callable[[int], int], *, is_settled: bool) -> None:
+        self.key = key
+        self.link = link
+        self.is_settled = is_settled
+        self.is_attached = True
+        self.backlog = 0
+        """Messages that it would like to send."""
+        self.sent = 0
+        self._publish = publish
+        link.on_flow = self.pump
+
+    def offer(self, count: int) -> None:
+        """It has *count* more messages to send."""
+        self.backlog += count
+        self.pump()
+
+    def pump(self) -> None:
+        """Send what can be sent."""
+        while self.backlog and self.link.credit > 0:
+            self.backlog -= 1
+            self.sent += 1
+            self.link.send(self._publish(self.key))
+
+
+class SimSubscriber:
+    """A client that takes messages one at a time.
+
+    Args:
+        credit: what it grants at most, messages.
+        service_s: time for one message, seconds.
+    """
+
+    def __init__(self, network: Network, link: Link, *, credit: int, top_up: TopUp, service_s: float) -> None:
+        self.link = link
+        self.credit = credit
+        self.received: list[int] = []
+        self.is_paused = False
+        self.is_attached = True
+        self.granted = 0
+        """Ever, messages."""
+        self.drained_s: list[float] = []
+        """How long its drains took, seconds."""
+        self._network = network
+        self._top_up = top_up
+        self._service_s = service_s
+        self._free_at = 0.0
+        self._unserved = 0
+        self._drain_since = 0.0
+        link.on_transfer = self._arrived
+        link.on_returned = self._returned
+        self._grant(credit)
+
+    def _grant(self, credit: int) -> None:
+        if credit > 0 and self.is_attached and not self.is_paused and not self.link.is_draining:
+            self.granted += credit
+            self.link.grant(credit)
+            self.link.flush()
+
+    def _arrived(self, message: int) -> None:
+        self.received.append(message)
+        assert len(self.received) <= self.granted, "a subscriber was sent more than it ever granted"
+        if self.link.granted < 0:
+            self.link.grant(1)  # crossed a lowering
+            self.link.flush()
+        if self.link.is_draining and self.link.granted == 0:
+            self._end_drain()
+        self._unserved += 1
+        self._free_at = max(self._free_at, self._network.now) + self._service_s
+        self._network.call_at(self._free_at, self._served)
+
+    def _served(self) -> None:
+        self._unserved -= 1
+        missing = self.credit - self.link.granted
+        match self._top_up:
+            case TopUp.EACH:
+                self._grant(min(1, missing))
+            case TopUp.HALF:
+                self._grant(missing if 2 * self.link.granted <= self.credit else 0)
+            case TopUp.BATCH:
+                self._grant(missing if self.link.granted == 0 and self._unserved == 0 else 0)
+            case TopUp.FULL:
+                self._grant(missing)
+
+    def pause(self, *, is_lowering: bool) -> None:
+        """Grant no more; *is_lowering* takes back what is unspent too."""
+        self.is_paused = True
+        if is_lowering and self.link.granted > 0:
+            self.link.grant(-self.link.granted)
+            self.link.flush()
+            if self.link.is_draining:
+                self._end_drain()
+
+    def resume(self) -> None:
+        """Grant again."""
+        self.is_paused = False
+        self._grant(self.credit - self.link.granted)
+
+    def drain(self) -> None:
+        """Ask for the rest and for the credit back, as a synchronous get with a time-out does."""
+        if self.link.granted > 0 and not self.link.is_draining:
+            self._drain_since = self._network.now
+            self.link.drain()
+            self.link.flush()
+
+    def _returned(self, credit: int) -> None:
+        if not self.link.is_draining:
+            # A late answer, after it lowered its credit itself and granted anew: the new credit is gone too.
+            self._grant(self.credit - self.link.granted)
+        elif self.link.granted <= 0:
+            self._end_drain()
+
+    def _end_drain(self) -> None:
+        self.drained_s.append(self._network.now - self._drain_since)
+        self.link.drain(is_draining=False)
+        self.link.flush()
+        self._grant(self.credit - self.link.granted)

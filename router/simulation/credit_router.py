@@ -1,0 +1,277 @@
+"""One simulated router: the credit machine of one address, and the links that it asks things of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+from router.core.forwarding.allotting import Allotting
+from router.core.forwarding.orders import Key, Timing
+from router.core.terms import RouterId
+from router.simulation.credit_clients import SimPublisher
+from router.simulation.credit_links import Link, Wire, ignore_flow
+from router.simulation.network import Network
+
+TURNS_AT_ONCE = 2000
+"""More turns than this without time passing are a livelock."""
+
+
+class Surroundings(Protocol):
+    """What a simulated router needs of its mesh."""
+
+    network: Network
+
+    def neighbor(self, router: RouterId) -> SimRouter:
+        """A router by name."""
+
+    def wires(self, here: RouterId, there: RouterId) -> tuple[Wire, Wire] | None:
+        """Both ways of the connection to a neighbor; None when it is down."""
+
+    def delivered(self, message: int) -> None:
+        """A message was sent to a subscriber."""
+
+    def released(self, message: int) -> None:
+        """A message has nowhere to go, or its sender left before it was delivered."""
+
+    def is_kept(self, message: int) -> bool:
+        """Whether a message is the mesh's though its sender has left: it is pre-settled."""
+
+    def checked(self) -> None:
+        """A router has finished a turn."""
+
+
+class SimRouter:
+    """A router as far as the credit of one address goes. It carries out the machine's `Orders`."""
+
+    def __init__(self, name: RouterId, mesh: Surroundings, timing: Timing, *, is_closest: bool) -> None:
+        self.name = name
+        self.machine = Allotting(self, timing=timing, is_closest=is_closest)
+        self.is_alive = True
+        self.publishers: dict[Key, Link] = {}
+        self.subscribers: list[Link] = []
+        self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
+        """Incoming ones: egress, neighbor, link."""
+        self.own: dict[RouterId, tuple[RouterId, Link]] = {}
+        """Toward each egress: next hop, link."""
+        self.turns = 0
+        self.orders = 0
+        """Grants and lowerings ordered for publishers."""
+        self._mesh = mesh
+        self._changed: dict[Link, None] = {}
+        self._timer = math.inf
+        self._turn = 0
+        self._at = -math.inf
+        self._at_once = 0
+
+    # Orders
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Of the machine."""
+        self.orders += 1
+        link = self.publishers[publisher]
+        link.grant(credit)
+        self._changed[link] = None
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Of the machine."""
+        link = self.circuits[circuit][2]
+        link.grant(credit)
+        link.is_draining = False
+        self._changed[link] = None
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Of the machine."""
+        link = self.circuits[circuit][2]
+        link.drain()
+        self._changed[link] = None
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Of the machine."""
+        egress, neighbor, link = self.circuits[circuit]
+        upstream = self._mesh.neighbor(neighbor)
+        link.back.send(lambda: upstream.circuit_closed(egress, link))
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Of the machine."""
+        assert isinstance(message, int)
+        if egress != self.name:
+            self.own[egress][1].send(message)
+            return
+        # One that drains is served first, so that its drain ends; then by turns.
+        links = sorted((link for link in self.subscribers if link.credit > 0), key=lambda link: not link.is_drained)
+        link = links[0]
+        if not link.is_drained:
+            self._turn += 1
+            link = links[self._turn % len(links)]
+        self._mesh.delivered(message)
+        link.send(message)
+
+    def drained(self, egress: RouterId, credit: int) -> None:
+        """Of the machine."""
+        if egress == self.name:
+            links = [link for link in self.subscribers if link.is_drained]
+        else:
+            links = [self.own[egress][1]]
+        assert sum(link.credit for link in links) == credit
+        for link in links:
+            link.give_back()
+
+    def weigh(self, egress: RouterId, weight: int) -> None:
+        """Of the machine: told over the circuit's connection; the first weight makes the circuit."""
+        next_hop = self.machine.pools[egress].next_hop
+        assert next_hop is not None
+        wires = self._mesh.wires(self.name, next_hop)
+        if wires is None:
+            return
+        there = self._mesh.neighbor(next_hop)
+        if egress not in self.own:
+            link = Link(*wires)
+            link.on_flow = lambda: self.do(lambda _: self._own_changed(egress, link))
+            self.own[egress] = (next_hop, link)
+            wires[0].send(lambda: there.circuit_attached(egress, self.name, link))
+        link = self.own[egress][1]
+        wires[0].send(lambda: there.weight_told(egress, link, weight))
+
+    # Events
+
+    def do(self, event: Callable[[float], object]) -> None:
+        """Tell the machine one event, have its turn, and write what it ordered."""
+        if not self.is_alive:
+            return
+        now = self._mesh.network.now
+        event(now)
+        if self.name in self.machine.pools and self.machine.pools[self.name].has_path:
+            asked = sum(link.credit for link in self.subscribers if link.is_drained)
+            self.machine.set_capacity(self.name, sum(link.credit for link in self.subscribers), now, returning=asked)
+        self.machine.turn(now)
+        self.turns += 1
+        self._at_once = self._at_once + 1 if now == self._at else 0
+        self._at = now
+        assert self._at_once < TURNS_AT_ONCE, "a livelock"
+        for link in self._changed:
+            link.flush()
+        self._changed.clear()
+        self._mesh.checked()
+        due = self.machine.next_deadline()
+        # An earlier timer that is no more needed finds nothing to do.
+        if due < self._timer or self._timer <= now:
+            self._timer = due
+            if due < math.inf:
+                self._mesh.network.call_at(due, lambda: self._due(due))
+
+    def _due(self, due: float) -> None:
+        if due == self._timer:
+            self._timer = math.inf
+            self.do(lambda _: None)
+
+    def attach_publisher(self, publisher: SimPublisher) -> None:
+        """A publisher's attach arrived."""
+        link, key = publisher.link, publisher.key
+        link.on_transfer = lambda message: self.do(lambda now: self._published(key, message, now))
+        self.publishers[key] = link
+        self.do(lambda _: self.machine.add_publisher(key))
+
+    def _published(self, key: Key, message: int, now: float) -> None:
+        if not self.machine.published(key, message, now):
+            self._mesh.released(message)
+
+    def detach_publisher(self, key: Key) -> None:
+        """A publisher's detach arrived, or its connection ended."""
+
+        def detached(now: float) -> None:
+            owner = self.machine.publishers.attached[key]
+            waiting = [m for m, p in self.machine.publishers.waiting.items() if p is owner]
+            self.machine.remove_publisher(key)
+            self.publishers.pop(key).end_receiver()
+            for message in waiting:
+                assert isinstance(message, int)
+                if not self._mesh.is_kept(message):
+                    assert self.machine.drop(message)
+                    self._mesh.released(message)
+
+        self.do(detached)
+
+    def attach_subscriber(self, link: Link) -> None:
+        """A local subscriber's attach arrived."""
+        link.on_flow = lambda: self.do(lambda _: None)
+        self.subscribers.append(link)
+
+    def detach_subscriber(self, link: Link) -> None:
+        """A local subscriber's detach arrived."""
+        self.subscribers.remove(link)
+        link.end_sender()
+        self.do(lambda _: None)
+
+    def circuit_attached(self, egress: RouterId, neighbor: RouterId, link: Link) -> None:
+        """A neighbor made a circuit."""
+        self.circuits[link] = (egress, neighbor, link)
+        link.on_transfer = lambda message: self.do(lambda now: self._arrived(egress, link, message, now))
+        link.on_returned = lambda credit: self.do(lambda _: self.machine.circuit_drained(egress, link, credit))
+        self.do(lambda _: self.machine.add_circuit(egress, link, neighbor))
+
+    def _arrived(self, egress: RouterId, link: Link, message: int, now: float) -> None:
+        if not self.machine.arrived(egress, link, message, now):
+            self._mesh.released(message)
+
+    def weight_told(self, egress: RouterId, link: Link, weight: int) -> None:
+        """A neighbor told the weight of its circuit."""
+        if link in self.circuits:
+            self.do(lambda _: self.machine.set_weight(egress, link, weight))
+
+    def circuit_closed(self, egress: RouterId, link: Link) -> None:
+        """The next hop told that the egress's subscribers have withdrawn."""
+        if self.own.get(egress, (None, None))[1] is link:
+            self.do(lambda _: self.machine.closed(egress))
+
+    def circuit_detached(self, link: Link) -> None:
+        """A neighbor ended a circuit, or its connection is gone."""
+        entry = self.circuits.pop(link, None)
+        if entry is not None:
+            link.end_receiver()
+            self.do(lambda _: self.machine.remove_circuit(entry[0], link))
+
+    def _own_changed(self, egress: RouterId, link: Link) -> None:
+        pool = self.machine.pools.get(egress)
+        if pool is not None and pool.has_path:
+            returning = link.credit if link.is_drained else 0
+            self.machine.set_capacity(egress, link.credit, self._mesh.network.now, returning=returning)
+
+    # Paths
+
+    def install(self, paths: dict[RouterId, tuple[int, RouterId | None]]) -> None:
+        """The control plane's word: for each egress with subscribers its cost and next hop."""
+        self.do(lambda now: self._install(paths, now))
+
+    def _install(self, paths: dict[RouterId, tuple[int, RouterId | None]], now: float) -> None:
+        for egress in [name for name, pool in self.machine.pools.items() if pool.has_path and name not in paths]:
+            self._leave(egress)
+            for message in self.machine.remove_path(egress, now):
+                assert isinstance(message, int)
+                self._mesh.released(message)
+        for egress, (cost, next_hop) in sorted(paths.items()):
+            if egress in self.own and self.own[egress][0] != next_hop:
+                self._leave(egress)
+            self.machine.set_path(egress, cost=cost, next_hop=next_hop, now=now)
+
+    def _leave(self, egress: RouterId) -> None:
+        if egress not in self.own:
+            return
+        next_hop, link = self.own.pop(egress)
+        link.end_sender()
+        there = self._mesh.neighbor(next_hop)
+        link.forth.send(lambda: there.circuit_detached(link))
+
+    def connection_lost(self, neighbor: RouterId) -> None:
+        """All links with *neighbor* are gone."""
+        for link in [link for _, other, link in self.circuits.values() if other == neighbor]:
+            self.circuit_detached(link)
+        self.reconnected(neighbor)
+
+    def reconnected(self, neighbor: RouterId) -> None:
+        """Circuits through *neighbor* are to be made again."""
+        for egress in [egress for egress, (hop, _) in self.own.items() if hop == neighbor]:
+            self.own.pop(egress)[1].on_flow = ignore_flow
+        for egress, pool in self.machine.pools.items():
+            if pool.has_path and pool.next_hop == neighbor:
+                self.do(lambda now, egress=egress: self.machine.circuit_lost(egress, now))  # type: ignore[misc]
