@@ -34,7 +34,7 @@ class SimPublisher:
         """Messages that it would like to send."""
         self.sent = 0
         self._publish = publish
-        link.on_flow = self.pump
+        link.on_flow = lambda _: self.pump()
 
     def offer(self, count: int) -> None:
         """It has *count* more messages to send."""

@@ -61,7 +61,7 @@ def ignore_transfer(message: int) -> None:
     """For a link whose receiver is gone."""
 
 
-def ignore_flow() -> None:
+def ignore_flow(before: int) -> None:
     """For a link whose sender is gone, or has nothing to do."""
 
 
@@ -81,7 +81,8 @@ class Link:
         """That the sender may use."""
         self.is_drained = False
         """The receiver asks for it back."""
-        self.on_flow: Callable[[], None] = ignore_flow
+        self.on_flow: Callable[[int], None] = ignore_flow
+        """Called with the credit before the flow."""
         # The receiver's.
         self.seen_count = FIRST_COUNT
         self.granted = 0
@@ -131,9 +132,10 @@ class Link:
     # Sender
 
     def _flow_arrived(self, count: int, credit: int, *, is_draining: bool) -> None:
+        before = self.credit
         self.credit = max(0, serial_difference((count + credit) % 2**32, self.sent_count))
         self.is_drained = is_draining
-        self.on_flow()
+        self.on_flow(before)
 
     def send(self, message: int) -> None:
         """Send one message."""

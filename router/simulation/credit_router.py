@@ -59,6 +59,8 @@ class SimRouter:
         """Grants and lowerings ordered for publishers."""
         self._mesh = mesh
         self._changed: dict[Link, None] = {}
+        self._withdrawn: dict[Link, None] = {}
+        """Local subscribers that took their credit back."""
         self._timer = math.inf
         self._turn = 0
         self._at = -math.inf
@@ -116,6 +118,7 @@ class SimRouter:
         assert sum(link.credit for link in links) == credit
         for link in links:
             link.give_back()
+            self._withdrawn[link] = None
 
     def weigh(self, egress: RouterId, weight: int) -> None:
         """Of the machine: told over the circuit's connection; the first weight makes the circuit."""
@@ -127,7 +130,7 @@ class SimRouter:
         there = self._mesh.neighbor(next_hop)
         if egress not in self.own:
             link = Link(*wires)
-            link.on_flow = lambda: self.do(lambda _: self._own_changed(egress, link))
+            link.on_flow = lambda _: self.do(lambda _: self._own_changed(egress, link))
             self.own[egress] = (next_hop, link)
             wires[0].send(lambda: there.circuit_attached(egress, self.name, link))
         link = self.own[egress][1]
@@ -142,8 +145,7 @@ class SimRouter:
         now = self._mesh.network.now
         event(now)
         if self.name in self.machine.pools and self.machine.pools[self.name].has_path:
-            asked = sum(link.credit for link in self.subscribers if link.is_drained)
-            self.machine.set_capacity(self.name, sum(link.credit for link in self.subscribers), now, returning=asked)
+            self._restate(now)
         self.machine.turn(now)
         self.turns += 1
         self._at_once = self._at_once + 1 if now == self._at else 0
@@ -159,6 +161,22 @@ class SimRouter:
             self._timer = due
             if due < math.inf:
                 self._mesh.network.call_at(due, lambda: self._due(due))
+
+    def _restate(self, now: float) -> None:
+        self.machine.set_capacity(
+            self.name,
+            sum(link.credit for link in self.subscribers),
+            now,
+            returning=sum(link.credit for link in self.subscribers if link.is_drained),
+            is_withdrawn=all(link in self._withdrawn for link in self.subscribers),
+        )
+
+    def _granted(self, link: Link, before: int) -> None:
+        """A local subscriber's flow arrived; it had *before* unspent."""
+        if link.credit > 0:
+            self._withdrawn.pop(link, None)
+        elif before > 0:
+            self._withdrawn[link] = None
 
     def _due(self, due: float) -> None:
         if due == self._timer:
@@ -194,12 +212,13 @@ class SimRouter:
 
     def attach_subscriber(self, link: Link) -> None:
         """A local subscriber's attach arrived."""
-        link.on_flow = lambda: self.do(lambda _: None)
+        link.on_flow = lambda before: self.do(lambda _: self._granted(link, before))
         self.subscribers.append(link)
 
     def detach_subscriber(self, link: Link) -> None:
         """A local subscriber's detach arrived."""
         self.subscribers.remove(link)
+        self._withdrawn.pop(link, None)
         link.end_sender()
         self.do(lambda _: None)
 

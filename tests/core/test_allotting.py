@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
@@ -123,6 +124,35 @@ def test_idle_publishers_cost_no_order_when_credit_is_used_up_and_granted_again(
     assert all(bench.held(key) == 1 for key in range(999)), "used up is not withdrawn"
 
 
+def calls_for_a_hundred_messages(idle: int) -> int:
+    bench = Bench()
+    bench.path()
+    bench.attach("busy", *range(idle))
+    bench.credit(5)
+    bench.wait(0.2)
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        for message in range(100):
+            bench.machine.published("busy", ("message", message), bench.now)
+            bench.machine.turn(bench.now)
+            bench.machine.set_capacity(HERE, 5, bench.now)
+            bench.machine.turn(bench.now)
+            bench.now += PAUSE_S
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_work_for_a_message_does_not_grow_with_idle_publishers() -> None:
+    assert calls_for_a_hundred_messages(2000) == calls_for_a_hundred_messages(20)
+
+
 def test_the_first_credits_of_a_thousand_go_out_in_slices() -> None:
     bench = Bench()
     bench.path()
@@ -147,8 +177,10 @@ def test_a_hungry_publisher_that_has_sent_comes_before_those_that_never_did() ->
 def test_lowering_to_zero_closes_the_address_after_the_linger() -> None:
     # Promise 6.
     bench = local(10, "p")
-    bench.credit(0)
-    assert bench.wait(0.99) == []
+    bench.credit(0, is_withdrawn=True)
+    assert bench.wait(0.5) == []
+    bench.credit(0, is_withdrawn=True)
+    assert bench.wait(0.49) == []
     assert bench.wait(0.02) == [("grant", "p", -1)]
     assert bench.wait(1.0) == []
     assert bench.credit(1) == [("grant", "p", 1)]
@@ -160,6 +192,13 @@ def test_credit_that_is_used_up_closes_nothing() -> None:
     assert bench.pool().capacity == 0
     assert bench.wait(10.0) == []
     assert bench.held("q") == 1
+
+
+def test_a_subscriber_that_leaves_beside_one_that_has_used_up_its_credit_closes_nothing() -> None:
+    bench = local(5, "p")
+    bench.credit(0)
+    assert bench.wait(10.0) == []
+    assert bench.held("p") == 1
 
 
 def test_the_last_subscriber_gone_takes_back_all_at_once_and_returns_what_waits() -> None:
@@ -177,7 +216,7 @@ def test_a_withdrawal_is_passed_on_and_closes_remote_routers_but_a_recall_closes
     near.path()
     near.circuit("c", "far", 1)
     near.credit(5)
-    near.credit(0)
+    near.credit(0, is_withdrawn=True)
     assert ("close_circuit", "c") in near.wait(1.1)
     far = Bench()
     far.path("egress", cost=1, next_hop="near")

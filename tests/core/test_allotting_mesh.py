@@ -210,6 +210,19 @@ def test_lowering_to_zero_takes_back_all_credit_everywhere_after_the_linger_and_
     assert all(publisher.link.credit for publisher in publishers)
 
 
+def test_a_subscriber_that_works_long_on_its_one_credit_closes_nothing_though_another_withdrew() -> None:
+    mesh = CreditMesh(LINE)
+    mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
+    other = mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
+    publishers = [mesh.add_publisher("R3") for _ in range(3)]
+    publishers[0].offer(1)
+    mesh.run_for(0.5)
+    (other if not other.received else next(iter(mesh.subscribers))).pause(is_lowering=True)
+    mesh.run_for(3.0)
+    assert mesh.granted() == 0
+    assert all(publisher.link.credit for publisher in publishers)
+
+
 @pytest.mark.parametrize("hops", [0, 1, 2])
 def test_a_drain_brings_what_waits_at_any_router_and_is_then_answered(hops: int) -> None:
     mesh = CreditMesh(LINE)

@@ -65,8 +65,9 @@ class Bench:
         self.machine.set_path(RouterId(egress), cost=cost, next_hop=hop, now=self.now)
         return self.turn()
 
-    def credit(self, credit: int, egress: str = HERE, *, returning: int = 0) -> list[Order]:
-        self.machine.set_capacity(RouterId(egress), credit, self.now, returning=returning)
+    def credit(self, credit: int, egress: str = HERE, *, returning: int = 0, is_withdrawn: bool = False) -> list[Order]:
+        machine = self.machine
+        machine.set_capacity(RouterId(egress), credit, self.now, returning=returning, is_withdrawn=is_withdrawn)
         return self.turn()
 
     def attach(self, *keys: Key) -> list[Order]:

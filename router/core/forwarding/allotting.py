@@ -98,7 +98,8 @@ class Allotting:
         self._choose_candidates()
 
     def circuit_lost(self, egress: RouterId, now: float) -> None:
-        """The own circuit toward *egress* is gone; the next one has no credit yet."""
+        """The own circuit toward *egress* is gone, or can be made again after it could not: `weigh` will be ordered
+        anew. The next one has no credit yet."""
         self.pools[egress].reset(now)
 
     def remove_path(self, egress: RouterId, now: float) -> list[Key]:
@@ -123,13 +124,17 @@ class Allotting:
             lost += waiting
         return lost
 
-    def set_capacity(self, egress: RouterId, credit: int, now: float, *, returning: int = 0) -> None:
+    def set_capacity(
+        self, egress: RouterId, credit: int, now: float, *, returning: int = 0, is_withdrawn: bool = False
+    ) -> None:
         """Unspent credit from downstream, as it is now: of all live local subscribers, or of the own circuit.
 
         Args:
             returning: how much of it is asked back by a drain; `drained` will be ordered, unless it is used before.
+            is_withdrawn: every local subscriber has lowered its credit to 0 or had it back by a drain, and none has
+                granted since; not so if one has used up its credit. Never for a circuit: see `closed`.
         """
-        self.pools[egress].set_capacity(credit, returning, now)
+        self.pools[egress].set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
 
     def closed(self, egress: RouterId) -> None:
         """The next hop tells that the subscribers at *egress* have withdrawn."""

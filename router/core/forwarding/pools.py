@@ -81,7 +81,7 @@ class Pool:
         self.is_closed = False
         """All subscribers have withdrawn, and upstream was told."""
         self.withdrawn_at = math.inf
-        """Since when the local subscribers grant nothing because they took it back, seconds."""
+        """Since when all local subscribers have taken back what they granted, seconds."""
         self.debt_since = math.inf
         """Since when U is below 0, seconds."""
         self.told_weight = 0
@@ -95,14 +95,13 @@ class Pool:
 
     # What happens
 
-    def set_capacity(self, credit: int, returning: int, now: float) -> None:
+    def set_capacity(self, credit: int, returning: int, now: float, *, is_withdrawn: bool) -> None:
         """Downstream's word, messages: unspent credit, and how much of it is asked back."""
         assert self.has_path or credit == 0, "credit for nowhere"
         if credit > 0:
             self.is_open, self.is_closed = True, False
-            self.withdrawn_at = math.inf
-        elif self.capacity > 0:
-            self.withdrawn_at = now
+        # Credit that is merely used up closes nothing, however long the subscriber works on it.
+        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else math.inf
         self.capacity = credit
         self._set_returning(min(returning, credit), now)
 
@@ -300,8 +299,6 @@ class Pool:
             credit = self.returning
             self.capacity -= credit
             self._set_returning(0, now)
-            if self.capacity == 0:
-                self.withdrawn_at = now
             self._orders.drained(self.egress, credit)
             self.note_debt(now)
 
