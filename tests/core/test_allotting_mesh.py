@@ -1,6 +1,7 @@
 """Credit machines joined: the promises of the design as laws of random plays, and their figures on a line of three.
 
-The gate has a sample; `AMQP_MESH_CREDIT_PLAYS` sets how many plays of each kind are run, from seed 0.
+The gate has a sample; `AMQP_MESH_CREDIT_PLAYS` sets how many plays of each kind are run, from seed 0, and `pytest -s`
+shows what they came to.
 """
 
 from __future__ import annotations
@@ -31,9 +32,30 @@ def seeds(chunk: int, default: int) -> range:
 # Random plays
 
 
+class Totals:
+    """What plays came to; shown with `pytest -s`."""
+
+    def __init__(self) -> None:
+        self.plays = self.steps = self.messages = self.released = self.lost = 0
+
+    def add(self, play: Play) -> None:
+        self.plays += 1
+        self.steps += play.mesh.steps
+        self.messages += play.mesh.published
+        self.released += play.mesh.released_count
+        self.lost += play.mesh.lost_count
+
+    def __str__(self) -> str:
+        return (
+            f"{self.plays} plays, {self.steps} steps, {self.messages} messages, {self.released} released,"
+            f" {self.lost} lost on the way on a connection or in a router that ended"
+        )
+
+
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.timeout(3600 if PLAYS else 120)
 def test_in_calm_plays_the_sums_hold_at_every_step_and_every_message_arrives_once(chunk: int) -> None:
+    total = Totals()
     for seed in seeds(chunk, 150):
         play = Play(seed, is_rough=False)
         for _ in range(play.rng.randint(5, 40)):
@@ -42,11 +64,14 @@ def test_in_calm_plays_the_sums_hold_at_every_step_and_every_message_arrives_onc
         play.finish()
         assert play.mesh.lost_count == play.mesh.released_count == 0
         assert sum(play.mesh.delivered_of.values()) == play.mesh.published
+        total.add(play)
+    print(total)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.timeout(3600 if PLAYS else 120)
 def test_after_rough_plays_the_sums_hold_again_and_every_message_is_accounted_for(chunk: int) -> None:
+    total = Totals()
     for seed in seeds(chunk, 400):
         play = Play(seed, is_rough=True)
         for _ in range(play.rng.randint(5, 60)):
@@ -58,6 +83,8 @@ def test_after_rough_plays_the_sums_hold_again_and_every_message_is_accounted_fo
         play.finish()
         drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
         assert max(drains, default=0.0) < 0.5, "a quarantine and round trips, not the bound"
+        total.add(play)
+    print(total)
 
 
 def test_the_same_seed_gives_the_same_play() -> None:

@@ -104,7 +104,8 @@ class Play:
             self.edges.append((left, right))
         elif subscriber is not None:
             self._disturb(what, subscriber)
-        mesh.run_for(rng.choice([0.0, 0.0005, 0.002, 0.01, 0.03, 0.15]))
+        # The longest is beyond the linger, so that addresses close and open again.
+        mesh.run_for(rng.choice([0.0, 0.0005, 0.002, 0.01, 0.03, 0.15, 1.2]))
 
     def _disturb(self, what: str, subscriber: SimSubscriber) -> None:
         match what:
