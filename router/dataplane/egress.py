@@ -198,8 +198,11 @@ class Egress:
         if link is None or (link.bound and len(port.streams) < MAX_STREAMS):
             link = port.open_stream()
             port.streams.append(link)
-        if transfer.ingress is not None:
-            transfer.ingress.streams[port.id] = link
+        source = transfer.ingress
+        if source is not None:
+            # connections that are gone have numbers that never come again
+            source.streams = {number: stream for number, stream in source.streams.items() if not stream.is_gone}
+            source.streams[port.id] = link
             link.bound += 1
         return link
 
@@ -249,7 +252,7 @@ class Egress:
         """
         settlement = self._settlement
         port = link.port
-        port.blocked.discard(link)
+        port.blocked.pop(link, None)
         if link.is_stream:
             port.streams.remove(link)
         while (transfer := self._waiting.take(link)) is not None:

@@ -65,7 +65,7 @@ class Port:
         self.held_bytes = 0
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
-        self.blocked: set[EgressLink] = set()
+        self.blocked: dict[EgressLink, None] = {}
         """Its own links that have credit and too many bytes unwritten."""
 
     def keep_unwritten(self, transfer: Transfer) -> None:
@@ -206,7 +206,7 @@ class EgressLink:
         if self.current is not None or pn_link_credit(self.handle) <= 0:
             return False
         if pn_session_outgoing_bytes(self.session) > STREAM_BUFFER_BYTES:
-            self.port.blocked.add(self)
+            self.port.blocked[self] = None
             return False
         return True
 

@@ -117,7 +117,7 @@ class Relay:
         if port.blocked:
             for link in list(port.blocked):
                 if self.egress.has_drained(link):
-                    port.blocked.discard(link)
+                    port.blocked.pop(link, None)
                     self.flowed(link)
         if port.paused:
             paused = port.paused
@@ -134,7 +134,7 @@ class Relay:
         """Messages may arrive on it from now on; gives its first credit."""
         self._links[address_of(link.handle)] = link
         if link.entry is not None:
-            link.entry.publishers.add(link)
+            link.entry.publishers[link] = None
         self.settlement.top_up(link)
 
     def add_egress(self, link: EgressLink) -> None:
@@ -163,7 +163,7 @@ class Relay:
         self.egress.unbind(link)
         self.gone_ingress.add(link.counters)
         if link.entry is not None:
-            link.entry.publishers.discard(link)
+            link.entry.publishers.pop(link, None)
             self.fib.forget(link.entry)
 
     def remove_egress(self, link: EgressLink) -> None:

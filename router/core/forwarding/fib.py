@@ -93,7 +93,8 @@ class AddressEntry:
         self.subscribers: list[Subscriber] = []
         self.remotes: dict[RouterId, int] = {}
         """Reachable routers with subscribers, each with the deliveries sent toward it and not yet settled."""
-        self.publishers: set[object] = set()
+        self.publishers: dict[object, None] = {}
+        """Their links, in the order in which they were attached."""
         self.service: Callable[[bytes], None] | None = None
         """An in-process receiver of whole messages, such as the management node."""
         self.waiting: OrderedDict[object, None] = OrderedDict()
