@@ -150,7 +150,8 @@ def calls_for_a_hundred_messages(idle: int) -> int:
 
 
 def test_the_work_for_a_message_does_not_grow_with_idle_publishers() -> None:
-    assert calls_for_a_hundred_messages(2000) == calls_for_a_hundred_messages(20)
+    # Not exactly equal: a garbage collection that falls into the count calls what others have hung on it.
+    assert calls_for_a_hundred_messages(2000) < 1.01 * calls_for_a_hundred_messages(20)
 
 
 def test_the_first_credits_of_a_thousand_go_out_in_slices() -> None:
