@@ -18,13 +18,6 @@ AREA: Final = "0"
 """The one area of the routing protocol (qdrouterd-protocol.md, section 1)."""
 
 
-class Direction(enum.Enum):
-    """Which way messages flow on a link, seen from this router."""
-
-    IN = "in"
-    OUT = "out"
-
-
 class Condition(enum.StrEnum):
     """Conditions of AMQP 1.0 (part 2, 2.8.14 to 2.8.18) and of Qpid Dispatch that this router writes."""
 

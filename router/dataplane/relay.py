@@ -47,7 +47,7 @@ class Relay:
         self.gone_ingress = LinkCounters()
         """Messages of all links that are gone, so that totals never fall."""
         self.gone_egress = LinkCounters()
-        self.settlement = Settlement(settings)
+        self.settlement = Settlement()
         self.waiting = WaitingRoom(settings, self.settlement)
         self.egress = Egress(fib.me, self.settlement, self.waiting)
         self._forwarder = Forwarder(fib, self.ports, settings, self.settlement, self.egress, self.waiting)

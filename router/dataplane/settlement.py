@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from mesh_config.models import ForwardingSettings
 from router.binding.handles import (
     ACCEPTED,
     MODIFIED,
@@ -60,8 +59,7 @@ FAIL: Final = MODIFIED
 class Settlement:
     """Pairs of ingress and egress deliveries, and the credit that returns to publishers with their outcomes."""
 
-    def __init__(self, settings: ForwardingSettings) -> None:
-        self._settings = settings
+    def __init__(self) -> None:
         self.transfers: dict[int, Transfer] = {}
         self.read: Callable[[IngressLink], None] | None = None
         """Reads a link again that was paused."""
