@@ -10,7 +10,7 @@ Sizes are bytes, credit is messages; `handle` fields are proton's pointers and v
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from router.binding.handles import Handle, pn_link_credit, pn_session_outgoing_bytes
@@ -24,21 +24,34 @@ UNWRITTEN_ROOM: Final = 1000
 """Messages to a neighbor that are kept until they are written, before those with an outcome are looked for."""
 
 
+def _no_circuit(link: EgressLink) -> None:
+    raise AssertionError("there are no circuits on this connection")
+
+
+def _no_word(weights: Mapping[str, int], closed: Sequence[str]) -> None:
+    raise AssertionError("there are no circuits on this connection")
+
+
 class Port:
     """One connection, as the data plane sees it."""
 
     __slots__ = (
         "_unwritten_room",
         "blocked",
+        "circuits_in",
+        "circuits_out",
+        "close_circuit",
         "data_links",
         "held_bytes",
         "id",
         "is_dirty",
         "is_router",
         "neighbor",
+        "open_circuit",
         "open_stream",
         "paused",
         "streams",
+        "tell_circuits",
         "touched",
         "unwritten",
         "vhost",
@@ -59,6 +72,16 @@ class Port:
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
         self.streams: list[EgressLink] = []
         """Those links, in the order in which they were attached."""
+        self.open_circuit: Callable[[str, RouterId, bool], EgressLink | None] | None = None
+        """Attaches a circuit for an address, its root, and whether it is a multicast; it returns None when there are too
+        many already. None when the neighbor does not take circuits."""
+        self.close_circuit: Callable[[EgressLink], None] = _no_circuit
+        """Ends a circuit of our own, which `Relay.remove_egress` has forgotten already."""
+        self.tell_circuits: Callable[[Mapping[str, int], Sequence[str]], None] = _no_word
+        """Tells the neighbor the weights of our circuits, by link name, and which of its own are closed."""
+        self.circuits_in: dict[str, IngressLink] = {}
+        self.circuits_out: dict[str, EgressLink] = {}
+        """Circuits with this neighbor by link name."""
         self.unwritten: list[Transfer] = []
         """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
         self._unwritten_room = UNWRITTEN_ROOM
@@ -121,6 +144,7 @@ class IngressLink:
         "is_stream",
         "name",
         "port",
+        "root",
         "session",
         "streams",
         "window",
@@ -143,6 +167,8 @@ class IngressLink:
         self.in_flight = 0
         self.backlog_bytes = 0
         """Of its messages, what waits here for credit."""
+        self.root: RouterId | None = None
+        """Of a neighbor's circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
         self.is_stream = False
         """A streaming link of a neighbor: what comes on it may be held up without holding up others."""
         self.is_paused = False
@@ -171,6 +197,7 @@ class EgressLink:
         "name",
         "outstanding",
         "port",
+        "root",
         "session",
         "waiting",
         "waiting_bytes",
@@ -185,6 +212,8 @@ class EgressLink:
         self.entry: AddressEntry | None = None
         """The address that it subscribes to; None on data links."""
         self.address: str | None = None
+        self.root: RouterId | None = None
+        """Of our own circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
         self.is_router = port.is_router
         self.is_stream = False
         self.bound = 0
@@ -229,6 +258,12 @@ class DataPlane(Protocol):
 
     def add_egress(self, link: EgressLink) -> None:
         """Messages may leave on it from now on."""
+
+    def add_circuit(self, link: IngressLink) -> None:
+        """A neighbor attached a circuit; its `root` and `entry` are set, and it stands in `circuits_in` of its port."""
+
+    def circuits_told(self, port: Port, weights: Mapping[str, int], closed: Sequence[str]) -> None:
+        """The neighbor's word on circuits, by link name: weights of its own, and which of ours are closed."""
 
     def remove_ingress(self, link: IngressLink) -> None:
         """The link is gone; its handle will not be used any more."""
