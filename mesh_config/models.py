@@ -216,6 +216,13 @@ class ForwardingSettings:
         high=65536,
     )
     max_links: int = setting("Links of one connection.", default=65536, unit="links", low=1, high=1000000)
+    max_circuits: int = setting(
+        "Circuits of one connection to a neighbor, both ways together.",
+        default=30000,
+        unit="circuits",
+        low=0,
+        high=31000,
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -24,6 +24,7 @@ from router.core.events import (
     SubscriptionRemoved,
 )
 from router.core.forwarding.fib import AddressEntry
+from router.core.linkstate.messages import CircuitStates
 from router.core.terms import Condition, ConnectionId, RouterId
 from router.dataplane.relay import Relay
 from router.engine import codec
@@ -70,7 +71,9 @@ class Peers:
                 return
             connection.port.is_router = True
             connection.port.neighbor = RouterId(peer.container)
-            neighbor = NeighborLinks(connection, self._relay, self._settings.forwarding, self._link_ids)
+            neighbor = NeighborLinks(
+                connection, self._relay, self._relay.fib, self._settings.forwarding, self._link_ids
+            )
             self.neighbors[connection.id] = neighbor
             self._relay.ports[connection.id] = connection.port
         elif getattr(settings, "vhost_prefix", False) and peer.hostname:
@@ -125,7 +128,12 @@ class Peers:
             neighbor.detach(link)
             self._emit(ControlLinkDown(connection=connection.id))
         elif address_of(link) in connection.links:
-            self._detach(connection, link)
+            if neighbor is not None:
+                neighbor.detached(link)
+            else:
+                self._client_links.detach(connection, link)
+        elif connection.has_ended(pn.pn_link_session(link)):
+            return  # a circuit that both sides have closed; it goes with its session
         elif pn.pn_link_state(link) & pn.LOCAL_CLOSED:
             connection.refused -= 1
             return
@@ -153,6 +161,8 @@ class Peers:
         for link in links:
             self._detach(connection, link.handle)
         self._freed(len(links))
+        if neighbor is not None and neighbor.circuits is not None:
+            neighbor.circuits.session_ended(session)
 
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
         """A control message, or part of one."""
@@ -165,6 +175,9 @@ class Peers:
             except RemoteProtocolError as error:
                 self._log.warning("control_message_ignored", connection=connection.id, reason=str(error))
                 continue
+            if isinstance(control.message, CircuitStates):
+                self._circuits_told(connection, neighbor, control.message)
+                continue
             self._emit(
                 ControlReceived(
                     connection=connection.id,
@@ -175,6 +188,12 @@ class Peers:
                 )
             )
 
+    def _circuits_told(self, connection: Connection, neighbor: NeighborLinks, message: CircuitStates) -> None:
+        if neighbor.circuits is None:
+            self._log.warning("control_message_ignored", connection=connection.id, reason="there are no circuits")
+        else:
+            self._relay.circuits_told(connection.port, message.weights, message.closed)
+
     def connection_ended(self, connection: Connection) -> None:
         """Take away everything that came with it."""
         links = list(connection.links.values())
@@ -182,6 +201,7 @@ class Peers:
             # What loses its way as they go one by one must not find a new one here.
             self._relay.ports.pop(connection.id, None)
             connection.port.open_stream = None
+            connection.port.open_circuit = None
         for link in links:
             self._detach(connection, link.handle)
         self._freed(len(links))

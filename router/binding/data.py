@@ -8,6 +8,7 @@ import cproton
 from proton import Data, ProtonException, int32, symbol
 
 from router.binding.handles import (
+    NULL,
     Handle,
     address_of,
     pn_condition_get_description,
@@ -28,7 +29,9 @@ def _data(handle: Handle) -> Data:
 
 
 def read(handle: Handle) -> object:
-    """The value in a `pn_data_t` of proton; None when it is empty or cannot be read."""
+    """The value in a `pn_data_t` of proton; None when it is empty, or not there, or cannot be read."""
+    if handle == NULL:
+        return None
     data = _data(handle)
     data.rewind()
     if data.next() is None:

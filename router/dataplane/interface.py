@@ -192,6 +192,7 @@ class EgressLink:
         "id",
         "is_gone",
         "is_presettled",
+        "is_refused",
         "is_router",
         "is_stream",
         "name",
@@ -220,6 +221,8 @@ class EgressLink:
         """Of a streaming link: ingress links whose messages all go on it."""
         self.is_gone = False
         """Its handle must not be used any more."""
+        self.is_refused = False
+        """Of our own circuit: the neighbor did not take it, or ended it with an error."""
         self.is_presettled = False
         """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
         self.current: Transfer | None = None

@@ -23,6 +23,8 @@ from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
 
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
+CIRCUITS: Final = "amqp-mesh.circuits.1"
+"""Capability: this router takes circuits (design, section 6)."""
 STREAMING_LINKS: Final = "qd.streaming-links"
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 MIN_HEARTBEAT_MS: Final = 100
@@ -105,6 +107,9 @@ class Connection:
         """Why the connection failed, as proton says it."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
+        self._sessions = 0
+        """Sessions, each with a channel of ours or to get one."""
+        self._failure: RemoteProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""
         self._unanswered = 0
@@ -141,7 +146,7 @@ class Connection:
         capabilities: tuple[str, ...] = (ANONYMOUS_RELAY,)
         own: dict[str, object] = {"product": "amqp-mesh", "version": version, "qd.conn-id": int(self.id)}
         if self.settings.role is Role.INTER_ROUTER:
-            capabilities = (ANONYMOUS_RELAY, STREAMING_LINKS, LSU_PUSH)
+            capabilities = (ANONYMOUS_RELAY, STREAMING_LINKS, LSU_PUSH, CIRCUITS)
             own["qd.annotations-version"] = 1
             if self.settings.cost > 1:
                 own["qd.inter-router-cost"] = self.settings.cost
@@ -166,17 +171,51 @@ class Connection:
         self.is_closing = True
         self.port.touch()
 
-    def new_session(self) -> Handle:
-        """Begin a session of our own."""
+    def fail(self, error: RemoteProtocolError) -> None:
+        """Have `dispatch` raise *error*: for a fault of the peer that is found in another connection's turn."""
+        self._failure = self._failure or error
+        self.port.touch()
+
+    # Sessions
+
+    def new_session(self, *, begins: bool = True) -> Handle:
+        """A session of our own; one that does not begin at once has its channel reserved until `begin`."""
         session = pn.pn_session(self._connection)
-        self._begin(session)
+        self._sessions += 1
+        if begins:
+            self.begin(session)
         return session
 
-    def _begin(self, session: Handle) -> None:
+    def begin(self, session: Handle) -> None:
+        """Send Begin."""
         frames = self._relay.session_window_frames
         pn.pn_session_set_incoming_window_and_lwm(session, frames, (frames + 1) // 2)
         pn.pn_session_open(session)
         self.port.touch()
+
+    def end_session(self, session: Handle) -> None:
+        """Send End, behind what its links have to send. Its handles are valid until the peer's End."""
+        pn.pn_session_close(session)
+        self.port.touch()
+
+    def has_ended(self, session: Handle) -> bool:
+        """Whether this side has."""
+        return bool(pn.pn_session_state(session) & pn.LOCAL_CLOSED)
+
+    def free_session(self, session: Handle) -> None:
+        """A session is over on both sides, or never began: its handle and those of its links are gone."""
+        self._sessions -= 1
+        pn.pn_session_free(session)
+
+    @property
+    def channels(self) -> int:
+        """Sessions that both sides together may have; known once the peer's Open is there."""
+        return int(pn.pn_transport_get_channel_max(self._transport)) + 1
+
+    @property
+    def free_channels(self) -> int:
+        """Channels that no session has. Proton falls silent for good when one begins beyond them."""
+        return self.channels - self._sessions
 
     # Links
 
@@ -295,7 +334,13 @@ class Connection:
     # Events
 
     def dispatch(self) -> None:
-        """Handle everything that the bytes of the peer, or this process, have caused on the connection."""
+        """Handle everything that the bytes of the peer, or this process, have caused on the connection.
+
+        Raises:
+            RemoteProtocolError: the connection is to be closed with it.
+        """
+        if self._failure is not None and not self.is_ending:
+            raise self._failure
         while True:
             event = self._relay.pump(self._collector)
             if event == NULL:
@@ -309,7 +354,11 @@ class Connection:
             return  # what the peer wrote before it has read our Close, or behind its own, changes nothing any more
         handler = self._handler
         if kind == pn.LINK_REMOTE_OPEN:
-            handler.link_attached(self, pn.pn_event_link(event))
+            link = pn.pn_event_link(event)
+            if pn.pn_link_state(link) & pn.LOCAL_UNINIT and self.has_ended(pn.pn_link_session(link)):
+                # It could not be answered. The sessions that this side ends were for one link alone.
+                raise RemoteProtocolError("an attach in a session that has ended")
+            handler.link_attached(self, link)
         elif kind == pn.LINK_REMOTE_CLOSE:
             handler.link_detached(self, pn.pn_event_link(event), is_closed=True)
         elif kind == pn.LINK_REMOTE_DETACH:
@@ -319,12 +368,13 @@ class Connection:
         elif kind == pn.SESSION_REMOTE_OPEN:
             session = pn.pn_event_session(event)
             if pn.pn_session_state(session) & pn.LOCAL_UNINIT:
-                self._begin(session)
+                self._sessions += 1
+                self.begin(session)
         elif kind == pn.SESSION_REMOTE_CLOSE:
             session = pn.pn_event_session(event)
             handler.session_ended(self, session)
             pn.pn_session_close(session)
-            pn.pn_session_free(session)
+            self.free_session(session)
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()
         elif kind == pn.TRANSPORT_ERROR:

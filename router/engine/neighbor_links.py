@@ -1,4 +1,4 @@
-"""Links to one neighbor: a pair for control messages, pairs for data by priority, and streaming links on demand.
+"""Links to one neighbor: a pair for control messages, pairs for data by priority, streaming links and circuits.
 
 The side that dialled attaches everything, the other answers with the same termini (qdrouterd-protocol.md, section 3). A
 link is known by a bare symbol among the capabilities of its terminus.
@@ -13,16 +13,23 @@ from typing import Final
 from mesh_config.models import ForwardingSettings
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import Handle, text
+from router.binding.handles import Handle, address_of, text
+from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
+from router.core.addressing.address import local_address
 from router.core.errors import RemoteProtocolError
+from router.core.forwarding.fib import Fib
+from router.core.linkstate.messages import CircuitStates
 from router.core.terms import Condition, LinkId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
-from router.engine.connection import LSU_PUSH, STREAMING_LINKS, Connection
+from router.engine.circuits import CIRCUIT, Circuits
+from router.engine.codec import encode_control
+from router.engine.connection import CIRCUITS, LSU_PUSH, STREAMING_LINKS, Connection
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
 PRIORITIES: Final = 10
 """Data link pairs to a qdrouterd; between our own routers one is enough, since priority reorders nothing."""
+CIRCUITS_TO: Final = local_address(CIRCUITS_ADDRESS)
 CONTROL_WINDOW: Final = 250
 CONTROL_BACKLOG: Final = 10000
 """Control messages that may wait for a neighbor's credit before it is given up."""
@@ -32,7 +39,7 @@ class NeighborLinks:
     """The links of one inter-router connection."""
 
     def __init__(
-        self, connection: Connection, relay: DataPlane, settings: ForwardingSettings, link_ids: Iterator[int]
+        self, connection: Connection, relay: DataPlane, fib: Fib, settings: ForwardingSettings, link_ids: Iterator[int]
     ) -> None:
         self._connection = connection
         self._relay = relay
@@ -50,6 +57,10 @@ class NeighborLinks:
         """Both control links are attached."""
         if peer is not None and STREAMING_LINKS in peer.offered:
             connection.port.open_stream = self._open_stream
+        self.circuits: Circuits | None = None
+        """None when the neighbor takes none."""
+        if peer is not None and peer.has(CIRCUITS):
+            self.circuits = Circuits(connection, relay, fib, settings, link_ids, self._tell)
 
     # Attaching
 
@@ -81,6 +92,9 @@ class NeighborLinks:
             is_sender = pn.pn_link_is_sender(handle)
             terminus = pn.pn_link_remote_source(handle) if is_sender else pn.pn_link_remote_target(handle)
             capability = data.read_single_symbol(pn.pn_terminus_capabilities(terminus))
+            if capability == CIRCUIT and not is_sender and self.circuits is not None:
+                self.circuits.accept(handle)
+                return
             if capability not in (CONTROL, DATA):
                 condition = Condition.QD_NO_ROUTE if self.is_up else Condition.QD_CONNECTION_ROLE
                 raise RemoteProtocolError("this listener is for routers, not for clients", condition=condition)
@@ -91,6 +105,8 @@ class NeighborLinks:
             _describe(handle, capability)
             pn.pn_link_open(handle)
             self._register(handle, capability)
+        elif self.circuits is not None:
+            self.circuits.answered(handle)
         self._look_up()
 
     def _register(self, handle: Handle, capability: str) -> None:
@@ -164,6 +180,14 @@ class NeighborLinks:
             self.detach(handle)
         return bool(gone)
 
+    def detached(self, handle: Handle) -> None:
+        """The peer detached a data link or a circuit."""
+        link = self._connection.links[address_of(handle)]
+        if self.circuits is not None and link.root is not None:
+            self.circuits.detached(link)
+        else:
+            self.detach(handle)
+
     def detach(self, handle: Handle) -> None:
         """The link is gone. Without a control link the neighbor is lost: `is_up` tells."""
         if self.is_control(handle):
@@ -176,7 +200,10 @@ class NeighborLinks:
             return
         connection = self._connection
         link = connection.take_link(handle)
-        if isinstance(link, EgressLink):
+        if link is not None and link.root is not None:
+            assert self.circuits is not None
+            self.circuits.remove(link)
+        elif isinstance(link, EgressLink):
             if link in connection.port.data_links:
                 connection.port.data_links.remove(link)
             self._relay.remove_egress(link)
@@ -203,6 +230,15 @@ class NeighborLinks:
         pn.pn_link_advance(link)
         pn.pn_delivery_settle(delivery)
         self._connection.port.touch()
+
+    def _tell(self, message: CircuitStates) -> None:
+        # The data plane may ask for it in another connection's turn, so the fault is raised when ours comes.
+        me = message.id
+        if self.is_up:
+            try:
+                self.send_control(bytes(encode_control(CIRCUITS_TO, message, me, (me,))))
+            except RemoteProtocolError as error:
+                self._connection.fail(error)
 
     def read_control(self, delivery: Handle) -> list[bytes]:
         """The control messages that are complete now; their credit is given back."""

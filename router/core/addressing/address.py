@@ -21,7 +21,10 @@ ROUTING: Final = "qdrouter"
 MOBILE_SYNC: Final = "qdrouter.ma"
 """Text of the addresses of MAU and MAR."""
 
-RESERVED: Final = frozenset({HELLO, ROUTING, MOBILE_SYNC})
+CIRCUITS: Final = "amqp-mesh.circuits"
+"""Text of the address of CIRCUITS, local to one hop."""
+
+RESERVED: Final = frozenset({HELLO, ROUTING, MOBILE_SYNC, CIRCUITS})
 """Texts below a topological prefix that only control links may name."""
 
 MANAGEMENT: Final = "$management"

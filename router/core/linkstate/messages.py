@@ -1,4 +1,4 @@
-"""The six messages of the routing protocol, and their bodies as plain dicts.
+"""The six messages of the routing protocol and the one on circuits, and their bodies as plain dicts.
 
 A body has text keys and holds text, ints, lists and dicts only; bytes are the business of `router.engine.codec`.
 Messages keep what they were read from (raw address keys, all hints), so that a relayed one reaches a qdrouterd behind
@@ -24,6 +24,9 @@ PROTOCOL_VERSION: Final = 1
 MAX_ROUTER_ID_CHARS: Final = 255
 MAX_INT: Final = 2**63 - 1
 """Largest sequence and instance: what an AMQP long holds."""
+
+MAX_WEIGHT: Final = 2**31 - 1
+"""Largest weight of a circuit: what an AMQP int holds."""
 
 MOBILE_PREFIX: Final = "M0"
 """Class and phase of the addresses that this router serves; the other classes are carried but not used."""
@@ -222,6 +225,28 @@ class MobileAddressRequest(ControlMessage):
 
 
 @attrs.frozen(kw_only=True)
+class CircuitStates(ControlMessage):
+    """CIRCUITS, to a neighbor that takes circuits: what has changed of those on one connection.
+
+    The engine hands it to the data plane; it is no message of the routing protocol, and never passed on.
+    """
+
+    opcode: ClassVar[str] = "CIRCUITS"
+
+    weights: Mapping[str, int] = attrs.field(factory=dict, hash=False)
+    """Busy publishers behind each circuit of the sender, by link name: 0 to MAX_WEIGHT."""
+    closed: tuple[str, ...] = ()
+    """Link names of circuits of the receiver whose address has no subscriber behind the sender."""
+
+    def _own_keys(self) -> dict[str, object]:
+        return {"weights": dict(self.weights), "closed": list(self.closed)}
+
+    @classmethod
+    def _read(cls, body: _Body) -> Self:
+        return cls(**body.envelope(), weights=body.weights("weights"), closed=body.texts("closed"))
+
+
+@attrs.frozen(kw_only=True)
 class ForeignMessage(ControlMessage):
     """A message of a newer protocol or of an unknown kind: never read any further, reported once for each router."""
 
@@ -243,6 +268,7 @@ KINDS: Final[Mapping[str, type[ControlMessage]]] = {
         LinkStateUpdate,
         MobileAddressUpdate,
         MobileAddressRequest,
+        CircuitStates,
     )
 }
 
@@ -251,7 +277,7 @@ def from_body(opcode: str, body: Mapping[str, object]) -> ControlMessage:
     """The message that has this opcode and body.
 
     Args:
-        opcode: `HELLO`, `RA`, `LSR`, `LSU`, `MAU` or `MAR`; any other, and a `pv` above 1, make a `ForeignMessage`.
+        opcode: one of `KINDS`; any other, and a `pv` above 1, make a `ForeignMessage`.
         body: text keys; values of text, int, list (or tuple) and dict. Unknown keys are ignored.
     Raises: DecodeError when a mandatory key is missing or has another shape; the message is then dropped.
     """
@@ -337,6 +363,17 @@ class _Body:
                 raise self._wrong(key)
             costs[self._router(peer, key)] = cost
         return costs
+
+    def weights(self, key: str) -> dict[str, int]:
+        value = self._get(key)
+        if not isinstance(value, Mapping):
+            raise self._wrong(key)
+        weights: dict[str, int] = {}
+        for name, weight in value.items():
+            if not isinstance(name, str) or not _is_int(weight) or not 0 <= weight <= MAX_WEIGHT:
+                raise self._wrong(key)
+            weights[name] = int(weight)
+        return weights
 
     def inner(self, key: str) -> _Body:
         value = self._get(key)

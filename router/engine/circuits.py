@@ -1,0 +1,256 @@
+"""Circuits to and from one neighbor: plain AMQP links, each for one address and the root of its tree.
+
+The upstream router attaches them as sender, each in a session of its own, so that none holds up another, and ends the
+session with the link. Target: the address, and the capability `amqp-mesh.circuit`; link properties: the root.
+
+An own circuit is *held* until there are few enough under way, then *unanswered* until the neighbor's attach is there.
+One that is closed meanwhile is ended upon that answer: proton takes the answer to a Begin for an error once the session
+has ended here. So it happens, too, that both sides know of nearly every session, and never begin more than there are
+channels.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from mesh_config.models import ForwardingSettings, Treatment
+from router.binding import data
+from router.binding import handles as pn
+from router.binding.handles import Handle, address_of, text
+from router.core.addressing.address import AddressKind, parse_address
+from router.core.errors import RemoteProtocolError
+from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.linkstate.messages import CircuitStates, is_router_id
+from router.core.terms import Condition, LinkId, RouterId
+from router.dataplane.interface import DataPlane, EgressLink, IngressLink
+from router.engine.connection import Connection
+
+CIRCUIT: Final = "amqp-mesh.circuit"
+"""Capability of the target."""
+EGRESS: Final = "amqp-mesh.egress"
+INGRESS: Final = "amqp-mesh.ingress"
+"""Link property that names the root: of an anycast, of a multicast."""
+MAX_UNANSWERED: Final = 400
+"""Own circuits that the neighbor has not answered; below half of the refused links that a peer puts up with."""
+MAX_NAMES: Final = 1000
+"""Circuits in one message about them."""
+
+
+class Circuits:
+    """The circuits of one connection, both ways."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        relay: DataPlane,
+        fib: Fib,
+        settings: ForwardingSettings,
+        link_ids: Iterator[int],
+        tell: Callable[[CircuitStates], None],
+    ) -> None:
+        """*tell* sends a control message to the neighbor."""
+        self._connection = connection
+        self._relay = relay
+        self._fib = fib
+        self._settings = settings
+        self._ids = link_ids
+        self._tell = tell
+        self._held: dict[int, EgressLink] = {}
+        self._unanswered: set[int] = set()
+        """Both by the address of their handle; closed ones are among the unanswered, too."""
+        self._closed: dict[int, int] = {}
+        """Circuits of our own that we closed, until their session is over on both sides: handle by session."""
+        port = connection.port
+        port.open_circuit = self.open
+        port.close_circuit = self.close
+        port.tell_circuits = self.tell
+
+    # Our own
+
+    def open(self, address: str, root: RouterId, is_multicast: bool) -> EgressLink | None:
+        """Attach a circuit for *address* along the tree of *root*: its egress router, or a multicast's ingress router.
+
+        Returns: None when there are as many as the settings or the channels allow.
+        """
+        connection = self._connection
+        # Half of the reserve is for circuits of the neighbor under way to us, half for links of other kinds.
+        if not self._has_room() or connection.free_channels <= 2 * self._pace:
+            return None
+        session = connection.new_session(begins=False)
+        name = f"circuit.{secrets.token_urlsafe(11)}"
+        handle = pn.pn_sender(session, name.encode())
+        _describe(handle, address, root, is_multicast=is_multicast)
+        link = EgressLink(LinkId(next(self._ids)), connection.port, handle, session, name)
+        link.address = address
+        link.root = root
+        self._held[address_of(handle)] = link
+        connection.add_link(link)
+        connection.port.circuits_out[name] = link
+        self._relay.add_egress(link)
+        self._begin_held()
+        return link
+
+    def _has_room(self) -> bool:
+        port, settings = self._connection.port, self._settings
+        known = len(port.circuits_in) + len(port.circuits_out)
+        return known < settings.max_circuits and len(self._connection.links) < settings.max_links
+
+    @property
+    def _pace(self) -> int:
+        """Own circuits that may be unanswered; both sides come to the same number."""
+        return max(1, min(MAX_UNANSWERED, self._connection.channels // 8))
+
+    def _begin_held(self) -> None:
+        """Attach what is held, as far as the answers have come."""
+        while self._held and len(self._unanswered) < self._pace and not self._connection.is_ending:
+            key = next(iter(self._held))
+            link = self._held.pop(key)
+            self._connection.begin(link.session)
+            pn.pn_link_open(link.handle)
+            self._unanswered.add(key)
+
+    def answered(self, handle: Handle) -> None:
+        """The neighbor answered an attach, with another one or with one that a refusal follows."""
+        key = address_of(handle)
+        if key in self._unanswered:
+            self._unanswered.remove(key)
+            if address_of(pn.pn_link_session(handle)) in self._closed:
+                self._end(handle)
+            self._begin_held()
+
+    def close(self, link: EgressLink) -> None:
+        """End a circuit of our own that the relay has forgotten, behind what was sent on it."""
+        connection = self._connection
+        if connection.take_link(link.handle) is None:
+            return  # the neighbor was faster
+        connection.port.circuits_out.pop(link.name)
+        key = address_of(link.handle)
+        if self._held.pop(key, None) is not None:
+            connection.free_session(link.session)
+        elif not connection.is_ending:
+            self._closed[address_of(link.session)] = key
+            if key not in self._unanswered:
+                self._end(link.handle)
+
+    def _end(self, handle: Handle) -> None:
+        pn.pn_link_close(handle)
+        self._connection.end_session(pn.pn_link_session(handle))
+
+    def tell(self, weights: Mapping[str, int], closed: Sequence[str]) -> None:
+        """Tell the neighbor the weights of our circuits, and which of its own are closed."""
+        if self._connection.is_ending:
+            return
+        weight, name = iter(weights.items()), iter(closed)
+        while some := dict(islice(weight, MAX_NAMES)):
+            self._tell(CircuitStates(id=self._fib.me, weights=some))
+        while names := tuple(islice(name, MAX_NAMES)):
+            self._tell(CircuitStates(id=self._fib.me, closed=names))
+
+    # The neighbor's
+
+    def accept(self, handle: Handle) -> None:
+        """The neighbor attached a circuit.
+
+        Raises:
+            RemoteProtocolError: it is refused for this.
+        """
+        connection = self._connection
+        port, session = connection.port, pn.pn_link_session(handle)
+        name = text(pn.pn_link_name(handle)) or ""
+        if not self._has_room():
+            raise RemoteProtocolError("too many circuits", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        if connection.count_links(session):
+            raise RemoteProtocolError("a circuit needs a session of its own", condition=Condition.NOT_ALLOWED)
+        if name in port.circuits_in:
+            raise RemoteProtocolError(f"there is a circuit {name!r} already", condition=Condition.NOT_ALLOWED)
+        root, is_multicast = _root_of(handle)
+        address = text(pn.pn_terminus_get_address(pn.pn_link_remote_target(handle)))
+        entry = self._entry(address, is_multicast=is_multicast)
+        link = IngressLink(LinkId(next(self._ids)), port, handle, session, name, window=0)
+        link.root, link.entry, link.address = root, entry, address
+        pn.pn_terminus_copy(pn.pn_link_source(handle), pn.pn_link_remote_source(handle))
+        pn.pn_terminus_copy(pn.pn_link_target(handle), pn.pn_link_remote_target(handle))
+        pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
+        pn.pn_link_open(handle)
+        connection.add_link(link)
+        port.circuits_in[name] = link
+        self._relay.add_circuit(link)
+
+    def _entry(self, address: str | None, *, is_multicast: bool) -> AddressEntry:
+        if not address:
+            raise RemoteProtocolError("a circuit needs an address", condition=Condition.INVALID_FIELD)
+        # No router is called "", so our own reply addresses come out as ROUTER, and what is local to a hop as LOCAL.
+        parsed = parse_address(address, me=RouterId(""))
+        if parsed.kind not in (AddressKind.MOBILE, AddressKind.ROUTER) or parsed.is_reserved:
+            raise RemoteProtocolError(f"no circuit leads to {address}", condition=Condition.INVALID_FIELD)
+        entry = self._fib.attach(address)
+        if is_multicast != (entry.treatment is Treatment.MULTICAST):
+            self._fib.forget(entry)
+            raise RemoteProtocolError(
+                f"{address} is {entry.treatment.value} at router {self._fib.me}",
+                condition=Condition.PRECONDITION_FAILED,
+            )
+        return entry
+
+    # The end
+
+    def detached(self, link: IngressLink | EgressLink) -> None:
+        """The neighbor detached a circuit: its session goes with it."""
+        connection = self._connection
+        if isinstance(link, EgressLink):
+            link.is_refused = bool(pn.pn_condition_is_set(pn.pn_link_remote_condition(link.handle)))
+        connection.take_link(link.handle)
+        self.remove(link)
+        if not connection.count_links(link.session):
+            connection.end_session(link.session)
+
+    def remove(self, link: IngressLink | EgressLink) -> None:
+        """A circuit is gone from the connection, with its session, or with all."""
+        port = self._connection.port
+        if isinstance(link, IngressLink):
+            del port.circuits_in[link.name]
+            self._relay.remove_ingress(link)
+            if link.entry is not None:
+                self._fib.forget(link.entry)
+            return
+        del port.circuits_out[link.name]
+        key = address_of(link.handle)
+        self._held.pop(key, None)
+        self._unanswered.discard(key)
+        self._relay.remove_egress(link)
+        self._begin_held()
+
+    def session_ended(self, session: Handle) -> None:
+        """A session is over on both sides, and with it a circuit that we had closed."""
+        key = self._closed.pop(address_of(session), None)
+        if key is not None:
+            self._unanswered.discard(key)
+            self._begin_held()
+
+
+def _describe(handle: Handle, address: str, root: RouterId, *, is_multicast: bool) -> None:
+    source, target = pn.pn_link_source(handle), pn.pn_link_target(handle)
+    for terminus, kind in ((source, pn.SOURCE), (target, pn.TARGET)):
+        pn.pn_terminus_set_type(terminus, kind)
+        pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
+    pn.pn_terminus_set_address(target, address.encode())
+    data.write_symbol(pn.pn_terminus_capabilities(target), CIRCUIT)
+    data.write_map(pn.pn_link_properties(handle), {INGRESS if is_multicast else EGRESS: str(root)})
+    pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
+
+
+def _root_of(handle: Handle) -> tuple[RouterId, bool]:
+    """The root that the neighbor's link properties name, and whether it is that of a multicast."""
+    properties = data.read_map(pn.pn_link_remote_properties(handle))
+    keys = [key for key in (EGRESS, INGRESS) if key in properties]
+    if len(keys) != 1:
+        raise RemoteProtocolError(f"a circuit has one of {EGRESS} and {INGRESS}", condition=Condition.INVALID_FIELD)
+    root = properties[keys[0]]
+    if not isinstance(root, str) or not is_router_id(root):
+        raise RemoteProtocolError(f"{keys[0]} names no router", condition=Condition.INVALID_FIELD)
+    return RouterId(str(root)), keys[0] == INGRESS
