@@ -1,0 +1,341 @@
+"""The worked example of `explanation/credit.md`: a play of the simulation, whose numbers make the text.
+
+Run it to write the steps and the table into the page anew. A test compares the page with what the machine does.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+if __name__ == "__main__":
+    # Only then: tests may be of the installed package.
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from router.core.forwarding.orders import Timing
+from router.core.terms import RouterId
+from router.simulation.credit import CreditMesh
+from router.simulation.credit_clients import SimSubscriber, TopUp
+
+PAGE = Path(__file__).parent / "explanation" / "credit.md"
+BEGIN = "<!-- From here on made by docs/credit_example.py; changes belong there. -->\n"
+END = "<!-- Made until here. -->\n"
+A, B, C = (RouterId(name) for name in "ABC")
+CREDIT = 10
+Numbers = dict[str, int]
+"""All numbers of one moment, by the names that the texts use."""
+
+
+class Story:
+    """Three routers in a line: publishers P1 and P2 at A, P3 at B, the subscriber at C."""
+
+    def __init__(self) -> None:
+        # Chance would only make the times uneven.
+        self.mesh = CreditMesh([("A", "B"), ("B", "C")], delay_s=0.001, jitter_s=0.0, client_delay_s=0.0001, news_s=0.0)
+        self.mesh.on_step = self._check
+        self._subscribers: list[SimSubscriber] = []
+        self._since = 0.0
+
+    def _check(self) -> None:
+        """After each turn of each router."""
+        assert self.mesh.excess() <= 0, "the sum of the page does not hold"
+
+    def run_until(self, ms: float) -> None:
+        """Let time pass until *ms* after the subscriber's attach."""
+        self.mesh.run_for(max(0.0, self._since + ms / 1000 - self.mesh.network.now))
+        self.mesh.check_invariants()
+
+    def attach(self) -> None:
+        """The publishers, one after the other, so that their names are in order."""
+        for name in (A, A, B):
+            self.mesh.add_publisher(name)
+            self.mesh.run_for(0.001)
+        self._since = self.mesh.network.now
+
+    def subscribe(self) -> None:
+        self._subscribers.append(self.mesh.add_subscriber(C, credit=CREDIT, top_up=TopUp.HALF))
+
+    def send(self, publisher: int, count: int) -> None:
+        self.mesh.publishers[publisher - 1].offer(count)
+
+    def stall(self) -> None:
+        """The subscriber grants no more, and takes nothing back."""
+        self._subscribers[0].is_paused = True
+
+    def get(self) -> None:
+        """The subscriber grants and drains with one frame, as a get does that does not want to wait."""
+        subscriber = self._subscribers[0]
+        subscriber.granted += CREDIT
+        subscriber.link.grant(CREDIT)
+        subscriber.drain()
+
+    @property
+    def drain_ms(self) -> float:
+        """How long the last drain took."""
+        return max((took for s in self._subscribers for took in s.drained_s[-1:]), default=0.0) * 1000
+
+    def numbers(self) -> Numbers:
+        """What is seen now."""
+        mesh = self.mesh
+        found: Numbers = {
+            "unspent": mesh.granted(),
+            "taken": sum(mesh.delivered_of.values()),
+            "publishers": mesh.attached(),
+            "used": mesh.held() + mesh.inside(),
+            "allowed": mesh.granted() + mesh.attached(),
+            "core": mesh.waiting_in_core(),
+        }
+        for word, name in (("a", A), ("b", B), ("c", C)):
+            machine = mesh.routers[name].machine
+            pool = machine.pools.get(C)
+            circuits = list(pool.circuits.values()) if pool else []
+            found[word] = pool.capacity if pool else 0
+            found[f"{word}_own"] = pool.local.out if pool else 0
+            found[f"{word}_circuits"] = len(circuits)
+            found[f"{word}_dealt"] = sum(circuit.out for circuit in circuits)
+            found[f"{word}_weight"] = pool.told_weight if pool else 0
+            found[f"{word}_unlent"] = machine.allotted - machine.publishers.lent
+            found[f"{word}_wait"] = len(machine.publishers.waiting)
+        for key, client in mesh.publishers.items():
+            publisher = mesh.routers[mesh.home(client)].machine.publishers.attached[key]
+            word = f"p{key + 1}"
+            found |= {word: publisher.held, f"{word}_lent": publisher.lent, f"{word}_lowered": publisher.lowered}
+            found |= {f"{word}_sent": client.sent, f"{word}_waits": publisher.waiting}
+        return found
+
+
+@attrs.frozen
+class Step:
+    """One step: what is done at *at_ms*, and the numbers at *ms*, both since the subscriber's attach."""
+
+    title: str
+    text: str
+    ms: float
+    act: Callable[[Story], object] | None = None
+    at_ms: float = 0
+    count: int = 0
+    """Messages that a publisher wants to send now."""
+
+
+def sends(publisher: int, count: int) -> Callable[[Story], object]:
+    return lambda story: story.send(publisher, count)
+
+
+def stalls_and_sends(publisher: int, count: int) -> Callable[[Story], object]:
+    return lambda story: (story.stall(), story.send(publisher, count))
+
+
+STEPS = [
+    Step(
+        "{publishers} publishers attach",
+        """
+        P1 and P2 attach at A, P3 at B. Nobody subscribes, so no router gives credit.
+        """,
+        ms=0,
+        act=Story.attach,
+    ),
+    Step(
+        "The subscriber attaches at C and grants {unspent}",
+        """
+        C's pool has {c}. Nobody draws on it yet: there are {c_circuits} circuits. A and B hear that C has a
+        subscriber. Each makes its circuit and tells its weight on it, A {a_weight} and B {b_weight}, since publishers
+        without credit count as busy.
+        """,
+        ms=0.5,
+        act=Story.subscribe,
+    ),
+    Step(
+        "C deals",
+        """
+        B is the only one that draws on C's pool, so its circuit gets all {c_dealt}. Meanwhile B has heard of A's
+        {was[a_weight]} and tells C {b_weight}: its own publisher and those behind it.
+        """,
+        ms=1.5,
+    ),
+    Step(
+        "B deals",
+        """
+        Of its {b} credits B sets {b_dealt} aside for the circuit from A, which has weight {was[a_weight]}, and
+        {b_own} for its own publisher. P3 gets its first credit, {p3}. It is not taken from the {b_own}: nothing backs
+        it.
+        """,
+        ms=2.5,
+    ),
+    Step(
+        "A gives first credits",
+        """
+        A has {a}, all for its own publishers. P1 gets {p1} and P2 gets {p2}, unbacked. As long as nobody sends,
+        nobody holds more. The {unspent} credits lie ready in the routers, {a_own} of them at A and {b_own} at B.
+        """,
+        ms=3.5,
+    ),
+    Step(
+        "P1 wants to send {count}",
+        """
+        The first message uses P1's one credit, leaves A at once with one of A's {was[a_own]}, and shows that P1 is
+        busy. No other publisher of A is, so A lends it the {p1_lent} that remain. With the unbacked one P1 holds
+        {p1}.
+        """,
+        ms=10.15,
+        act=sends(1, 4),
+        at_ms=10,
+        count=4,
+    ),
+    Step(
+        "All {taken} have arrived",
+        """
+        The subscriber has {unspent} credits left. P1 holds {p1}: {p1_lent} lent to it and the unbacked one.
+        """,
+        ms=14,
+    ),
+    Step(
+        "P3 sends {count}, and the subscriber tops up",
+        """
+        With the first of them the subscriber is down to half of its {credit} and grants up to {credit} again; the
+        second has used one of these. C deals to B what it gets, and B to both who draw on its pool: {b_dealt} to the
+        circuit from A and {b_own} to its own publisher, which has been lent all of them.
+        """,
+        ms=30,
+        act=sends(3, 2),
+        at_ms=20,
+        count=2,
+    ),
+    Step(
+        "P3 wants to send {count} more, and the subscriber stalls",
+        """
+        From now on the subscriber grants nothing. P3 uses up its {was[p3]} credits: {p3_left} messages leave,
+        {b_wait} waits at B. A has had {was[a]} credits and used none for more than {idle_ms} ms. So B drains the
+        circuit from A. A takes back at once the {was[a_unlent]} that it has lent to nobody, and lowers P1 from
+        {was[p1]} to {p1}. The other {p1_lowered} are in quarantine: they still count as held, since P1 may have used
+        them before it sees the lowering.
+        """,
+        ms=153,
+        act=stalls_and_sends(3, 7),
+        at_ms=150,
+        count=7,
+    ),
+    Step(
+        "The idle holder has given way",
+        """
+        After the quarantine of {quarantine_ms} ms A answers the drain and returns the {was[a]}. B deals them to P3,
+        whose last messages leave; the subscriber was sent {taken} in all. P3 holds {p3}, of which {p3_lent} are lent.
+        """,
+        ms=210,
+    ),
+    Step(
+        "P1 wants to send {count} more",
+        """
+        One of them goes out on its one credit. A has no credit to send it on, so {a_wait} message waits at A, and A
+        tells B its weight, {a_weight}. B finds that P3 has not used what it was lent: it lowers P3 to {p3}, and
+        {p3_lowered} are in quarantine.
+        """,
+        ms=302,
+        act=sends(1, 3),
+        at_ms=300,
+        count=3,
+    ),
+    Step(
+        "The credit is used up",
+        """
+        After the quarantine B has dealt the {was[b]} to A, and {got} messages of P1 have left with them. The last one
+        waits at A: {a_wait}. The subscriber has {unspent} credits left, and each publisher is back to one, as credit
+        or as a message that waits: P1, P2 and P3 hold {p1}, {p2} and {p3}.
+        """,
+        ms=360,
+    ),
+    Step(
+        "The subscriber grants {unspent} and drains",
+        """
+        It wants what there is, now, and the rest of its credit back. C grants B {c_dealt} and drains it with the same
+        frame, since B has told a weight. B does so with A: {b_dealt}.
+        """,
+        ms=501.2,
+        act=Story.get,
+        at_ms=500,
+    ),
+    Step(
+        "The drain is answered",
+        """
+        A sends on the message that waited and returns the other {rest}; so do B and C. The subscriber gets {got}
+        message, and {drain_ms} ms after it asked it has {unspent} credits: a round trip to the farthest router.
+        Nothing had been lent, so nobody is lowered. P1, P2 and P3 hold {p1}, {p2} and {p3}.
+        """,
+        ms=505,
+    ),
+    Step(
+        "The address closes",
+        """
+        The subscriber took back its credit and has granted none for {linger_s} s. C tells B, B tells A, and all
+        credit is taken back: P1, P2 and P3 hold {p1}, {p2} and {p3}. The next credit opens the address again.
+        """,
+        ms=1600,
+    ),
+]
+COLUMNS = ("step", "ms", "S", "C→B", "B→A", "B", "A", "P1", "P2", "P3", "wait", "sum", "most")
+
+
+def play() -> list[tuple[Step, str, str, Numbers]]:
+    """Each step with its title and text, filled in, and its numbers."""
+    story, timing = Story(), Timing()
+    found = []
+    was: Numbers = {}
+    for step in STEPS:
+        if step.act is not None:
+            story.run_until(step.at_ms)
+            step.act(story)
+        story.run_until(step.ms)
+        now = story.numbers()
+        got = now["taken"] - was.get("taken", 0)
+        words = {
+            **now,
+            "was": was,
+            "count": step.count,
+            "credit": CREDIT,
+            "got": got,
+            "rest": was.get("unspent", 0) - got,
+            "p3_left": now["p3_sent"] - was.get("p3_sent", 0) - now["p3_waits"] if was else 0,
+            "drain_ms": f"{story.drain_ms:.1f}",
+            "idle_ms": f"{timing.idle_s * 1000:g}",
+            "quarantine_ms": f"{timing.quarantine_s * 1000:g}",
+            "linger_s": f"{timing.linger_s:g}",
+        }
+        found.append((step, step.title.format(**words), " ".join(step.text.format(**words).split()), now))
+        was = now
+    return found
+
+
+def row(number: int, step: Step, now: Numbers) -> str:
+    """A row of the table; credit in quarantine is written as `1+3`."""
+    held = [(now[word], now[f"{word}_lowered"]) for word in ("p1", "p2", "p3")]
+    publishers = [f"{credit}+{lowered}" if lowered else str(credit) for credit, lowered in held]
+    waiting = [f"{now[f'{word}_wait']}&nbsp;at&nbsp;{word.upper()}" for word in ("a", "b", "c") if now[f"{word}_wait"]]
+    cells = [number, f"{step.ms:g}" if number > 1 else "", now["unspent"], now["c_dealt"], now["b_dealt"], now["b_own"]]
+    cells += [now["a_own"], *publishers, ", ".join(waiting), now["used"], now["allowed"]]
+    return "| " + " | ".join(map(str, cells)) + " |\n"
+
+
+def block() -> str:
+    """The steps and the table as Markdown."""
+    steps = play()
+    parts = [
+        textwrap.fill(f"{number}. **{title}.** {text}", 120, subsequent_indent=" " * 4, break_on_hyphens=False) + "\n"
+        for number, (_, title, text, _) in enumerate(steps, 1)
+    ]
+    parts.append("\nThe same as a table; its columns are explained below it.\n\n")
+    parts += ["| " + " | ".join(COLUMNS) + " |\n", "|" + " ---: |" * len(COLUMNS) + "\n"]
+    parts += [row(number, step, now) for number, (step, _, _, now) in enumerate(steps, 1)]
+    return "".join(parts)
+
+
+def main() -> None:
+    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    PAGE.write_text(f"{head}{BEGIN}\n{block()}\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The page about credit says what the machine does, and names tests that exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from router.core.forwarding.orders import Timing
+from router.simulation.credit import CreditMesh
+from router.simulation.credit_clients import TopUp
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "explanation" / "credit.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    """docs/credit_example.py, which is no package's."""
+    spec = importlib.util.spec_from_file_location("credit_example", ROOT / "docs" / "credit_example.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # attrs looks there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_of_the_page_is_what_the_machine_does(example: ModuleType) -> None:
+    made = PAGE.partition(example.BEGIN)[2].partition(example.END)[0]
+    assert made.strip() == example.block().strip(), "run docs/credit_example.py, then read what it has written"
+
+
+def test_in_the_example_no_message_waits_in_the_core_and_the_sum_is_never_above_the_most(example: ModuleType) -> None:
+    for _, _, _, now in example.play():
+        assert now["core"] == 0
+        assert now["used"] <= now["allowed"]
+
+
+@pytest.mark.parametrize(
+    "picture", sorted((ROOT / "docs" / "pictures").glob("credit-*.svg")), ids=lambda path: path.stem
+)
+def test_the_numbers_of_its_pictures_are_those_of_the_example(picture: Path, example: ModuleType) -> None:
+    steps = [now for _, _, _, now in example.play()]
+    marked = re.findall(r'data-step="(\d+)" data-value="(\w+)">(\d+)<', picture.read_text(encoding="utf-8"))
+    assert all(steps[int(step) - 1][word] == int(number) for step, word, number in marked), marked
+    assert f"pictures/{picture.name})" in PAGE
+
+
+def test_the_picture_of_a_pool_has_numbers_of_the_example() -> None:
+    assert 'data-value="b"' in (ROOT / "docs" / "pictures" / "credit-pool.svg").read_text(encoding="utf-8")
+
+
+def test_the_tests_that_the_page_names_exist() -> None:
+    sources = "".join(
+        (ROOT / "tests" / "core" / name).read_text(encoding="utf-8")
+        for name in ("test_allotting.py", "test_allotting_mesh.py")
+    )
+    named = re.findall(r"`(test_\w+)`", PAGE)
+    assert named
+    assert [name for name in named if f"def {name}(" not in sources] == []
+
+
+def test_the_times_of_the_page_are_those_of_the_machine() -> None:
+    timing = Timing()
+    units = {"ms": 0.001, "s": 1.0}
+    table = PAGE.partition("## The times")[2]
+    times = [float(number) * units[unit] for number, unit in re.findall(r"\| ([\d.]+) (ms|s) \|$", table, re.MULTILINE)]
+    assert times == pytest.approx(
+        [
+            timing.busy_s,
+            timing.idle_s,
+            timing.debt_s,
+            timing.quarantine_s,
+            timing.linger_s,
+            timing.drain_bound_s,
+        ]
+    )
+
+
+def test_the_credit_to_grant_is_rate_times_round_trip() -> None:
+    head = re.search(r"^\| round trip \|(.+)\|$", PAGE, re.MULTILINE)
+    assert head is not None
+    rates = [int(rate.replace(",", "")) for rate in re.findall(r"([\d,]+) messages/s", head[1])]
+    rows = re.findall(r"^\| ([\d.]+) ms \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)
+    assert len(rows) == 5
+    for round_trip, *wanted in rows:
+        needed = [max(1, round(rate * float(round_trip) / 1000)) for rate in rates]
+        assert [int(credit.replace(",", "")) for credit in wanted] == needed
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_one_publisher_reaches_the_part_of_credit_by_round_trip_that_the_page_says(hops: int) -> None:
+    credit, wire_s, client_s, duration_s = 100, 0.0005, 0.0002, 0.5
+    mesh = CreditMesh([("A", "B"), ("B", "C")], delay_s=wire_s, jitter_s=0.0, client_delay_s=client_s, news_s=0.0)
+    subscriber = mesh.add_subscriber("C", credit=credit, top_up=TopUp.HALF)
+    mesh.add_publisher("CBA"[hops]).offer(10**9)
+    mesh.run_for(0.3)
+    before = len(subscriber.received)
+    mesh.run_for(duration_s)
+    rate = (len(subscriber.received) - before) / duration_s
+    round_trip_s = 2 * (hops * wire_s + 2 * client_s * 1.125)  # a client's wire takes up to a quarter more, by chance
+    said = re.search(r"a single publisher reaches (\d+) %", PAGE)
+    assert said is not None
+    assert round(100 * rate * round_trip_s / credit) == pytest.approx(int(said[1]), abs=2)
