@@ -177,7 +177,11 @@ class ForwardingSettings:
     """Windows and bounds of the data plane."""
 
     publisher_window: int = setting(
-        "Credit of a publisher while its address has a subscriber.", default=250, unit="messages", low=1, high=1000000
+        "Credit that a router makes of its own toward subscribers behind a neighbor that takes no circuits.",
+        default=250,
+        unit="messages",
+        low=1,
+        high=1000000,
     )
     anonymous_window: int = setting(
         "Credit of a sender that names its destination in each message.",
@@ -207,7 +211,44 @@ class ForwardingSettings:
         high=10000000,
     )
     waiting_bytes: int = setting("The same in bytes.", default=64 * MIB, unit="bytes", low=1, high=16384 * MIB)
-    waiting_s: float = setting("Longest time that a message waits.", default=60.0, unit="seconds", low=0.1, high=86400)
+    waiting_s: float = setting(
+        "Longest time that a message waits which is not at its publisher's own router.",
+        default=60.0,
+        unit="seconds",
+        low=0.1,
+        high=86400,
+    )
+    brokered_messages: int = setting(
+        "Of the credit that a subscriber grants, at most so much is lent out at a time.",
+        default=10000,
+        unit="messages",
+        low=1,
+        high=1000000,
+    )
+    quarantine_s: float = setting(
+        "Credit taken back from a client counts as held for so long; longer than a client's round trip.",
+        default=0.05,
+        unit="seconds",
+        low=0.001,
+        high=10,
+    )
+    linger_s: float = setting(
+        "When all subscribers of an address have taken their credit back, publishers lose theirs after this.",
+        default=1.0,
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
+    drain_bound_s: float = setting(
+        "A subscriber's drain is answered after this, even when not all that was lent of its credit has come back.",
+        default=1.0,
+        unit="seconds",
+        low=0.01,
+        high=60,
+    )
+    circuit_idle_s: float = setting(
+        "A circuit that nobody needs is ended after this.", default=60.0, unit="seconds", low=0.1, high=86400
+    )
     session_window_frames: int = setting(
         "Frames of a session that may lie unread here before its sender is stopped.",
         default=512,

@@ -143,13 +143,13 @@ class Runtime:
         return self._scheduled
 
     def _earliest(self) -> float:
-        return min(self.control.next_deadline(), self.relay.waiting.next_deadline(), self._trim_at)
+        return min(self.control.next_deadline(), self.relay.next_deadline(), self._trim_at)
 
     def handle_deadline(self) -> None:
         """Time has passed: timers of the routing protocol and of waiting messages."""
         now = self.relay.now = self.clock()
         self._carry_out(self.control.handle_deadline(now=now))
-        self.relay.waiting.handle_deadline(now)
+        self.relay.handle_deadline(now)
         self._settle(now)
         if self._trim_at <= now:
             self._freed, self._trim_at = 0, math.inf
@@ -166,12 +166,15 @@ class Runtime:
 
     def _settle(self, now: float) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
-        while self._events or self._dirty or self.relay.settlement.stranded:
+        brokerage = self.relay.brokerage
+        while self._events or self._dirty or self.relay.settlement.stranded or brokerage.touched:
             if self._events:
                 events, self._events = self._events, []
                 self._carry_out(self.control.handle(events, now=now))
             if self.relay.settlement.stranded:
                 self.relay.retry_stranded()
+            if brokerage.touched:
+                brokerage.turn()
             dirty, self._dirty = self._dirty, []
             for port in dirty:
                 self._flush(port)
@@ -254,6 +257,7 @@ class Runtime:
         """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
         now = self.relay.now = self.clock()
         self.relay.settlement.is_stopping = True
+        self.relay.brokerage.stop()
         self._events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
         for connection in self.connections.values():
             for link in connection.links.values():

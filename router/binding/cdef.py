@@ -117,6 +117,7 @@ pn_delivery_t *pn_unsettled_head(pn_link_t *);
 pn_delivery_t *pn_unsettled_next(pn_delivery_t *);
 ssize_t pn_link_send(pn_link_t *, const char *, size_t);
 void pn_link_flow(pn_link_t *, int);
+void pn_link_drain(pn_link_t *, int);
 ssize_t pn_link_recv(pn_link_t *, char *, size_t);
 
 int pn_terminus_get_type(pn_terminus_t *);

@@ -174,6 +174,7 @@ pn_unsettled_head: Final[Any] = lib.pn_unsettled_head
 pn_unsettled_next: Final[Any] = lib.pn_unsettled_next
 pn_link_send: Final[Any] = lib.pn_link_send
 pn_link_flow: Final[Any] = lib.pn_link_flow
+pn_link_drain: Final[Any] = lib.pn_link_drain
 pn_link_recv: Final[Any] = lib.pn_link_recv
 pn_terminus_get_type: Final[Any] = lib.pn_terminus_get_type
 pn_terminus_set_type: Final[Any] = lib.pn_terminus_set_type

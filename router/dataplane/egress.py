@@ -87,6 +87,7 @@ class Egress:
         pn_link_send(link.handle, data, len(data))
         self._count(transfer, link)
         pn_link_advance(link.handle)
+        link.unspent -= 1
         pn_delivery_settle(delivery)
         link.counters.presettled += 1
         link.port.touch()
@@ -129,7 +130,9 @@ class Egress:
 
     def _leading(self, transfer: Transfer, link: EgressLink) -> bytes:
         data = bytes(transfer.data)
-        return data if transfer.is_ready else self.leading_for(transfer, data, to_router=link.is_router)
+        if transfer.is_ready:
+            return data
+        return self.leading_for(transfer, data, to_router=link.is_router and link.root is None)
 
     def _new_delivery(self, link: EgressLink) -> Handle:
         self._tag += 1
@@ -142,12 +145,13 @@ class Egress:
         if entry is not None:
             if not link.is_router:
                 entry.egress += 1
-            elif transfer.scan is not None and transfer.scan.ingress is not None:
+            elif transfer.ingress is not None and transfer.ingress.port.is_router:
                 entry.transit += 1
 
     def _sent(self, transfer: Transfer, link: EgressLink, delivery: Handle) -> None:
         """The last byte is with the engine: settle now, or wait for the subscriber's outcome."""
         pn_link_advance(link.handle)
+        link.unspent -= 1
         settlement = self._settlement
         if transfer.ingress_delivery is None or link.is_presettled:
             link.counters.presettled += 1

@@ -13,8 +13,9 @@ from router.binding.handles import ACCEPTED, pn_link_drained, pn_link_get_drain,
 from router.core.addressing.address import is_reserved, with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
-from router.core.forwarding.treatments import choose, next_local
+from router.core.forwarding.treatments import choose
 from router.core.terms import ConnectionId
+from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.fanout import Fanout
 from router.dataplane.interface import (
@@ -55,6 +56,7 @@ class Forwarder:
         settlement: Settlement,
         egress: Egress,
         waiting: WaitingRoom,
+        brokerage: Brokerage,
     ) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""
@@ -64,6 +66,7 @@ class Forwarder:
         self._settlement = settlement
         self._egress = egress
         self._waiting = waiting
+        self._brokerage = brokerage
         self._is_last_try = False
         self._fanout = Fanout(fib, ports, egress, settlement)
 
@@ -74,7 +77,7 @@ class Forwarder:
         transfer.data = data
         transfer.entry = self._fib.find(to)
         transfer.to = to
-        self._dispatch(transfer)
+        self.dispatch(transfer)
 
     def progress(self, transfer: Transfer, data: bytes) -> None:
         """More of the message is there, or its end."""
@@ -104,7 +107,7 @@ class Forwarder:
         link = transfer.ingress
         assert link is not None
         if transfer.entry is not None:
-            self._dispatch(transfer)  # it was known already, and the message's first sections were not there
+            self.dispatch(transfer)  # it was known already, and the message's first sections were not there
             return
         try:
             if link.entry is not None:
@@ -122,7 +125,7 @@ class Forwarder:
             return
         if not link.port.is_router:
             transfer.entry.ingress += 1
-        self._dispatch(transfer)
+        self.dispatch(transfer)
 
     def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:
         """The destination of a message that names it itself. Returns False when more bytes are needed."""
@@ -147,7 +150,7 @@ class Forwarder:
             transfer.entry = self._fib.find(to)
         return True
 
-    def _dispatch(self, transfer: Transfer) -> None:
+    def dispatch(self, transfer: Transfer) -> None:
         """Send it, hold its parts, or let it wait."""
         entry = transfer.entry
         if entry is None:
@@ -156,8 +159,7 @@ class Forwarder:
             if transfer.is_complete:
                 self._deliver_whole(transfer, entry)
             else:
-                assert transfer.ingress is not None
-                self._start_holding(transfer, transfer.ingress.port)
+                self.hold(transfer)
         else:
             self._dispatch_anycast(transfer, entry)
 
@@ -171,13 +173,17 @@ class Forwarder:
         entry.service(data)
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
+        source = transfer.ingress
+        if transfer.is_brokered or (source is not None and source.broker is not None):
+            self._brokerage.of(entry).take(transfer)
+            return
         # a message that has not waited yet must not overtake one that does
         must_wait = bool(entry.waiting) and bool(entry.subscribers)
         target = None if must_wait else self._choose(transfer, entry)
         if target is not None:
             self._send_to(transfer, target)
         elif entry.subscribers:
-            self._waiting.enter(transfer, entry)
+            self._brokerage.of(entry).take(transfer)
         else:
             self._settlement.settle(transfer, RELEASE)
 
@@ -186,37 +192,19 @@ class Forwarder:
         return choose(entry, self._fib.routes, passed, self._settings.publisher_window, self.now)
 
     def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
+        """Send a datagram; a client gets one in parts only once it is whole, or too large to be held."""
         if isinstance(target, Route):
-            self._send_to_router(transfer, target)
+            self.send_datagram(transfer, target)
             return
         assert isinstance(target, EgressLink)
-        self.send_to_subscriber(transfer, target)
-
-    def send_to_subscriber(self, transfer: Transfer, link: EgressLink) -> None:
-        """Send it on a link that can take it; a message in parts only once it is whole, or too large to be held."""
-        if transfer.is_complete or len(transfer.data) > self._settings.held_message_bytes:
-            self._egress.send(transfer, link)
+        if transfer.is_complete or transfer.may_stream:
+            self._egress.send(transfer, target)
+            self._brokerage.flowed(target)
         else:
-            self._start_holding(transfer, link.port)
+            self.hold(transfer)
 
-    def spill_freed(self) -> None:
-        """Outcomes came back: look again at what waits where messages went elsewhere."""
-        freed, self._settlement.freed = self._settlement.freed, []
-        for entry in freed:
-            self._spill(entry)
-
-    def _spill(self, entry: AddressEntry) -> None:
-        """Local subscribers have no credit for what waits at a balanced address: send it to routers that take more."""
-        while entry.waiting and entry.treatment is Treatment.BALANCED:
-            transfer = self._waiting.oldest(entry)
-            target = self._choose(transfer, entry) if transfer is not None else None
-            if transfer is None or target is None:
-                return
-            self._waiting.take(entry)
-            transfer.state = NEW
-            self._send_to(transfer, target)
-
-    def _send_to_router(self, transfer: Transfer, route: Route) -> None:
+    def send_datagram(self, transfer: Transfer, route: Route) -> None:
+        """Send it on the data links of a neighbor, with its destination in annotations."""
         port = self._ports.get(route.connection)
         if port is None or not port.data_links:
             # the connection is gone, and the routes of this turn are not there yet
@@ -244,7 +232,7 @@ class Forwarder:
         for transfer in stranded:
             if transfer.state == STRANDED:
                 transfer.state = NEW
-                self._dispatch(transfer)
+                self.dispatch(transfer)
         self._is_last_try = False
 
     def _look_into(self, transfer: Transfer) -> bool:
@@ -258,9 +246,11 @@ class Forwarder:
 
     # Holding and waiting
 
-    def _start_holding(self, transfer: Transfer, port: Port) -> None:
-        """Collect the parts of a message that a client must get whole, on the account of a connection."""
+    def hold(self, transfer: Transfer) -> None:
+        """Collect the parts of a message that somebody must get whole, on the account of its sender's connection."""
         # DEV-17: qdrouterd passes them on as they come, and aborts the message when its sender dies.
+        assert transfer.ingress is not None
+        port = transfer.ingress.port
         transfer.state = HOLDING
         transfer.held_for = port
         port.held_bytes += len(transfer.data)
@@ -272,57 +262,35 @@ class Forwarder:
         port.held_bytes += added
         settings = self._settings
         limit = settings.held_message_bytes
-        if transfer.ingress is not None and transfer.ingress.port.is_router:
+        source = transfer.ingress
+        if source is not None and source.port.is_router and source.root is None:
             limit += ANNOTATION_BYTES
-        if transfer.is_complete:
-            self._stop_holding(transfer)
-        elif len(transfer.data) > limit or port.held_bytes > settings.held_connection_bytes:
-            self._too_large_to_hold(transfer)
-
-    def _stop_holding(self, transfer: Transfer) -> None:
+        is_too_large = len(transfer.data) > limit or port.held_bytes > settings.held_connection_bytes
+        if not (transfer.is_complete or is_too_large):
+            return
         self._settlement.unhold(transfer)
         transfer.state = NEW
-        self._dispatch(transfer)
-
-    def _too_large_to_hold(self, transfer: Transfer) -> None:
-        """It streams to its subscriber from now on, or is refused where that cannot be."""
         entry = transfer.entry
         assert entry is not None
-        self._settlement.unhold(transfer)
-        if entry.service is not None or entry.treatment is Treatment.MULTICAST:
+        if not transfer.is_complete and (entry.service is not None or entry.treatment is Treatment.MULTICAST):
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
-            self._settlement.reject_for(transfer, MessageTooLarge(self._settings.held_message_bytes))
+            self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))
             return
-        target = next_local(entry)
-        if isinstance(target, EgressLink):
-            self._egress.send(transfer, target)
-        elif entry.subscribers:
-            self._waiting.enter(transfer, entry)
-        else:
-            transfer.state = NEW
-            self._dispatch(transfer)
+        transfer.may_stream = not transfer.is_complete
+        self.dispatch(transfer)
 
     def reconsider(self, entry: AddressEntry) -> None:
         """Who takes the messages of an address has changed: move credit, and what waits."""
-        is_open = entry.is_open
-        if entry.waiting and (not entry.subscribers or entry.treatment is Treatment.MULTICAST):
-            for _ in range(len(entry.waiting)):
-                transfer = self._waiting.take(entry)
-                if transfer is None:
-                    break
-                transfer.state = NEW
-                if is_open:
-                    self._dispatch(transfer)
-                else:
-                    self._settlement.settle(transfer, RELEASE)
-        self._spill(entry)
+        broker = self._brokerage.find(entry)
+        if broker is not None:
+            broker.update_paths()
         for link in entry.publishers:
             assert isinstance(link, IngressLink)
             self._settlement.top_up(link)
 
     def drop_incomplete(self, transfer: Transfer) -> None:
         """Its sender gave it up or is gone before the last part came."""
-        self._waiting.give_up(transfer)
+        self.forget(transfer)
         transfer.is_complete = True
         egress = transfer.egress
         if transfer.state == STREAMING:
@@ -331,19 +299,21 @@ class Forwarder:
         if egress is not None:
             self.flowed(egress)
 
+    def forget(self, transfer: Transfer) -> None:
+        """If it waits it no longer does: its sender is gone, or gave it up."""
+        self._waiting.give_up(transfer)
+        broker = self._brokerage.find(transfer.entry)
+        if broker is not None:
+            broker.drop(transfer)
+
     # Room
 
     def flowed(self, link: EgressLink) -> None:
-        """A link may have credit or room: send what is committed to it, then what waits at its address."""
+        """A link may have credit or room: send what is committed to it, and let its broker deal with the rest."""
         self._egress.flowed(link)
-        entry = link.entry
-        if entry is not None and entry.waiting and entry.treatment is not Treatment.MULTICAST:
-            while link.has_credit():
-                transfer = self._waiting.take(entry)
-                if transfer is None:
-                    break
-                self.send_to_subscriber(transfer, link)
-        if pn_link_get_drain(link.handle):
+        if link.root is not None or (link.entry is not None and link.entry.broker is not None):
+            self._brokerage.flowed(link)
+        elif pn_link_get_drain(link.handle):
             self._drain(link)
 
     def _drain(self, link: EgressLink) -> None:

@@ -73,8 +73,8 @@ class Port:
         self.streams: list[EgressLink] = []
         """Those links, in the order in which they were attached."""
         self.open_circuit: Callable[[str, RouterId, bool], EgressLink | None] | None = None
-        """Attaches a circuit for an address, its root, and whether it is a multicast; it returns None when there are too
-        many already. None when the neighbor does not take circuits."""
+        """Attaches a circuit for an address, its root, and whether it is a multicast; it returns None when there are
+        too many already. None when the neighbor does not take circuits."""
         self.close_circuit: Callable[[EgressLink], None] = _no_circuit
         """Ends a circuit of our own, which `Relay.remove_egress` has forgotten already."""
         self.tell_circuits: Callable[[Mapping[str, int], Sequence[str]], None] = _no_word
@@ -133,6 +133,7 @@ class IngressLink:
     __slots__ = (
         "address",
         "backlog_bytes",
+        "broker",
         "counters",
         "current",
         "entry",
@@ -143,6 +144,7 @@ class IngressLink:
         "is_paused",
         "is_stream",
         "name",
+        "owed",
         "port",
         "root",
         "session",
@@ -162,6 +164,10 @@ class IngressLink:
         """The address of its target; None for a sender that names it in each message, and on data links."""
         self.address: str | None = None
         """The same as text, as the client gave it, with its virtual host."""
+        self.broker: object | None = None
+        """The `Broker` that decides about its credit; None for a link with a window."""
+        self.owed = 0
+        """Credit that is to be taken back and was in use: kept back from the next grants."""
         self.current: Transfer | None = None
         """The message of which more parts will come."""
         self.in_flight = 0
@@ -185,21 +191,27 @@ class EgressLink:
     __slots__ = (
         "address",
         "bound",
+        "broker",
+        "brokered",
         "counters",
         "current",
         "entry",
         "handle",
         "id",
+        "idle_since",
+        "is_answering",
         "is_gone",
         "is_presettled",
         "is_refused",
         "is_router",
         "is_stream",
+        "is_withdrawn",
         "name",
         "outstanding",
         "port",
         "root",
         "session",
+        "unspent",
         "waiting",
         "waiting_bytes",
     )
@@ -217,12 +229,24 @@ class EgressLink:
         """Of our own circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
         self.is_router = port.is_router
         self.is_stream = False
+        self.is_refused = False
+        """The neighbor did not take it: of a circuit that is gone."""
+        self.broker: object | None = None
+        """Of our own circuit: the `Broker` of its address; None once nothing more is to be sent on it."""
+        self.idle_since = 0.0
+        """Of our own circuit: when it was last of use, seconds."""
+        self.brokered = 0
+        """Of a subscriber: the part of its credit that is being dealt."""
+        self.unspent = 0
+        """Of a subscriber: its credit when its last flow was looked at, less what was sent since."""
+        self.is_withdrawn = False
+        """It took its credit back, and did not merely have it used up."""
+        self.is_answering = False
+        """What its peer's drain asks for may be given back, once all before it is written."""
         self.bound = 0
         """Of a streaming link: ingress links whose messages all go on it."""
         self.is_gone = False
         """Its handle must not be used any more."""
-        self.is_refused = False
-        """Of our own circuit: the neighbor did not take it, or ended it with an error."""
         self.is_presettled = False
         """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
         self.current: Transfer | None = None
@@ -282,6 +306,8 @@ class DataPlane(Protocol):
 
 
 # Where the passage of a message stands.
+QUEUED: Final = 7
+"""Waits for the end of this turn, when credit is dealt."""
 NEW: Final = 0
 """Its destination is not known yet."""
 HOLDING: Final = 1
@@ -310,9 +336,12 @@ class Transfer:
         "held_for",
         "ingress",
         "ingress_delivery",
+        "is_brokered",
+        "is_coming",
         "is_complete",
         "is_ready",
         "is_settled",
+        "may_stream",
         "remote",
         "scan",
         "state",
@@ -327,6 +356,12 @@ class Transfer:
         self.state = NEW
         self.is_complete = False
         self.is_settled = False
+        self.is_brokered = False
+        """A broker has taken it: it used the credit that it came on."""
+        self.is_coming = False
+        """A broker counts it, and it is held until it is whole."""
+        self.may_stream = False
+        """It is too large to be held, and goes on part by part."""
         self.is_ready = False
         """Its bytes are already as they will leave."""
         self.data: bytes | bytearray = b""

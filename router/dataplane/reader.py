@@ -6,7 +6,6 @@ its bytes stay in the session, whose window closes, until there is room again.
 
 from __future__ import annotations
 
-from mesh_config.models import ForwardingSettings
 from router.binding.handles import (
     NULL,
     Handle,
@@ -23,6 +22,7 @@ from router.binding.handles import (
     pn_link_current,
     pn_link_recv,
 )
+from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
 from router.dataplane.interface import STREAM_BUFFER_BYTES, STREAMING, WAITING, IngressLink, Transfer
@@ -37,17 +37,17 @@ class Reader:
 
     def __init__(
         self,
-        settings: ForwardingSettings,
         settlement: Settlement,
         waiting: WaitingRoom,
         egress: Egress,
         forwarder: Forwarder,
+        brokerage: Brokerage,
     ) -> None:
-        self._settings = settings
         self._settlement = settlement
         self._waiting = waiting
         self._egress = egress
         self._forwarder = forwarder
+        self._brokerage = brokerage
         self._scratch = ffi.new("char[]", SCRATCH_BYTES)
         self._scratch_size = SCRATCH_BYTES
 
@@ -134,10 +134,15 @@ class Reader:
         if not pn_delivery_settled(delivery):
             transfer = self._begin(link, delivery)
             self._complete(link, transfer, delivery)
+            if link.broker is not None:
+                self._brokerage.of_link(link).used_for_nothing(link)
             self._settlement.settle(transfer, RELEASE)
             return
         pn_delivery_settle(delivery)
-        self._settlement.top_up(link)
+        if link.broker is None:
+            self._settlement.top_up(link)
+        else:
+            self._brokerage.of_link(link).used_for_nothing(link)
 
     def _receive(self, handle: Handle, size: int) -> bytes:
         if size > self._scratch_size:
@@ -163,8 +168,9 @@ class Reader:
         return False
 
     def _is_large(self, transfer: Transfer) -> bool:
-        egress = transfer.egress
-        return (egress is not None and egress.is_router) or len(transfer.data) > self._settings.held_message_bytes
+        egress, source = transfer.egress, transfer.ingress
+        is_on_the_way = (egress is not None and egress.is_router) or (source is not None and source.root is not None)
+        return transfer.may_stream or is_on_the_way
 
     def _aborted(self, link: IngressLink, delivery: Handle) -> None:
         transfer = link.current
@@ -175,4 +181,6 @@ class Reader:
         pn_delivery_settle(delivery)
         if transfer is not None:
             self._forwarder.drop_incomplete(transfer)
+        elif link.broker is not None:
+            self._brokerage.of_link(link).used_for_nothing(link)
         link.port.touch()

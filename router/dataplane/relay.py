@@ -9,6 +9,8 @@ Written for two speeds (design, section 8): ints, bytes and handles, no closures
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from mesh_config.models import ForwardingSettings
 from router.binding.handles import (
     DELIVERY,
@@ -27,9 +29,11 @@ from router.binding.handles import (
 )
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import ConnectionId
+from router.dataplane.broker import Broker
+from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
-from router.dataplane.interface import STRANDED, WAITING, EgressLink, IngressLink, LinkCounters, Port
+from router.dataplane.interface import QUEUED, STRANDED, WAITING, EgressLink, IngressLink, LinkCounters, Port
 from router.dataplane.reader import Reader
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
@@ -50,9 +54,14 @@ class Relay:
         self.settlement = Settlement()
         self.waiting = WaitingRoom(settings, self.settlement)
         self.egress = Egress(fib.me, self.settlement, self.waiting)
-        self._forwarder = Forwarder(fib, self.ports, settings, self.settlement, self.egress, self.waiting)
-        self._reader = Reader(settings, self.settlement, self.waiting, self.egress, self._forwarder)
+        self.brokerage = Brokerage(fib, self.ports, settings, self.settlement, self.egress, self.waiting)
+        self._forwarder = Forwarder(
+            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.brokerage
+        )
+        self._reader = Reader(self.settlement, self.waiting, self.egress, self._forwarder, self.brokerage)
         self.settlement.read = self._reader.read
+        self.brokerage.forwarder = self._forwarder
+        self.brokerage.end_circuit = self._end_circuit
 
     @property
     def now(self) -> float:
@@ -61,7 +70,7 @@ class Relay:
 
     @now.setter
     def now(self, now: float) -> None:
-        self._forwarder.now = self.waiting.now = now
+        self._forwarder.now = self.waiting.now = self.brokerage.now = now
 
     # Events
 
@@ -71,7 +80,7 @@ class Relay:
             event = pn_collector_next(collector)
             if event == NULL:
                 if self.settlement.freed:
-                    self._forwarder.spill_freed()
+                    self.brokerage.freed()
                 if self.waiting.relieved:
                     self._reader.resume_relieved()
                 return NULL
@@ -83,7 +92,9 @@ class Relay:
                     return event
                 if isinstance(link, EgressLink):
                     self.settlement.disposed(link, delivery)
-                    if link.is_stream or link.waiting:
+                    if link.root is not None:
+                        self.brokerage.end_if_settled(link)
+                    elif link.is_stream or link.waiting:
                         self.flowed(link)
                 else:
                     self._reader.arrived(link, delivery)
@@ -93,6 +104,8 @@ class Relay:
                     return event
                 if isinstance(link, EgressLink):
                     self.flowed(link)
+                elif link.root is not None:
+                    self.brokerage.of_link(link).returned(link)
             elif kind != TRANSPORT:
                 return event
 
@@ -133,9 +146,33 @@ class Relay:
     def add_ingress(self, link: IngressLink) -> None:
         """Messages may arrive on it from now on; gives its first credit."""
         self._links[address_of(link.handle)] = link
-        if link.entry is not None:
-            link.entry.publishers[link] = None
+        entry = link.entry
+        if entry is not None:
+            entry.publishers[link] = None
+            if self.brokerage.serves(entry):
+                self.brokerage.of(entry).add_publisher(link)
         self.settlement.top_up(link)
+
+    def add_circuit(self, link: IngressLink) -> None:
+        """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight."""
+        self._links[address_of(link.handle)] = link
+        assert link.entry is not None
+        self.brokerage.of(link.entry).add_circuit(link)
+
+    def circuits_told(self, port: Port, weights: Mapping[str, int], closed: Sequence[str]) -> None:
+        """A neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""
+        for name, weight in weights.items():
+            circuit = port.circuits_in.get(name)
+            if circuit is not None and isinstance(circuit.broker, Broker):
+                circuit.broker.set_weight(circuit, weight)
+        for name in closed:
+            own = port.circuits_out.get(name)
+            if own is not None and isinstance(own.broker, Broker):
+                own.broker.closed(own)
+
+    def _end_circuit(self, link: EgressLink) -> None:
+        self.remove_egress(link)
+        link.port.close_circuit(link)
 
     def add_egress(self, link: EgressLink) -> None:
         """Messages may leave on it from now on."""
@@ -153,15 +190,20 @@ class Relay:
                 transfer.ingress = None
                 if not transfer.is_complete:
                     self._forwarder.drop_incomplete(transfer)
-                elif transfer.state in (WAITING, STRANDED):
+                elif transfer.state in (WAITING, QUEUED, STRANDED):
                     # An unsettled message whose sender leaves while it waits was never delivered.
-                    self.waiting.give_up(transfer)
+                    self._forwarder.forget(transfer)
                     settlement.finish(transfer)
             delivery = pn_unsettled_next(delivery)
         link.current = None
         link.is_gone = True
         self.egress.unbind(link)
         self.gone_ingress.add(link.counters)
+        if isinstance(link.broker, Broker):
+            if link.root is None:
+                link.broker.remove_publisher(link)
+            else:
+                link.broker.remove_circuit(link)
         if link.entry is not None:
             link.entry.publishers.pop(link, None)
             self.fib.forget(link.entry)
@@ -171,6 +213,20 @@ class Relay:
         self._links.pop(address_of(link.handle), None)
         self.egress.lost(link)
         self.gone_egress.add(link.counters)
+        broker = self.brokerage.find(link.entry)
+        if link.root is not None:
+            self.brokerage.circuit_gone(link)
+        elif broker is not None:
+            broker.subscriber_gone(link)
+
+    def next_deadline(self) -> float:
+        """When `handle_deadline` is due, seconds; infinity when never."""
+        return min(self.waiting.next_deadline(), self.brokerage.next_deadline())
+
+    def handle_deadline(self, now: float) -> None:
+        """Time has passed: messages have waited too long, or credit is to be looked at."""
+        self.waiting.handle_deadline(now)
+        self.brokerage.handle_deadline(now)
 
     def is_quiet(self) -> bool:
         """Whether every unsettled delivery has its outcome."""

@@ -64,7 +64,7 @@ class Settlement:
         self.read: Callable[[IngressLink], None] | None = None
         """Reads a link again that was paused."""
         self.freed: list[AddressEntry] = []
-        """Addresses at which messages wait and one that went to another router has ended: it may take the next."""
+        """Addresses of which a datagram that went to another router has ended: it may take the next."""
         self.stranded: list[Transfer] = []
         """Messages that look for another way in this turn."""
         self.is_stopping = False
@@ -248,13 +248,15 @@ class Settlement:
         outstanding = entry.remotes.get(remote, 0)
         if outstanding > 0:  # it starts at 0 again when the router was unreachable in between
             entry.remotes[remote] = outstanding - 1
-        if entry.waiting:
+        if entry.broker is not None:
             self.freed.append(entry)
 
     # Credit
 
     def top_up(self, link: IngressLink) -> None:
-        """Grant or take back what `core.forwarding.credit` says for this link."""
+        """Grant or take back what `core.forwarding.credit` says for this link, if it has a window."""
+        if link.broker is not None:
+            return
         queued = pn_link_queued(link.handle)
         held = pn_link_credit(link.handle) - queued
         if link.port.is_router:

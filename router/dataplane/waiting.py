@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 
 from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
@@ -34,25 +35,36 @@ class WaitingRoom:
         self._number = 0
         self.refused: dict[str, int] = {}
         """Messages by address for which there was no room since this was last reported."""
+        self.expired: Callable[[Transfer], None] = lambda transfer: None
+        """Told of a message that waited at its address for too long."""
         self.relieved: list[IngressLink] = []
         """Links that were paused because too much of theirs waited, and need be no longer."""
 
-    def enter(self, transfer: Transfer, place: Place) -> None:
-        """Let it wait, or release it when there is no room left."""
+    def enter(self, transfer: Transfer, place: Place, *, is_bounded: bool = True) -> None:
+        """Let it wait, or release it when there is no room left.
+
+        Args:
+            is_bounded: else there is always room, and no bound in time but its own `ttl`.
+        """
         # DEV-4: qdrouterd drops pre-settled messages to make room, and tells nobody.
         size = len(transfer.data)
         settings = self._settings
         transfer.egress = place if isinstance(place, EgressLink) else None
-        if len(place.waiting) >= settings.waiting_messages or place.waiting_bytes + size > settings.waiting_bytes:
-            self._refuse(transfer)
+        is_full = len(place.waiting) >= settings.waiting_messages or place.waiting_bytes + size > settings.waiting_bytes
+        if is_bounded and is_full:
+            self.refuse(transfer)
             return
         transfer.state = WAITING
         place.waiting[transfer] = None
         place.waiting_bytes += size
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += size
+        patience = min(self._own_patience(transfer), settings.waiting_s if is_bounded else math.inf)
+        if patience == math.inf:
+            return
         self._number += 1
-        heapq.heappush(self._deadlines, (self.now + self._patience(transfer), self._number, transfer))
+        # DEV-19: a qdrouterd lets it wait for ever.
+        heapq.heappush(self._deadlines, (self.now + patience, self._number, transfer))
         if len(self._deadlines) > self._deadlines_room:  # most of them were sent long ago
             self._deadlines = [item for item in self._deadlines if item[2].state == WAITING]
             heapq.heapify(self._deadlines)
@@ -65,9 +77,10 @@ class WaitingRoom:
         place.waiting_bytes += added
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += added
-        if place.waiting_bytes > self._settings.waiting_bytes:
+        is_of_link = transfer.egress is not None  # else its source is not read beyond a bound
+        if is_of_link and place.waiting_bytes > self._settings.waiting_bytes:
             self._leave(transfer)
-            self._refuse(transfer)
+            self.refuse(transfer)
 
     def oldest(self, place: Place) -> Transfer | None:
         """The message that has waited longest; None when nothing waits."""
@@ -125,9 +138,13 @@ class WaitingRoom:
             transfer = heapq.heappop(self._deadlines)[2]
             if transfer.state == WAITING:
                 self._leave(transfer)
+                self.expired(transfer)
                 self._release(transfer)
 
-    def _refuse(self, transfer: Transfer) -> None:
+    def refuse(self, transfer: Transfer) -> None:
+        """There is no room for it."""
+        self.give_up(transfer)
+        self.expired(transfer)
         if transfer.entry is not None:
             self.refused[transfer.entry.text] = self.refused.get(transfer.entry.text, 0) + 1
         self._release(transfer)
@@ -138,19 +155,15 @@ class WaitingRoom:
             link.counters.dropped += 1
         self._settlement.settle(transfer, RELEASE)
 
-    def _patience(self, transfer: Transfer) -> float:
-        """Seconds that it may wait."""
+    def _own_patience(self, transfer: Transfer) -> float:
+        """Seconds that it says it may wait, by its `ttl`."""
         found = transfer.scan
         if found is None:
             try:
                 found = scan(transfer.data, transfer.is_complete, stop_at_annotations=True)
             except RemoteProtocolError:
                 found = None  # a local subscriber may understand what we need not read
-        limit = self._settings.waiting_s
-        if found is None or found.ttl_ms is None:
-            return limit
-        # DEV-19: a qdrouterd lets it wait for ever.
-        return min(limit, found.ttl_ms / 1000)
+        return math.inf if found is None or found.ttl_ms is None else found.ttl_ms / 1000
 
 
 LOW_BACKLOG_BYTES = STREAM_BUFFER_BYTES // 2

@@ -13,7 +13,7 @@ from typing import Final
 from mesh_config.models import ForwardingSettings
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import Handle, address_of, text
+from router.binding.handles import Handle, text
 from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
 from router.core.addressing.address import local_address
 from router.core.errors import RemoteProtocolError
@@ -179,14 +179,6 @@ class NeighborLinks:
         for handle in gone:
             self.detach(handle)
         return bool(gone)
-
-    def detached(self, handle: Handle) -> None:
-        """The peer detached a data link or a circuit."""
-        link = self._connection.links[address_of(handle)]
-        if self.circuits is not None and link.root is not None:
-            self.circuits.detached(link)
-        else:
-            self.detach(handle)
 
     def detach(self, handle: Handle) -> None:
         """The link is gone. Without a control link the neighbor is lost: `is_up` tells."""

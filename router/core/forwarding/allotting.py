@@ -41,6 +41,8 @@ class Allotting:
         self._candidates: list[Pool] = []
         """Where local messages may go, nearest first."""
         self._turns = 0
+        self.is_stopping = False
+        """Publishers are given no credit any more."""
         self._is_lending = False
         """Publishers have at least one credit each, or are being given it."""
         self._debt_since = math.inf
@@ -49,8 +51,13 @@ class Allotting:
 
     @property
     def is_open(self) -> bool:
-        """Whether publishers may have credit: a reachable subscriber has granted some, and not all have withdrawn."""
-        return any(pool.is_open and pool.has_path for pool in self.pools.values())
+        """Whether publishers may have credit: a reachable subscriber has granted some, and not all have withdrawn.
+
+        One that is new to publishers who have credit already, since the others left, has not withdrawn either.
+        """
+        reachable = [pool for pool in self.pools.values() if pool.has_path]
+        is_kept = self._is_lending and any(not pool.is_closed for pool in reachable)
+        return not self.is_stopping and (is_kept or any(pool.is_open for pool in reachable))
 
     @property
     def allotted(self) -> int:
@@ -59,32 +66,59 @@ class Allotting:
 
     # Publishers
 
-    def add_publisher(self, key: Key) -> None:
-        """A publisher attached."""
-        self.publishers.add(key)
+    def add_publisher(self, key: Key, held: int = 0) -> None:
+        """A publisher attached, or one that was given *held* credit, 0 or 1, by its router comes under the rule."""
+        self.publishers.add(key, held)
 
     def remove_publisher(self, key: Key) -> None:
         """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
         be dropped with `drop`."""
         self.publishers.remove(key)
 
-    def published(self, key: Key, message: Key, now: float) -> bool:
+    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
         """A message of a publisher arrived and waits as the youngest.
 
         Args:
             message: what orders name it by, not in use.
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: whether it is kept; False when no subscriber can be reached any more.
         """
-        self.publishers.published(key, message, now)
+        self.publishers.published(key, message, now, is_ready=is_ready)
+        return self._keep_published(message)
+
+    def ready(self, message: Key) -> bool:
+        """A message of which the first part had arrived may leave. Returns whether it is kept."""
+        if message in self.publishers.coming:
+            self.publishers.ready(message)
+            return self._keep_published(message)
+        pool = next((pool for pool in self.pools.values() if message in pool.coming), None)
+        if pool is not None:
+            pool.ready(message)
+        return pool is not None
+
+    def _keep_published(self, message: Key) -> bool:
         if not self._candidates:
             self.publishers.drop(message)
         return bool(self._candidates)
 
+    def requeue(self, message: Key, egress: RouterId) -> bool:
+        """A message that is on nobody's account looks for credit: its path was lost before anybody had seen it, or no
+        credit could be granted for it. It goes before all others.
+
+        Args:
+            egress: where it belongs; when that is out of reach it goes to another one.
+        Returns: whether it is kept; False when no subscriber can be reached any more.
+        """
+        pool = self.pools.get(egress)
+        if pool is None or not pool.has_path:
+            pool = next(iter(self._candidates), None)
+        if pool is not None:
+            pool.core[message] = None
+        return pool is not None
+
     def drop(self, message: Key) -> bool:
         """A message that may wait here is no more. Returns whether it did wait."""
-        return self.publishers.drop(message) or any(
-            pool.core.pop(message, message) is None for pool in self.pools.values()
-        )
+        return self.publishers.drop(message) or any(pool.drop(message) for pool in self.pools.values())
 
     # Paths
 
@@ -112,8 +146,9 @@ class Allotting:
         pool.reset(now)
         pool.has_path = pool.is_open = pool.is_closed = False
         pool.next_hop = None
-        lost = list(pool.core)
+        lost = [*pool.core, *pool.coming]
         pool.core.clear()
+        pool.coming.clear()
         if not pool.circuits:
             del self.pools[egress]
         self._choose_candidates()
@@ -178,12 +213,14 @@ class Allotting:
         pool = self.pools[egress]
         pool.set_weight(pool.circuits[key], weight)
 
-    def arrived(self, egress: RouterId, key: Key, message: Key, now: float) -> bool:
+    def arrived(self, egress: RouterId, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
         """A message arrived on a circuit; it waits until the turn, longer only when its credit was withdrawn.
 
+        Args:
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: whether it is kept; False when the egress cannot be reached any more.
         """
-        return self.pools[egress].arrived(key, message, now)
+        return self.pools[egress].arrived(key, message, now, is_ready=is_ready)
 
     def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""

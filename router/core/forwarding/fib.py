@@ -65,6 +65,7 @@ class AddressEntry:
     """
 
     __slots__ = (
+        "broker",
         "dropped",
         "egress",
         "ingress",
@@ -95,6 +96,8 @@ class AddressEntry:
         """Reachable routers with subscribers, each with the deliveries sent toward it and not yet settled."""
         self.publishers: dict[object, None] = {}
         """Their links, in the order in which they were attached."""
+        self.broker: object | None = None
+        """Who deals the credit of its subscribers, when somebody draws on it."""
         self.service: Callable[[bytes], None] | None = None
         """An in-process receiver of whole messages, such as the management node."""
         self.waiting: OrderedDict[object, None] = OrderedDict()
@@ -112,7 +115,8 @@ class AddressEntry:
     @property
     def is_idle(self) -> bool:
         """Whether nothing refers to it any more."""
-        return not (self.subscribers or self.remotes or self.publishers or self.waiting or self.service is not None)
+        is_used = self.subscribers or self.remotes or self.publishers or self.waiting
+        return not (is_used or self.broker is not None or self.service is not None)
 
 
 class AddressCounts:

@@ -76,6 +76,8 @@ class Pool:
         self.local = Drawer()
         self.core: OrderedDict[Key, None] = OrderedDict()
         """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
+        self.coming: dict[Key, None] = {}
+        """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
         self.is_open = False
         """There was credit since the last close."""
         self.is_closed = False
@@ -91,7 +93,8 @@ class Pool:
     @property
     def free(self) -> int:
         """U of the rule, messages."""
-        return self.capacity - self.local.out - sum(c.out for c in self.circuits.values()) - len(self.core)
+        held = self.local.out + sum(c.out for c in self.circuits.values())
+        return self.capacity - held - len(self.core) - len(self.coming)
 
     # What happens
 
@@ -120,8 +123,8 @@ class Pool:
         self.withdrawn_at = math.inf
         self._set_returning(0, now)
 
-    def arrived(self, key: Key, message: Key, now: float) -> bool:
-        """A message arrived on a circuit. Returns whether it is kept: there is a path."""
+    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+        """A message arrived on a circuit, or begins to. Returns whether it is kept: there is a path."""
         circuit = self.circuits[key]
         if circuit.out > 0:
             circuit.out -= 1
@@ -133,8 +136,21 @@ class Pool:
             circuit.is_draining = False
         circuit.since = now
         if self.has_path:
-            self.core[message] = None
+            (self.core if is_ready else self.coming)[message] = None
         return self.has_path
+
+    def ready(self, message: Key) -> None:
+        """A message that began to arrive may leave."""
+        del self.coming[message]
+        self.core[message] = None
+
+    def drop(self, message: Key) -> bool:
+        """A message of the core is no more. Returns whether it was here."""
+        for place in (self.core, self.coming):
+            if message in place:
+                del place[message]
+                return True
+        return False
 
     def circuit_drained(self, key: Key, credit: int) -> None:
         """A neighbor returned *credit*. A late answer, after all was used, finds nothing to return."""
@@ -326,7 +342,7 @@ class Pool:
         """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
         if self.next_hop is None or not self.has_path:
             return
-        weight = self.local.weight + bool(self.core)
+        weight = self.local.weight + bool(self.core or self.coming)
         weight += sum(c.weight for c in self.circuits.values() if c.neighbor != self.next_hop)
         told = self.told_weight
         if weight != told and (not weight or not told or 4 * abs(weight - told) >= told):

@@ -73,7 +73,11 @@ class Publishers:
         self._timing = timing
         self.attached: dict[Key, Publisher] = {}
         self.waiting: OrderedDict[Key, Publisher] = OrderedDict()
-        """Messages, each with its publisher."""
+        """Messages that may leave, each with its publisher."""
+        self.coming: dict[Key, Publisher] = {}
+        """Messages that are not there as a whole: counted as waiting, and not to be sent yet."""
+        self.departed = 0
+        """Messages that wait and whose publishers have left."""
         self.lent = 0
         """Credit that must be backed."""
         self.lowered = 0
@@ -101,10 +105,15 @@ class Publishers:
 
     # Who is there
 
-    def add(self, key: Key) -> None:
-        """A publisher attached. What it has to send nobody can know, so it counts as busy until it has credit."""
+    def add(self, key: Key, held: int = 0) -> None:
+        """A publisher attached. What it has to send nobody can know, so it counts as busy until it has credit.
+
+        Args:
+            held: credit that it has already, 0 or 1.
+        """
         assert key not in self.attached, f"publisher {key} attached twice"
         publisher = self.attached[key] = Publisher(key)
+        publisher.held = held
         self._update(publisher)
 
     def remove(self, key: Key) -> None:
@@ -113,14 +122,15 @@ class Publishers:
         self.lowered -= publisher.lowered
         publisher.held = publisher.lowered = 0
         publisher.is_attached = False
+        self.departed += publisher.waiting
         for queue in (self._recent, self._wanting, self._quarantined):
             queue.pop(publisher, None)
         self._update(publisher)
 
     # Messages
 
-    def published(self, key: Key, message: Key, now: float) -> None:
-        """A message arrived from a publisher; it waits as the youngest.
+    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> None:
+        """A message arrived from a publisher, or begins to; it waits as the youngest, once it is `ready`.
 
         A transfer that crossed a lowering finds no credit: it is accepted and met by one credit in the same turn. So a
         link-credit below zero is never written, which a client that is not proton would read as four billion.
@@ -135,7 +145,7 @@ class Publishers:
                 self.lowered -= 1
             self._orders.grant(key, 1)
         publisher.waiting += 1
-        self.waiting[message] = publisher
+        (self.waiting if is_ready else self.coming)[message] = publisher
         publisher.since = now
         if publisher in self._holders:
             self._holders.move_to_end(publisher)
@@ -143,16 +153,24 @@ class Publishers:
         self._wanting.setdefault(publisher)
         self._update(publisher)
 
+    def ready(self, message: Key) -> None:
+        """A message that began to arrive may leave."""
+        self.waiting[message] = self.coming.pop(message)
+
     def sent(self, now: float) -> Key:
         """The oldest waiting message leaves."""
         message, publisher = self.waiting.popitem(last=False)
-        publisher.waiting -= 1
+        self._leaves(publisher)
         if publisher.is_attached:
             # While it waited its publisher could not show that it has more to send.
             self._was_active(publisher, now)
             self._wanting.setdefault(publisher)
         self._update(publisher)
         return message
+
+    def _leaves(self, publisher: Publisher) -> None:
+        publisher.waiting -= 1
+        self.departed -= not publisher.is_attached
 
     def _was_active(self, publisher: Publisher, now: float) -> None:
         publisher.active_at = now
@@ -164,10 +182,10 @@ class Publishers:
 
         Returns: whether it was here.
         """
-        publisher = self.waiting.pop(message, None)
+        publisher = self.waiting.pop(message, None) or self.coming.pop(message, None)
         if publisher is None:
             return False
-        publisher.waiting -= 1
+        self._leaves(publisher)
         if publisher.is_attached:
             self._wanting.setdefault(publisher)
         self._update(publisher)
@@ -296,14 +314,16 @@ class Publishers:
 
     def check_invariants(self) -> None:
         """Raises: AssertionError when a sum or a queue does not fit the publishers."""
-        everybody = {*self.attached.values(), *self.waiting.values()}
+        messages = (*self.waiting.values(), *self.coming.values())
+        everybody = {*self.attached.values(), *messages}
         assert self.lent == sum(p.lent for p in everybody)
         assert self.lowered == sum(p.lowered for p in everybody)
         assert self.demand == sum(p.is_busy for p in everybody)
+        assert self.departed == sum(not owner.is_attached for owner in messages)
         for publisher in everybody:
             assert publisher.held >= 0
             assert publisher.lowered >= 0
-            assert publisher.waiting == sum(1 for owner in self.waiting.values() if owner is publisher)
+            assert publisher.waiting == messages.count(publisher)
             assert publisher.lent == max(0, publisher.standing - publisher.is_attached)
             assert (publisher in self._holders) == (publisher.held > 1)
             assert publisher.lowered == 0 or publisher in self._quarantined
