@@ -124,23 +124,21 @@ class Peers:
     def link_detached(self, connection: Connection, link: Handle, *, is_closed: bool) -> None:
         """A link is gone: with its messages, its subscription, or its neighbor."""
         neighbor = self.neighbors.get(connection.id)
+        circuits = neighbor.circuits if neighbor is not None else None
         if neighbor is not None and neighbor.is_control(link):
             neighbor.detach(link)
             self._emit(ControlLinkDown(connection=connection.id))
         elif address_of(link) in connection.links:
-            if neighbor is not None:
-                neighbor.detached(link)
-            else:
-                self._client_links.detach(connection, link)
-        elif connection.has_ended(pn.pn_link_session(link)):
-            return  # a circuit that both sides have closed; it goes with its session
-        elif pn.pn_link_state(link) & pn.LOCAL_CLOSED:
+            self._detach(connection, link)
+        elif pn.pn_link_state(link) & pn.LOCAL_CLOSED and (circuits is None or not circuits.is_closing(link)):
             connection.refused -= 1
             return
         if is_closed:
             pn.pn_link_close(link)
         else:
             pn.pn_link_detach(link)
+        if circuits is not None:
+            circuits.free(link)
         pn.pn_link_free(link)
         self._freed(1)
         connection.port.touch()

@@ -1,12 +1,14 @@
 """Circuits to and from one neighbor: plain AMQP links, each for one address and the root of its tree.
 
-The upstream router attaches them as sender, each in a session of its own, so that none holds up another, and ends the
-session with the link. Target: the address, and the capability `amqp-mesh.circuit`; link properties: the root.
+The upstream router attaches and closes them, as sender, each alone in a session, so that none holds up another. Target:
+the address, and the capability `amqp-mesh.circuit`; link properties: the root.
 
 An own circuit is *held* until there are few enough under way, then *unanswered* until the neighbor's attach is there.
-One that is closed meanwhile is ended upon that answer: proton takes the answer to a Begin for an error once the session
-has ended here. So it happens, too, that both sides know of nearly every session, and never begin more than there are
-channels.
+So a neighbor that refuses many does not take them for an attack, and both sides know of nearly every session and never
+begin more than there are channels, after which proton falls silent.
+
+A session is used again when its circuit is gone. For each End proton walks through all links of the connection, 2 ms
+with 10,000 of them, and for each Begin through all channels.
 
 Source: design, section 6.
 """
@@ -60,11 +62,14 @@ class Circuits:
         self._settings = settings
         self._ids = link_ids
         self._tell = tell
+        self._spare: dict[int, Handle] = {}
+        """Sessions of our own without a circuit, by address."""
+        self._handles: dict[int, int] = {}
+        """Addresses: of the circuit's handle for that of each other session."""
         self._held: dict[int, EgressLink] = {}
         self._unanswered: set[int] = set()
-        """Both by the address of their handle; closed ones are among the unanswered, too."""
-        self._closed: dict[int, int] = {}
-        """Circuits of our own that we closed, until their session is over on both sides: handle by session."""
+        self._closing: set[int] = set()
+        """Circuits of our own by the address of their handle; those that we closed may be unanswered as well."""
         port = connection.port
         port.open_circuit = self.open
         port.close_circuit = self.close
@@ -78,22 +83,30 @@ class Circuits:
         Returns: None when there are as many as the settings or the channels allow.
         """
         connection = self._connection
-        # Half of the reserve is for circuits of the neighbor under way to us, half for links of other kinds.
-        if not self._has_room() or connection.free_channels <= 2 * self._pace:
+        session = self._session() if self._has_room() else None
+        if session is None:
             return None
-        session = connection.new_session(begins=False)
         name = f"circuit.{secrets.token_urlsafe(11)}"
         handle = pn.pn_sender(session, name.encode())
         _describe(handle, address, root, is_multicast=is_multicast)
         link = EgressLink(LinkId(next(self._ids)), connection.port, handle, session, name)
         link.address = address
         link.root = root
-        self._held[address_of(handle)] = link
+        key = self._handles[address_of(session)] = address_of(handle)
+        self._held[key] = link
         connection.add_link(link)
         connection.port.circuits_out[name] = link
         self._relay.add_egress(link)
         self._begin_held()
         return link
+
+    def _session(self) -> Handle | None:
+        if self._spare:
+            return self._spare.popitem()[1]
+        # Half of the reserve is for circuits of the neighbor under way to us, half for links of other kinds.
+        if self._connection.free_channels > 2 * self._pace:
+            return self._connection.new_session(begins=False)
+        return None
 
     def _has_room(self) -> bool:
         port, settings = self._connection.port, self._settings
@@ -110,36 +123,61 @@ class Circuits:
         while self._held and len(self._unanswered) < self._pace and not self._connection.is_ending:
             key = next(iter(self._held))
             link = self._held.pop(key)
-            self._connection.begin(link.session)
+            if pn.pn_session_state(link.session) & pn.LOCAL_UNINIT:
+                self._connection.begin(link.session)
             pn.pn_link_open(link.handle)
+            self._connection.port.touch()
             self._unanswered.add(key)
 
     def answered(self, handle: Handle) -> None:
         """The neighbor answered an attach, with another one or with one that a refusal follows."""
-        key = address_of(handle)
-        if key in self._unanswered:
-            self._unanswered.remove(key)
-            if address_of(pn.pn_link_session(handle)) in self._closed:
-                self._end(handle)
-            self._begin_held()
+        self._unanswered.discard(address_of(handle))
+        self._begin_held()
 
     def close(self, link: EgressLink) -> None:
-        """End a circuit of our own that the relay has forgotten, behind what was sent on it."""
+        """Close a circuit of our own that the relay has forgotten, behind what was sent on it."""
         connection = self._connection
-        if connection.take_link(link.handle) is None:
-            return  # the neighbor was faster
-        connection.port.circuits_out.pop(link.name)
-        key = address_of(link.handle)
+        handle = link.handle
+        if connection.port.circuits_out.pop(link.name, None) is None:
+            return  # the neighbor was faster: its handle is gone
+        connection.take_link(handle)
+        key = address_of(handle)
         if self._held.pop(key, None) is not None:
-            connection.free_session(link.session)
+            self.free(handle)
+            pn.pn_link_free(handle)
         elif not connection.is_ending:
-            self._closed[address_of(link.session)] = key
-            if key not in self._unanswered:
-                self._end(link.handle)
+            self._closing.add(key)
+            pn.pn_link_close(handle)
+            connection.port.touch()
 
-    def _end(self, handle: Handle) -> None:
-        pn.pn_link_close(handle)
-        self._connection.end_session(pn.pn_link_session(handle))
+    def is_closing(self, handle: Handle) -> bool:
+        """Whether it is a circuit that we closed."""
+        return address_of(handle) in self._closing
+
+    def free(self, handle: Handle) -> None:
+        """A link is detached on both sides and about to be freed: if it is a circuit of ours, its session is spare."""
+        key, session = address_of(handle), pn.pn_link_session(handle)
+        if self._handles.get(address_of(session)) != key:
+            return
+        self._forget(session)
+        if pn.pn_session_outgoing_bytes(session):
+            pn.pn_session_close(session)  # these would count as unwritten for ever
+        else:
+            self._spare[address_of(session)] = session
+        self._begin_held()
+
+    def session_ended(self, session: Handle) -> None:
+        """The neighbor ended a session; its circuit is removed already."""
+        self._spare.pop(address_of(session), None)
+        self._forget(session)
+        self._begin_held()
+
+    def _forget(self, session: Handle) -> None:
+        key = self._handles.pop(address_of(session), None)
+        if key is not None:
+            self._held.pop(key, None)
+            self._unanswered.discard(key)
+            self._closing.discard(key)
 
     def tell(self, weights: Mapping[str, int], closed: Sequence[str]) -> None:
         """Tell the neighbor the weights of our circuits, and which of its own are closed."""
@@ -199,38 +237,18 @@ class Circuits:
 
     # The end
 
-    def detached(self, link: IngressLink | EgressLink) -> None:
-        """The neighbor detached a circuit: its session goes with it."""
-        connection = self._connection
-        if isinstance(link, EgressLink):
-            link.is_refused = bool(pn.pn_condition_is_set(pn.pn_link_remote_condition(link.handle)))
-        connection.take_link(link.handle)
-        self.remove(link)
-        if not connection.count_links(link.session):
-            connection.end_session(link.session)
-
     def remove(self, link: IngressLink | EgressLink) -> None:
-        """A circuit is gone from the connection, with its session, or with all."""
+        """The neighbor detached a circuit, or it goes with its session or the connection."""
         port = self._connection.port
         if isinstance(link, IngressLink):
             del port.circuits_in[link.name]
             self._relay.remove_ingress(link)
             if link.entry is not None:
                 self._fib.forget(link.entry)
-            return
-        del port.circuits_out[link.name]
-        key = address_of(link.handle)
-        self._held.pop(key, None)
-        self._unanswered.discard(key)
-        self._relay.remove_egress(link)
-        self._begin_held()
-
-    def session_ended(self, session: Handle) -> None:
-        """A session is over on both sides, and with it a circuit that we had closed."""
-        key = self._closed.pop(address_of(session), None)
-        if key is not None:
-            self._unanswered.discard(key)
-            self._begin_held()
+        else:
+            del port.circuits_out[link.name]
+            link.is_refused = bool(pn.pn_condition_is_set(pn.pn_link_remote_condition(link.handle)))
+            self._relay.remove_egress(link)
 
 
 def _describe(handle: Handle, address: str, root: RouterId, *, is_multicast: bool) -> None:

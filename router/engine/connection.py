@@ -193,20 +193,6 @@ class Connection:
         pn.pn_session_open(session)
         self.port.touch()
 
-    def end_session(self, session: Handle) -> None:
-        """Send End, behind what its links have to send. Its handles are valid until the peer's End."""
-        pn.pn_session_close(session)
-        self.port.touch()
-
-    def has_ended(self, session: Handle) -> bool:
-        """Whether this side has."""
-        return bool(pn.pn_session_state(session) & pn.LOCAL_CLOSED)
-
-    def free_session(self, session: Handle) -> None:
-        """A session is over on both sides, or never began: its handle and those of its links are gone."""
-        self._sessions -= 1
-        pn.pn_session_free(session)
-
     @property
     def channels(self) -> int:
         """Sessions that both sides together may have; known once the peer's Open is there."""
@@ -354,11 +340,7 @@ class Connection:
             return  # what the peer wrote before it has read our Close, or behind its own, changes nothing any more
         handler = self._handler
         if kind == pn.LINK_REMOTE_OPEN:
-            link = pn.pn_event_link(event)
-            if pn.pn_link_state(link) & pn.LOCAL_UNINIT and self.has_ended(pn.pn_link_session(link)):
-                # It could not be answered. The sessions that this side ends were for one link alone.
-                raise RemoteProtocolError("an attach in a session that has ended")
-            handler.link_attached(self, link)
+            handler.link_attached(self, pn.pn_event_link(event))
         elif kind == pn.LINK_REMOTE_CLOSE:
             handler.link_detached(self, pn.pn_event_link(event), is_closed=True)
         elif kind == pn.LINK_REMOTE_DETACH:
@@ -374,7 +356,8 @@ class Connection:
             session = pn.pn_event_session(event)
             handler.session_ended(self, session)
             pn.pn_session_close(session)
-            self.free_session(session)
+            pn.pn_session_free(session)
+            self._sessions -= 1
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()
         elif kind == pn.TRANSPORT_ERROR:
