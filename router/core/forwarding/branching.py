@@ -1,0 +1,344 @@
+"""Branching: the tree of one ingress router, at one router of it.
+
+Messages of a multicast that enter at the ingress router run along its shortest-path tree. Here they come from the local
+publishers, when this router is the ingress, or by a circuit from the predecessor, and a copy of each goes out on every
+*outlet*: the circuit to each child below which there are subscribers, and the local share. So what may come is the
+smallest of the outlets' credit. That is dealt upstream by the rule of anycast: an `Allotting` whose one pool has this
+capacity, as if all outlets together were one next hop.
+
+An outlet that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
+below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
+again with its next credit.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from router.core.forwarding.allotting import Allotting
+from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.pools import Circuit, Pool
+from router.core.terms import RouterId
+
+OUTLETS: Final = RouterId("")
+"""The outlets together, which the pool of a tree takes for its egress and next hop."""
+
+MOST_CREDIT = 1000
+"""More is never dealt in a tree: outlets to routers that take no circuits have credit without limit."""
+
+
+class MulticastOrders(Protocol):
+    """What the machine asks for. Each is carried out at once and calls no event of the machine."""
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Add *credit* to a publisher's link, or take it back when negative."""
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Add *credit* to an incoming circuit."""
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Ask an incoming circuit for its credit; the answer is the event `circuit_drained`."""
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Tell the neighbor of an incoming circuit that nobody below is live: its event `outlet_closed`."""
+
+    def send(
+        self,
+        message: Key,
+        ingress: RouterId,
+        neighbors: Sequence[RouterId],
+        subscribers: Sequence[Key],
+        missed: Sequence[Key],
+    ) -> None:
+        """Send a copy of a message that waits here on the circuit to each of *neighbors* and to each of *subscribers*,
+        all of which have credit. It waits no more: its sender gets its outcome.
+
+        Args:
+            missed: excluded subscribers, which get none.
+        """
+
+    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """Give all credit back on the circuit to *neighbor*."""
+
+    def drained_subscriber(self, subscriber: Key) -> None:
+        """Give a local subscriber all its credit back."""
+
+    def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+        """Tell a child how many busy publishers are upstream. The first is reason to make the circuit."""
+
+
+class Outlet:
+    """Where a copy of each message of a tree goes."""
+
+    __slots__ = ("credit", "is_closed", "is_draining", "told_weight")
+
+    def __init__(self) -> None:
+        self.credit = 0
+        """Unspent, messages."""
+        self.is_draining = False
+        """It asks for its credit back."""
+        self.is_closed = False
+        """Nobody below it is live."""
+        self.told_weight = 0
+
+
+class Branching:
+    """The tree of *ingress* at one router.
+
+    Args:
+        spend: called when a copy is sent to the local share. Returns the subscribers that get it, and that miss it.
+        miss: called when a message goes past the local subscribers, none of which is live. Returns who misses it.
+        give_back: called when the local share gets its credit back.
+    """
+
+    def __init__(
+        self,
+        ingress: RouterId,
+        orders: MulticastOrders,
+        timing: Timing,
+        *,
+        spend: Callable[[Key], tuple[list[Key], list[Key]]],
+        miss: Callable[[], list[Key]],
+        give_back: Callable[[], None],
+    ) -> None:
+        self.ingress = ingress
+        self._orders = orders
+        self._spend = spend
+        self._miss = miss
+        self._give_back = give_back
+        self.machine = Allotting(self, timing=timing)
+        self.machine.set_path(OUTLETS, cost=0, next_hop=OUTLETS, now=0.0)
+        self.local = Outlet()
+        self.local.is_closed = True
+        self.children: dict[RouterId, Outlet] = {}
+        self.predecessor: RouterId | None = None
+        self.weight = 0
+        """Busy publishers upstream, as the outlets are told."""
+        self.is_touched = True
+        """Something has happened since the last turn."""
+        self._told: dict[Key, int] = {}
+        """Weights of circuits as their neighbors told them."""
+        self._closed: dict[Key, None] = {}
+        """Circuits that were told that nobody is live, and have not been granted any credit since."""
+
+    @property
+    def pool(self) -> Pool:
+        """The one pool of the tree."""
+        return self.machine.pools[OUTLETS]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to know of it."""
+        return not (self.children or self.pool.circuits or self.pool.core or self.pool.coming)
+
+    def _counting(self) -> list[tuple[RouterId | None, Outlet]]:
+        """The outlets that count, the local share as None."""
+        found: list[tuple[RouterId | None, Outlet]] = [
+            (neighbor, outlet) for neighbor, outlet in self.children.items() if not outlet.is_closed
+        ]
+        if not self.local.is_closed:
+            found.append((None, self.local))
+        return found
+
+    # Orders of the machine within
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Of the machine within."""
+        self._orders.grant(publisher, credit)
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Of the machine within."""
+        self._closed.pop(circuit, None)
+        self._orders.grant_circuit(circuit, credit)
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Of the machine within."""
+        self._orders.drain_circuit(circuit)
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Of the machine within."""
+        self._closed[circuit] = None
+        self._orders.close_circuit(circuit)
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Of the machine within."""
+        neighbors: list[RouterId] = []
+        for neighbor, outlet in self._counting():
+            assert outlet.credit > 0, "sent without an outlet's credit"
+            outlet.credit -= 1
+            outlet.is_draining = outlet.is_draining and outlet.credit > 0
+            if neighbor is not None:
+                neighbors.append(neighbor)
+        if self.local.is_closed:
+            self._orders.send(message, self.ingress, neighbors, [], self._miss())
+        else:
+            self._orders.send(message, self.ingress, neighbors, *self._spend(message))
+
+    def drained(self, egress: RouterId, credit: int) -> None:
+        """Of the machine within: nothing upstream holds what the outlets ask for."""
+        for neighbor, outlet in self._asking():
+            self._return(neighbor, outlet)
+
+    def _return(self, neighbor: RouterId | None, outlet: Outlet) -> None:
+        outlet.credit = 0
+        outlet.is_draining = False
+        if neighbor is None:
+            self._give_back()
+        else:
+            self._orders.drained_outlet(self.ingress, neighbor)
+
+    def weigh(self, egress: RouterId, weight: int) -> None:
+        """Of the machine within."""
+        self.weight = weight
+
+    # Events
+
+    def set_children(self, neighbors: Sequence[RouterId], predecessor: RouterId | None) -> None:
+        """The tree here: neighbors below which there are subscribers, and the one upstream."""
+        self.is_touched = True
+        self.predecessor = predecessor
+        self.children = {neighbor: self.children.get(neighbor) or Outlet() for neighbor in neighbors}
+
+    def set_outlet(self, neighbor: RouterId, credit: int, *, is_draining: bool) -> None:
+        """What is unspent on the own circuit to *neighbor*."""
+        outlet = self.children.get(neighbor)
+        if outlet is not None:
+            self.is_touched = True
+            outlet.is_draining = is_draining and credit > 0
+            if credit > outlet.credit and not outlet.is_draining:
+                outlet.is_closed = False
+            outlet.credit = credit
+
+    def outlet_lost(self, neighbor: RouterId) -> None:
+        """The own circuit to *neighbor* is gone."""
+        if neighbor in self.children:
+            self.is_touched = True
+            self.children[neighbor] = Outlet()
+
+    def outlet_closed(self, neighbor: RouterId) -> None:
+        """Nobody below *neighbor* is live."""
+        if neighbor in self.children:
+            self.is_touched = True
+            self.children[neighbor].is_closed = True
+
+    def add_circuit(self, key: Key, neighbor: RouterId) -> None:
+        """*neighbor* attached a circuit of this tree."""
+        self.is_touched = True
+        self._told[key] = 0
+        self.machine.add_circuit(OUTLETS, key, neighbor)
+
+    def remove_circuit(self, key: Key) -> None:
+        """A circuit is gone."""
+        self.is_touched = True
+        del self._told[key]
+        self._closed.pop(key, None)
+        self.machine.remove_circuit(OUTLETS, key)
+
+    def set_weight(self, key: Key, weight: int) -> None:
+        """A neighbor told how many busy publishers are behind its circuit."""
+        self.is_touched = True
+        self._told[key] = weight
+
+    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+        """A message came on a circuit. Returns whether it is kept; not from a neighbor that is not upstream."""
+        self.is_touched = True
+        self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
+        if not self._is_upstream(self.pool.circuits[key]):
+            self.machine.drop(message)
+            return False
+        return True
+
+    def circuit_drained(self, key: Key, credit: int) -> None:
+        """A neighbor returned *credit* of a circuit."""
+        self.is_touched = True
+        self.machine.circuit_drained(OUTLETS, key, credit)
+
+    def _is_upstream(self, circuit: Circuit) -> bool:
+        return circuit.neighbor == self.predecessor
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Send, deal, lend and take back."""
+        self.is_touched = False
+        for circuit in self.pool.circuits.values():
+            self._look_after(circuit)
+        self._restate(now)
+        if not self._counting():
+            self._close()
+        self.machine.turn(now)
+        self._answer_drains()
+        for neighbor, outlet in self.children.items():
+            if outlet.told_weight != self.weight:
+                outlet.told_weight = self.weight
+                self._orders.weigh(self.ingress, neighbor, self.weight)
+
+    def _look_after(self, circuit: Circuit) -> None:
+        weight = self._told[circuit.key]
+        if not self._is_upstream(circuit):
+            weight = 0
+            if circuit.out > 0 and not circuit.is_draining:
+                self._recall(circuit)
+        elif circuit.key in self._closed:
+            # Only credit tells it that somebody is live again, whether it has busy publishers or not.
+            weight = max(1, weight)
+        if circuit.weight != weight:
+            self.machine.set_weight(OUTLETS, circuit.key, weight)
+
+    def _recall(self, circuit: Circuit) -> None:
+        circuit.is_draining = True
+        self._orders.drain_circuit(circuit.key)
+
+    def _restate(self, now: float) -> None:
+        counting = self._counting()
+        capacity = min((outlet.credit for _, outlet in counting), default=0)
+        capacity = min(capacity, MOST_CREDIT)
+        is_asked = any(outlet.is_draining for _, outlet in counting)
+        self.machine.set_capacity(OUTLETS, capacity, now, returning=capacity if is_asked else 0)
+
+    def _close(self) -> None:
+        """Nobody is live below: nothing may come, and what came is for nobody."""
+        pool = self.pool
+        for message in list(pool.core):
+            del pool.core[message]
+            self._orders.send(message, self.ingress, [], [], self._miss())
+        for circuit in pool.circuits.values():
+            if circuit.out > 0 and not circuit.is_draining:
+                self._recall(circuit)
+        if not pool.is_closed and not any(circuit.out for circuit in pool.circuits.values()):
+            pool.close()
+
+    def _asking(self) -> list[tuple[RouterId | None, Outlet]]:
+        found: list[tuple[RouterId | None, Outlet]] = [(n, o) for n, o in self.children.items() if o.is_draining]
+        if self.local.is_draining:
+            found.append((None, self.local))
+        return found
+
+    def _answer_drains(self) -> None:
+        """Where another outlet lets nothing through, or the asking one does not count, the pool has nothing to return:
+        the answer waits only for what is still lent."""
+        pool = self.pool
+        is_lent = pool.local.out > 0 or any(circuit.out for circuit in pool.circuits.values())
+        for neighbor, outlet in self._asking():
+            if outlet.is_closed or (pool.capacity == 0 and not is_lent):
+                self._return(neighbor, outlet)
+
+    def next_deadline(self) -> float:
+        """When `turn` is due without an event, seconds."""
+        return self.machine.next_deadline()
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a sum does not fit."""
+        self.machine.check_invariants()
+        assert len(self.machine.pools) == 1
+        assert self._closed.keys() <= self.pool.circuits.keys() == self._told.keys()
+        for outlet in (self.local, *self.children.values()):
+            assert outlet.credit >= 0
+            assert not (outlet.is_draining and outlet.credit == 0)
+        if self._counting():
+            assert self.pool.capacity <= min(outlet.credit for _, outlet in self._counting())
+        else:
+            assert self.pool.capacity == 0

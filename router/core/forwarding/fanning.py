@@ -1,0 +1,365 @@
+"""Fanning: how one router deals the credit of a multicast address among the routers where its messages enter.
+
+There is a tree for each ingress router (`branching.py`). What the local subscribers can take together (`audience.py`)
+is shared by all trees, so it is dealt among them by the rule of anycast once more: each tree is an incoming circuit,
+weighted by the busy publishers behind it, least served first, and idle ones give back. What a tree is dealt here is the
+credit of one of its outlets.
+
+So over any number of routers, for each live subscriber
+
+    credit held by publishers + messages not yet sent to it <= credit that it granted + publishers attached
+
+as long as nobody withdraws credit, leaves, joins or is excluded; afterwards again once what was lent on it has come
+back.
+
+Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, orders go to a
+`MulticastOrders`. Times are seconds, monotonic; credit is messages.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from router.core.forwarding.allotting import Allotting
+from router.core.forwarding.audience import Audience, Patience
+from router.core.forwarding.branching import Branching, MulticastOrders
+from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.pools import Circuit, Pool
+from router.core.terms import RouterId
+
+SUBSCRIBERS: Final = RouterId("")
+"""The local subscribers together, which the pool of the share takes for its egress."""
+
+
+class Share:
+    """What the local subscribers can take together, dealt among the trees. It carries out the machine's `Orders`."""
+
+    def __init__(self, orders: MulticastOrders, audience: Audience, timing: Timing) -> None:
+        self._orders = orders
+        self._audience = audience
+        self.machine = Allotting(self, timing=timing)
+        self.machine.set_path(SUBSCRIBERS, cost=0, next_hop=None, now=0.0)
+        self._now = -math.inf
+
+    @property
+    def pool(self) -> Pool:
+        """The one pool."""
+        return self.machine.pools[SUBSCRIBERS]
+
+    def part(self, ingress: RouterId) -> Circuit:
+        """What a tree was dealt."""
+        return self.pool.circuits[ingress]
+
+    def add(self, ingress: RouterId) -> None:
+        """A tree begins."""
+        self.machine.add_circuit(SUBSCRIBERS, ingress, ingress)
+        # Of equals the first is dealt credit, and all routers must prefer the same tree.
+        self.pool.circuits = dict(sorted(self.pool.circuits.items(), key=lambda item: str(item[0])))
+
+    def remove(self, ingress: RouterId) -> None:
+        """A tree ends."""
+        self.machine.remove_circuit(SUBSCRIBERS, ingress)
+
+    def spend(self, ingress: RouterId, message: Key) -> tuple[list[Key], list[Key]]:
+        """A message of a tree is sent here. Returns: subscribers that get a copy, and those that miss it."""
+        assert self.part(ingress).out > 0, "sent without a part"
+        self.machine.arrived(SUBSCRIBERS, ingress, message, self._now)
+        self.pool.serve_core(self._now)
+        return self._audience.spend(self._now)
+
+    def give_back(self, ingress: RouterId) -> None:
+        """A tree returns its part."""
+        self.machine.circuit_drained(SUBSCRIBERS, ingress, self.part(ingress).out)
+
+    def turn(self, now: float) -> None:
+        """Deal and take back."""
+        self._now = now
+        audience = self._audience
+        capacity = audience.capacity
+        self.machine.set_capacity(
+            SUBSCRIBERS,
+            capacity,
+            now,
+            returning=capacity if audience.is_draining else 0,
+            is_withdrawn=audience.is_withdrawn,
+        )
+        if not audience.live and not self.pool.is_closed:
+            self.pool.close()
+        self.machine.turn(now)
+        for subscriber in audience.subscribers.values():
+            # Who does not count, or is held up by another, has nothing to wait for.
+            if subscriber.is_draining and (not subscriber.is_live or audience.capacity == 0):
+                audience.drained(subscriber, now)
+                self._orders.drained_subscriber(subscriber.key)
+
+    # Orders
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Of the machine: never, there are no publishers."""
+        raise AssertionError(publisher)
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Of the machine: `part` tells the tree."""
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Of the machine: `part` tells the tree."""
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Of the machine: the pool tells the tree."""
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Of the machine: the tree orders it, with all other copies."""
+
+    def drained(self, egress: RouterId, credit: int) -> None:
+        """Of the machine."""
+        for subscriber in self._audience.live:
+            if subscriber.is_draining:
+                self._audience.drained(subscriber, self._now)
+                self._orders.drained_subscriber(subscriber.key)
+
+    def weigh(self, egress: RouterId, weight: int) -> None:
+        """Of the machine: never, subscribers are not told."""
+        raise AssertionError(egress)
+
+
+class Fanning:
+    """The credit of one multicast address at one router.
+
+    Args:
+        me: this router.
+    """
+
+    def __init__(
+        self, orders: MulticastOrders, me: RouterId, *, timing: Timing | None = None, patience: Patience | None = None
+    ) -> None:
+        self._orders = orders
+        self._me = me
+        self._timing = timing or Timing()
+        self.audience = Audience(patience or Patience())
+        self.share = Share(orders, self.audience, self._timing)
+        self.trees: dict[RouterId, Branching] = {}
+        """By ingress router; this router's own is always there."""
+        self._tree(me)
+        self._deadline = math.inf
+
+    @property
+    def own(self) -> Branching:
+        """The tree of the messages that enter here."""
+        return self.trees[self._me]
+
+    @property
+    def has_subscribers(self) -> bool:
+        """Whether a message that enters here has somewhere to go."""
+        return bool(self.own.children or self.audience.subscribers)
+
+    # Publishers
+
+    def add_publisher(self, key: Key) -> None:
+        """A publisher attached."""
+        self.own.is_touched = True
+        self.own.machine.add_publisher(key)
+
+    def remove_publisher(self, key: Key) -> None:
+        """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
+        be dropped with `drop`."""
+        self.own.is_touched = True
+        self.own.machine.remove_publisher(key)
+
+    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+        """A message of a publisher arrived and waits as the youngest.
+
+        Args:
+            message: what orders name it by, not in use.
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
+        Returns: whether it is kept; False when there is no subscriber anywhere.
+        """
+        self.own.is_touched = True
+        self.own.machine.published(key, message, now, is_ready=is_ready)
+        return self._keep_published(message)
+
+    def ready(self, message: Key) -> bool:
+        """A message of which the first part had arrived may leave. Returns whether it is kept."""
+        for tree in self.trees.values():
+            if tree.machine.ready(message):
+                tree.is_touched = True
+                return tree is not self.own or self._keep_published(message)
+        return False
+
+    def _keep_published(self, message: Key) -> bool:
+        if not self.has_subscribers:
+            self.own.machine.drop(message)
+        return self.has_subscribers
+
+    def drop(self, message: Key) -> bool:
+        """A message that may wait here is no more. Returns whether it did wait."""
+        for tree in self.trees.values():
+            if tree.machine.drop(message):
+                tree.is_touched = True
+                return True
+        return False
+
+    def _lost(self) -> list[Key]:
+        """Messages that have nowhere to go now, forgotten here."""
+        if self.has_subscribers:
+            return []
+        publishers = self.own.machine.publishers
+        lost = [*publishers.waiting, *publishers.coming]
+        for message in lost:
+            self.drop(message)
+        return lost
+
+    # Local subscribers
+
+    def add_subscriber(self, key: Key) -> None:
+        """A local subscriber attached. It counts from its first credit on."""
+        self.audience.add(key)
+
+    def remove_subscriber(self, key: Key) -> list[Key]:
+        """A local subscriber is gone. Returns: messages that have nowhere to go now, forgotten here."""
+        self.audience.remove(key)
+        return self._lost()
+
+    def subscriber_changed(
+        self, key: Key, credit: int, now: float, *, is_draining: bool = False, is_withdrawn: bool = False
+    ) -> None:
+        """What a local subscriber can take, as it is now.
+
+        Args:
+            is_draining: it asks for it back; `drained_subscriber` will be ordered, unless all is used before.
+            is_withdrawn: it has lowered its credit to 0; not so if it has used it up.
+        """
+        self.audience.changed(key, credit, now, is_draining=is_draining, is_withdrawn=is_withdrawn)
+
+    # Paths
+
+    def set_children(
+        self, ingress: RouterId, neighbors: Sequence[RouterId], predecessor: RouterId | None = None
+    ) -> list[Key]:
+        """This router's place in the tree of *ingress*: to be told for each tree of which there are circuits here, and
+        for this router's own always, since that tells whether there are subscribers elsewhere.
+
+        Args:
+            neighbors: children below which there are subscribers, in the order in which they are to get their copies.
+                None, when the last circuit of the tree is gone: then the tree is forgotten.
+            predecessor: the neighbor upstream; None at the ingress itself, and when the ingress cannot be reached.
+        Returns: messages that have nowhere to go now, forgotten here.
+        """
+        self._tree(ingress).set_children(neighbors, predecessor)
+        self.audience.is_elsewhere = bool(self.own.children)
+        self._forget(ingress)
+        return self._lost()
+
+    def set_outlet(self, ingress: RouterId, neighbor: RouterId, credit: int, *, is_draining: bool = False) -> None:
+        """What is unspent on the own circuit to a child, as it is now; much, of a child that takes no circuits.
+
+        Args:
+            is_draining: the child asks for it back; `drained_outlet` will be ordered, unless all is used before.
+        """
+        if ingress in self.trees:
+            self.trees[ingress].set_outlet(neighbor, credit, is_draining=is_draining)
+
+    def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """The own circuit to a child is gone, or can be made again after it could not: `weigh` will be ordered anew."""
+        if ingress in self.trees:
+            self.trees[ingress].outlet_lost(neighbor)
+
+    def outlet_closed(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """A child tells that nobody below it is live."""
+        if ingress in self.trees:
+            self.trees[ingress].outlet_closed(neighbor)
+
+    # Circuits
+
+    def add_circuit(self, ingress: RouterId, key: Key, neighbor: RouterId) -> None:
+        """*neighbor* attached a circuit, perhaps before this router knows its place in the tree."""
+        self._tree(ingress).add_circuit(key, neighbor)
+
+    def remove_circuit(self, ingress: RouterId, key: Key) -> None:
+        """A circuit is gone, with the credit that it held."""
+        self.trees[ingress].remove_circuit(key)
+        self._forget(ingress)
+
+    def set_weight(self, ingress: RouterId, key: Key, weight: int) -> None:
+        """A neighbor told how many busy publishers are behind its circuit."""
+        self.trees[ingress].set_weight(key, weight)
+
+    def arrived(self, ingress: RouterId, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+        """A message arrived on a circuit; it waits until the turn, longer only when credit was withdrawn.
+
+        Args:
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
+        Returns: whether it is kept; False when the circuit comes from elsewhere than upstream.
+        """
+        return self.trees[ingress].arrived(key, message, now, is_ready=is_ready)
+
+    def circuit_drained(self, ingress: RouterId, key: Key, credit: int) -> None:
+        """A neighbor returned *credit* of a circuit."""
+        self.trees[ingress].circuit_drained(key, credit)
+
+    def _tree(self, ingress: RouterId) -> Branching:
+        if ingress not in self.trees:
+            self.trees[ingress] = Branching(
+                ingress,
+                self._orders,
+                self._timing,
+                spend=lambda message: self.share.spend(ingress, message),
+                miss=self.audience.miss,
+                give_back=lambda: self.share.give_back(ingress),
+            )
+            self.share.add(ingress)
+        return self.trees[ingress]
+
+    def _forget(self, ingress: RouterId) -> None:
+        if ingress != self._me and self.trees[ingress].is_idle:
+            del self.trees[ingress]
+            self.share.remove(ingress)
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Send, deal, lend and take back."""
+        self.audience.update(now)
+        self.share.turn(now)
+        turned = [tree for tree in self.trees.values() if self._see(tree) or tree.next_deadline() <= now]
+        while turned:
+            for tree in turned:
+                self._turn_tree(tree, now)
+            # What a tree did may free credit for another, or show its demand; each time less is left to deal.
+            self.share.turn(now)
+            turned = [tree for tree in self.trees.values() if self._see(tree)]
+        dues = [tree.next_deadline() for tree in self.trees.values()]
+        self._deadline = min(self.share.machine.next_deadline(), self.audience.next_deadline(), *dues)
+
+    def _see(self, tree: Branching) -> bool:
+        """Tell a tree of its part of the share. Returns: whether it needs a turn."""
+        part = self.share.part(tree.ingress)
+        local = tree.local
+        # Less than its part when a subscriber has withdrawn: nobody is sent more than it granted.
+        credit = min(part.out, self.audience.capacity)
+        is_closed = not self.audience.live or self.share.pool.is_closed
+        is_draining = part.is_draining and credit > 0
+        is_changed = (credit, is_closed, is_draining) != (local.credit, local.is_closed, local.is_draining)
+        local.credit, local.is_closed, local.is_draining = credit, is_closed, is_draining
+        return tree.is_touched or is_changed
+
+    def _turn_tree(self, tree: Branching, now: float) -> None:
+        self._see(tree)  # others may have spent
+        tree.turn(now)
+        if self.share.part(tree.ingress).weight != tree.weight:
+            self.share.machine.set_weight(SUBSCRIBERS, tree.ingress, tree.weight)
+
+    def next_deadline(self) -> float:
+        """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
+        return self._deadline
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a sum does not fit, or a turn left something undone."""
+        self.audience.check_invariants()
+        self.share.machine.check_invariants()
+        assert self.share.pool.circuits.keys() == self.trees.keys()
+        for tree in self.trees.values():
+            tree.check_invariants()
