@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Final
 
 from mesh_config.models import ForwardingSettings, Treatment
@@ -67,6 +66,8 @@ class Circuits:
         self._handles: dict[int, int] = {}
         """Addresses: of the circuit's handle for that of each other session."""
         self._held: dict[int, EgressLink] = {}
+        self._unsaid: dict[str, int] = {}
+        """Weights of those, by link name: the neighbor could do nothing with them before the attach."""
         self._unanswered: set[int] = set()
         self._closing: set[int] = set()
         """Circuits of our own by the address of their handle; those that we closed may be unanswered as well."""
@@ -120,6 +121,7 @@ class Circuits:
 
     def _begin_held(self) -> None:
         """Attach what is held, as far as the answers have come."""
+        weights: dict[str, int] = {}
         while self._held and len(self._unanswered) < self._pace and not self._connection.is_ending:
             key = next(iter(self._held))
             link = self._held.pop(key)
@@ -128,6 +130,9 @@ class Circuits:
             pn.pn_link_open(link.handle)
             self._connection.port.touch()
             self._unanswered.add(key)
+            if link.name in self._unsaid:
+                weights[link.name] = self._unsaid.pop(link.name)
+        self._tell_weights(weights)
 
     def answered(self, handle: Handle) -> None:
         """The neighbor answered an attach, with another one or with one that a refusal follows."""
@@ -142,7 +147,7 @@ class Circuits:
             return  # the neighbor was faster: its handle is gone
         connection.take_link(handle)
         key = address_of(handle)
-        if self._held.pop(key, None) is not None:
+        if key in self._held:
             self.free(handle)
             pn.pn_link_free(handle)
         elif not connection.is_ending:
@@ -175,7 +180,9 @@ class Circuits:
     def _forget(self, session: Handle) -> None:
         key = self._handles.pop(address_of(session), None)
         if key is not None:
-            self._held.pop(key, None)
+            held = self._held.pop(key, None)
+            if held is not None:
+                self._unsaid.pop(held.name, None)
             self._unanswered.discard(key)
             self._closing.discard(key)
 
@@ -183,11 +190,20 @@ class Circuits:
         """Tell the neighbor the weights of our circuits, and which of its own are closed."""
         if self._connection.is_ending:
             return
-        weight, name = iter(weights.items()), iter(closed)
-        while some := dict(islice(weight, MAX_NAMES)):
-            self._tell(CircuitStates(id=self._fib.me, weights=some))
-        while names := tuple(islice(name, MAX_NAMES)):
-            self._tell(CircuitStates(id=self._fib.me, closed=names))
+        known: dict[str, int] = {}
+        for name, weight in weights.items():
+            link = self._connection.port.circuits_out.get(name)
+            if link is not None:
+                table = self._unsaid if address_of(link.handle) in self._held else known
+                table[name] = weight
+        self._tell_weights(known)
+        for at in range(0, len(closed), MAX_NAMES):
+            self._tell(CircuitStates(id=self._fib.me, closed=tuple(closed[at : at + MAX_NAMES])))
+
+    def _tell_weights(self, weights: Mapping[str, int]) -> None:
+        items = list(weights.items())
+        for at in range(0, len(items), MAX_NAMES):
+            self._tell(CircuitStates(id=self._fib.me, weights=dict(items[at : at + MAX_NAMES])))
 
     # The neighbor's
 
