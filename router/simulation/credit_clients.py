@@ -69,7 +69,7 @@ class SimSubscriber:
         """How long its drains took, seconds."""
         self._network = network
         self._top_up = top_up
-        self._service_s = service_s
+        self.service_s = service_s
         self._free_at = 0.0
         self._unserved = 0
         self._drain_since = 0.0
@@ -92,7 +92,7 @@ class SimSubscriber:
         if self.link.is_draining and self.link.granted == 0:
             self._end_drain()
         self._unserved += 1
-        self._free_at = max(self._free_at, self._network.now) + self._service_s
+        self._free_at = max(self._free_at, self._network.now) + self.service_s
         self._network.call_at(self._free_at, self._served)
 
     def _served(self) -> None:

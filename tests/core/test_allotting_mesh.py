@@ -109,13 +109,14 @@ def recall_play(quarantine_s: float) -> None:
     play = Play(0, is_rough=False)
     play.mesh, play.publishers = mesh, []
     mesh.on_step = play.check_calm
-    mesh.add_subscriber("R1", credit=10, top_up=TopUp.BATCH, service_s=0.5)
+    subscriber = mesh.add_subscriber("R1", credit=10, top_up=TopUp.BATCH, service_s=0.0)
     first, second = play.publishers = [mesh.add_publisher("R1"), mesh.add_publisher("R1")]
     mesh.run_for(0.2)
-    first.offer(1)
-    mesh.run_for(0.05)
-    second.offer(1)
-    mesh.run_for(0.055)
+    first.offer(20)
+    mesh.run_for(0.1)
+    subscriber.service_s = 0.5
+    second.offer(6)
+    mesh.run_for(0.04)
     for publisher in (first, second):
         publisher.offer(20)
         mesh.run_for(0.004)

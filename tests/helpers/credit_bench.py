@@ -80,6 +80,12 @@ class Bench:
         self.machine.published(key, self._count if message is None else message, self.now)
         return self.turn()
 
+    def use(self, key: Key, count: int) -> None:
+        """*key* sends *count* messages, and the subscriber grants each again."""
+        for _ in range(count):
+            sent = [order for order in self.publish(key) if order[0] == "send"]
+            self.credit(self.pool().capacity + len(sent))
+
     def circuit(self, key: Key, neighbor: str, weight: int, egress: str = HERE) -> list[Order]:
         self.machine.add_circuit(RouterId(egress), key, RouterId(neighbor))
         self.machine.set_weight(RouterId(egress), key, weight)

@@ -197,7 +197,7 @@ class Allotting:
         """*neighbor* attached a circuit toward *egress*, perhaps before this router knows a path there."""
         pool = self._pool(egress)
         assert key not in pool.circuits, f"circuit {key} attached twice"
-        pool.circuits[key] = Circuit(key, neighbor)
+        pool.circuits[key] = Circuit(key, neighbor, self._timing.first_window)
         if pool.is_closed:
             self._orders.close_circuit(key)
 
@@ -266,7 +266,7 @@ class Allotting:
             pool = able[self._turns % len(able)] if self._is_closest else able[0]
             self._turns += 1
             pool.local.out -= 1
-            pool.local.since = now
+            pool.local.use(now, 2 * pool.capacity)
             pool.spend(now)
             self._orders.send(self.publishers.sent(now), pool.egress)
 
@@ -297,6 +297,7 @@ class Allotting:
         is_scarce = False
         for pool in self.pools.values():
             pool.drain_loops()
+            due = min(due, pool.drain_unneeded(now))
             is_hungry = pool.is_starving_circuits or (pool.local.weight > 0 and self._is_hungry)
             if is_hungry and pool.free <= pool.returning:
                 is_scarce = True

@@ -30,6 +30,8 @@ class Timing:
     """Subscribers that have all withdrawn close the address after this."""
     drain_bound_s: float = 1.0
     """A subscriber's drain is answered after this, even when what was lent of its credit has not come back."""
+    first_window: int = 4
+    """What a neighbor's circuit is dealt, and a publisher keeps, before it shows that it uses more, messages."""
     slice_size: int = 64
     """First credits given in one turn: a thousand publishers must not stop the others, publishers."""
 

@@ -22,9 +22,9 @@ from router.core.terms import RouterId
 class Drawer:
     """Who draws on a pool: an incoming circuit, or the local publishers together."""
 
-    __slots__ = ("out", "served", "since", "weight")
+    __slots__ = ("out", "served", "since", "used", "weight", "window")
 
-    def __init__(self) -> None:
+    def __init__(self, window: int) -> None:
         self.out = 0
         """Credit allotted to it and not used."""
         self.weight = 0
@@ -33,6 +33,25 @@ class Drawer:
         """Credit that it was dealt, divided by its weight at the time: the least served is next."""
         self.since = -math.inf
         """When it last used credit, or was given some after having none, seconds."""
+        self.window = window
+        """What it may hold at most, messages: what lies idle at one is missing elsewhere."""
+        self.used = 0
+        """Credit used since the window was last doubled, which is when half of it is used."""
+
+    def use(self, now: float, most: int) -> None:
+        """One credit was used.
+
+        Args:
+            most: what the window need not grow beyond.
+        """
+        self.since = now
+        self.used += 1
+        if 2 * self.used >= self.window:
+            self.window, self.used = max(self.window, min(2 * self.window, most)), 0
+
+    def rest(self, window: int) -> None:
+        """It does not use what it has: begin again with *window*."""
+        self.window, self.used = window, 0
 
 
 class Circuit(Drawer):
@@ -40,8 +59,8 @@ class Circuit(Drawer):
 
     __slots__ = ("has_returned", "is_draining", "key", "neighbor")
 
-    def __init__(self, key: Key, neighbor: RouterId) -> None:
-        super().__init__()
+    def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
+        super().__init__(window)
         self.key = key
         self.neighbor = neighbor
         self.is_draining = False
@@ -73,7 +92,7 @@ class Pool:
         """How much of it downstream asks back."""
         self.returning_since = math.inf
         self.circuits: dict[Key, Circuit] = {}
-        self.local = Drawer()
+        self.local = Drawer(timing.first_window)
         self.core: OrderedDict[Key, None] = OrderedDict()
         """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
         self.coming: dict[Key, None] = {}
@@ -134,7 +153,7 @@ class Pool:
         if circuit.out == 0:
             # A drain that crosses the last use of the credit gets no answer.
             circuit.is_draining = False
-        circuit.since = now
+        circuit.use(now, 2 * self.capacity)
         if self.has_path:
             (self.core if is_ready else self.coming)[message] = None
         return self.has_path
@@ -243,8 +262,12 @@ class Pool:
             self._deal([d for d in drawers if d is self.local or d.out != before.get(d)], free + small, now)
 
     def _target(self, drawer: Drawer, total: int) -> int:
-        """What a drawer may hold: twice its share, so that it never runs dry while its own top-up is on the way."""
-        return max(1, min(self.capacity, 2 * self.capacity * drawer.weight // total)) if drawer.weight else 0
+        """What a drawer may hold: twice its share, so that it never runs dry while its own top-up is on the way, and
+        no more than its window, or two for each of its publishers."""
+        if not drawer.weight:
+            return 0
+        window = max(drawer.window, 2 * drawer.weight)
+        return max(1, min(self.capacity, 2 * self.capacity * drawer.weight // total, window))
 
     def _is_worth(self, drawer: Drawer, credit: int, total: int, out: int | None = None) -> bool:
         """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
@@ -268,7 +291,10 @@ class Pool:
             unlent: X, messages.
         """
         excess = self.local.out
-        if self.local.since + self._timing.idle_s > now:
+        is_idle = excess > 0 and self.local.since + self._timing.idle_s <= now
+        if is_idle:
+            self.local.rest(self._timing.first_window)
+        else:
             excess -= self._target(self.local, max(1, sum(d.weight for d in self._drawers())))
         credit = max(0, min(excess, unlent))
         self.local.out -= credit
@@ -302,8 +328,23 @@ class Pool:
             if circuit.neighbor == self.next_hop and circuit.out > 0 and not circuit.is_draining:
                 self._drain(circuit)
 
+    def drain_unneeded(self, now: float) -> float:
+        """Drain circuits with much credit and nobody behind them who is busy, before others are hungry for it.
+
+        Returns: when the next will be due, seconds.
+        """
+        due = math.inf
+        for circuit in self.circuits.values():
+            if circuit.weight == 0 and circuit.out > self._timing.first_window and not circuit.is_draining:
+                if circuit.since + self._timing.busy_s <= now:
+                    self._drain(circuit)
+                else:
+                    due = min(due, circuit.since + self._timing.busy_s)
+        return due
+
     def _drain(self, circuit: Circuit) -> None:
         circuit.is_draining = True
+        circuit.rest(self._timing.first_window)
         self._orders.drain_circuit(circuit.key)
 
     def answer_drain(self, now: float) -> None:

@@ -34,7 +34,9 @@ class Publisher:
         "lowered",
         "lowered_until",
         "since",
+        "used",
         "waiting",
+        "window",
     )
 
     def __init__(self, key: Key) -> None:
@@ -53,6 +55,11 @@ class Publisher:
         """When it last sent, or could not and was made able to, seconds."""
         self.since = -math.inf
         """Since when it holds more than one credit and uses none, seconds."""
+        self.window = 1
+        """What it may hold at most: doubled whenever it has used half of it. Credit that it does not use would be
+        missing elsewhere, and getting it back takes a quarantine."""
+        self.used = 0
+        """Credit used since the window was last doubled."""
         self.is_attached = True
         self.is_busy = False
 
@@ -147,6 +154,9 @@ class Publishers:
         publisher.waiting += 1
         (self.waiting if is_ready else self.coming)[message] = publisher
         publisher.since = now
+        publisher.used += 1
+        if 2 * publisher.used >= publisher.window:
+            publisher.window, publisher.used = 2 * publisher.window, 0
         if publisher in self._holders:
             self._holders.move_to_end(publisher)
         self._was_active(publisher, now)
@@ -215,10 +225,13 @@ class Publishers:
         target = allotted // max(1, self.demand) + 1
         while self._wanting and allotted > self.lent:
             publisher, _ = self._wanting.popitem(last=False)
-            standing = publisher.standing
+            # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
+            has = publisher.held + publisher.waiting
+            publisher.window = min(publisher.window, 2 * target)
+            most = min(publisher.window, target)
             # Whoever has more than half comes again with its next use.
-            if 2 * standing <= target:
-                self._grant(publisher, min(target - standing, allotted - self.lent), allotted, now)
+            if 2 * has <= most:
+                self._grant(publisher, min(most - has, allotted - self.lent), allotted, now)
         return bool(self._starved or self._fresh)
 
     def _grant(self, publisher: Publisher, credit: int, allotted: int, now: float) -> None:
@@ -253,6 +266,7 @@ class Publishers:
     def _lower(self, publisher: Publisher, to: int, now: float) -> None:
         credit = publisher.held - to
         publisher.held = to
+        publisher.window, publisher.used = 1, 0
         publisher.lowered += credit
         self.lowered += credit
         publisher.lowered_until = now + self._timing.quarantine_s
@@ -270,6 +284,8 @@ class Publishers:
             if publisher.active_at + self._timing.busy_s > now:
                 break
             del self._recent[publisher]
+            if publisher.held > self._timing.first_window:
+                self._lower(publisher, 1, now)  # before others are hungry: they would have to wait for it
             self._update(publisher)
         while self._quarantined:
             publisher = next(iter(self._quarantined))
