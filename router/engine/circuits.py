@@ -62,7 +62,7 @@ class Circuits:
         self._ids = link_ids
         self._tell = tell
         self._spare: dict[int, Handle] = {}
-        """Sessions of our own without a circuit, by address."""
+        """Sessions of our own without a circuit, by address; they need not have begun."""
         self._handles: dict[int, int] = {}
         """Addresses: of the circuit's handle for that of each other session."""
         self._held: dict[int, EgressLink] = {}
@@ -94,20 +94,25 @@ class Circuits:
         link.address = address
         link.root = root
         key = self._handles[address_of(session)] = address_of(handle)
-        self._held[key] = link
         connection.add_link(link)
         connection.port.circuits_out[name] = link
         self._relay.add_egress(link)
-        self._begin_held()
+        if self._held or len(self._unanswered) >= self._pace:
+            self._held[key] = link
+        else:
+            self._attach(link)
         return link
 
     def _session(self) -> Handle | None:
         if self._spare:
             return self._spare.popitem()[1]
+        return self._connection.new_session(begins=False) if self._free_channels > len(self._held) else None
+
+    @property
+    def _free_channels(self) -> int:
+        """Sessions that may begin."""
         # Half of the reserve is for circuits of the neighbor under way to us, half for links of other kinds.
-        if self._connection.free_channels > 2 * self._pace:
-            return self._connection.new_session(begins=False)
-        return None
+        return self._connection.free_channels - 2 * self._pace
 
     def _has_room(self) -> bool:
         port, settings = self._connection.port, self._settings
@@ -119,25 +124,39 @@ class Circuits:
         """Own circuits that may be unanswered; both sides come to the same number."""
         return max(1, min(MAX_UNANSWERED, self._connection.channels // 8))
 
-    def _begin_held(self) -> None:
+    def _attach(self, link: EgressLink) -> None:
+        if pn.pn_session_state(link.session) & pn.LOCAL_UNINIT:
+            self._connection.begin(link.session)
+        pn.pn_link_open(link.handle)
+        self._connection.port.touch()
+        self._unanswered.add(address_of(link.handle))
+
+    def _attach_held(self) -> None:
         """Attach what is held, as far as the answers have come."""
         weights: dict[str, int] = {}
         while self._held and len(self._unanswered) < self._pace and not self._connection.is_ending:
-            key = next(iter(self._held))
-            link = self._held.pop(key)
-            if pn.pn_session_state(link.session) & pn.LOCAL_UNINIT:
-                self._connection.begin(link.session)
-            pn.pn_link_open(link.handle)
-            self._connection.port.touch()
-            self._unanswered.add(key)
-            if link.name in self._unsaid:
-                weights[link.name] = self._unsaid.pop(link.name)
+            link = self._held.pop(next(iter(self._held)))
+            weight = self._unsaid.pop(link.name, None)
+            if self._free_channels <= 0 and pn.pn_session_state(link.session) & pn.LOCAL_UNINIT:
+                self._give_up(link)  # sessions of the neighbor have come meanwhile
+                continue
+            self._attach(link)
+            if weight is not None:
+                weights[link.name] = weight
         self._tell_weights(weights)
+
+    def _give_up(self, link: EgressLink) -> None:
+        self._connection.take_link(link.handle)
+        del self._connection.port.circuits_out[link.name]
+        link.is_refused = True
+        self._relay.remove_egress(link)
+        del self._handles[address_of(link.session)]
+        pn.pn_session_free(link.session)
 
     def answered(self, handle: Handle) -> None:
         """The neighbor answered an attach, with another one or with one that a refusal follows."""
         self._unanswered.discard(address_of(handle))
-        self._begin_held()
+        self._attach_held()
 
     def close(self, link: EgressLink) -> None:
         """Close a circuit of our own that the relay has forgotten, behind what was sent on it."""
@@ -148,7 +167,8 @@ class Circuits:
         connection.take_link(handle)
         key = address_of(handle)
         if key in self._held:
-            self.free(handle)
+            self._forget(link.session)
+            self._spare[address_of(link.session)] = link.session
             pn.pn_link_free(handle)
         elif not connection.is_ending:
             self._closing.add(key)
@@ -169,13 +189,13 @@ class Circuits:
             pn.pn_session_close(session)  # these would count as unwritten for ever
         else:
             self._spare[address_of(session)] = session
-        self._begin_held()
+        self._attach_held()
 
     def session_ended(self, session: Handle) -> None:
         """The neighbor ended a session; its circuit is removed already."""
         self._spare.pop(address_of(session), None)
         self._forget(session)
-        self._begin_held()
+        self._attach_held()
 
     def _forget(self, session: Handle) -> None:
         key = self._handles.pop(address_of(session), None)

@@ -108,7 +108,7 @@ class Connection:
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
         self._sessions = 0
-        """Sessions, each with a channel of ours or to get one."""
+        """Sessions that have begun, and so have a channel."""
         self._failure: RemoteProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""
@@ -179,15 +179,15 @@ class Connection:
     # Sessions
 
     def new_session(self, *, begins: bool = True) -> Handle:
-        """A session of our own; one that does not begin at once has its channel reserved until `begin`."""
+        """A session of our own; for one that does not begin at once, `begin` follows."""
         session = pn.pn_session(self._connection)
-        self._sessions += 1
         if begins:
             self.begin(session)
         return session
 
     def begin(self, session: Handle) -> None:
         """Send Begin."""
+        self._sessions += 1
         frames = self._relay.session_window_frames
         pn.pn_session_set_incoming_window_and_lwm(session, frames, (frames + 1) // 2)
         pn.pn_session_open(session)
@@ -350,7 +350,6 @@ class Connection:
         elif kind == pn.SESSION_REMOTE_OPEN:
             session = pn.pn_event_session(event)
             if pn.pn_session_state(session) & pn.LOCAL_UNINIT:
-                self._sessions += 1
                 self.begin(session)
         elif kind == pn.SESSION_REMOTE_CLOSE:
             session = pn.pn_event_session(event)

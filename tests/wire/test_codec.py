@@ -14,6 +14,8 @@ from router.binding.message import encode_message as encode_by_proton
 from router.core.errors import DecodeError, LocalError
 from router.core.linkstate.messages import (
     KINDS,
+    MAX_WEIGHT,
+    CircuitStates,
     ForeignMessage,
     Hello,
     LinkStateUpdate,
@@ -158,6 +160,67 @@ def test_many_addresses_fit_one_message() -> None:
     keys = tuple(f"M0address/{n}" for n in range(5000))
     message = MobileAddressUpdate(id=A, mobile_seq=9, exist=keys, hints=(1,) * len(keys))
     assert decode_control(encode_control("amqp:/_topo/0/B/qdrouter.ma", message, A, (A, B))).message == message
+
+
+CIRCUITS_TO = "amqp:/_local/amqp-mesh.circuits"
+
+
+@given(
+    st.dictionaries(st.text(max_size=20), st.integers(0, MAX_WEIGHT), max_size=20),
+    st.lists(st.text(max_size=20), max_size=20),
+)
+def test_the_word_on_circuits_is_read_as_it_was_written(weights: dict[str, int], closed: list[str]) -> None:
+    message = CircuitStates(id=A, weights=weights, closed=tuple(closed))
+    control = decode_control(encode_control(CIRCUITS_TO, message, A, (A,)))
+    assert control == Control(to=CIRCUITS_TO, message=message, ingress=A, trace=(A,))
+    assert isinstance(control.message, CircuitStates)
+    assert {type(weight) for weight in control.message.weights.values()} <= {int}
+
+
+def test_a_thousand_circuits_fit_one_message() -> None:
+    names = [f"circuit.{n:015}" for n in range(1000)]
+    message = CircuitStates(id=A, weights=dict.fromkeys(names, MAX_WEIGHT), closed=tuple(names))
+    data = encode_control(CIRCUITS_TO, message, A, (A,))
+    assert decode_control(data).message == message
+    assert len(data) < 70_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weights": None},
+        {"weights": []},
+        {"weights": "x"},
+        {"weights": {"x": -1}},
+        {"weights": {"x": 2**31}},
+        {"weights": {"x": 1.0}},
+        {"weights": {"x": True}},
+        {"weights": {"x": "1"}},
+        {"weights": {"x": None}},
+        {"weights": {5: 1}},
+        {"weights": {b"\xff": 1}},
+        {"closed": None},
+        {"closed": "x"},
+        {"closed": {"x": 1}},
+        {"closed": ["x", 5]},
+        {"closed": [["x"]]},
+        {"closed": [None]},
+        {"closed": ARRAY(proton.UNDESCRIBED, proton.Data.STRING, "x")},
+        {"id": None},
+        {"id": "a b"},
+        {"pv": "1"},
+    ],
+)
+def test_a_malformed_word_on_circuits_is_dropped(change: dict[str, object]) -> None:
+    body: dict[str, object] = {"id": "A", "pv": 1, "area": "0", "weights": {"x": 1}, "closed": ["y"]}
+    assert isinstance(decode_control(control_bytes("CIRCUITS", body)).message, CircuitStates)
+    with pytest.raises(DecodeError):
+        decode_control(control_bytes("CIRCUITS", body | change))
+
+
+def test_a_newer_word_on_circuits_is_foreign() -> None:
+    message = decode_control(control_bytes("CIRCUITS", {"id": "A", "pv": 2})).message
+    assert message == ForeignMessage(id=A, pv=2, name="CIRCUITS")
 
 
 def test_what_this_router_does_not_speak_is_read_and_not_written() -> None:
