@@ -165,17 +165,17 @@ class Peers:
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
         """A control message, or part of one."""
         neighbor = self.neighbors.get(connection.id)
-        if neighbor is None:
+        data = neighbor.read_control(delivery) if neighbor is not None else None
+        if neighbor is None or data is None:
             return
-        for data in neighbor.read_control(delivery):
-            try:
-                control = codec.decode_control(data)
-            except RemoteProtocolError as error:
-                self._log.warning("control_message_ignored", connection=connection.id, reason=str(error))
-                continue
-            if isinstance(control.message, CircuitStates):
-                self._circuits_told(connection, neighbor, control.message)
-                continue
+        try:
+            control = codec.decode_control(data)
+        except RemoteProtocolError as error:
+            self._log.warning("control_message_ignored", connection=connection.id, reason=str(error))
+            return
+        if isinstance(control.message, CircuitStates):
+            self._circuits_told(connection, neighbor, control.message)
+        else:
             self._emit(
                 ControlReceived(
                     connection=connection.id,

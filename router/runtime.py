@@ -167,13 +167,13 @@ class Runtime:
     def _settle(self, now: float) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
         brokerage = self.relay.brokerage
-        while self._events or self._dirty or self.relay.settlement.stranded or brokerage.touched:
+        while self._events or self._dirty or self.relay.settlement.stranded or brokerage.is_due:
             if self._events:
                 events, self._events = self._events, []
                 self._carry_out(self.control.handle(events, now=now))
             if self.relay.settlement.stranded:
                 self.relay.retry_stranded()
-            if brokerage.touched:
+            if brokerage.is_due:
                 brokerage.turn()
             dirty, self._dirty = self._dirty, []
             for port in dirty:
@@ -218,6 +218,7 @@ class Runtime:
                 case WithdrawAddress():
                     self._reconsider(self.fib.withdraw_address(action.address, action.router))
                 case InstallRouter():
+                    self.relay.brokerage.rerouted.add(action.router)
                     for entry in self.fib.install_router(
                         action.router, action.connection, action.next_hop, action.cost, now=self.relay.now
                     ):

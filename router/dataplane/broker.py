@@ -22,7 +22,7 @@ from router.binding.handles import (
     pn_link_get_drain,
     pn_link_queued,
 )
-from router.core.addressing.address import AddressKind
+from router.core.addressing.address import AddressKind, router_address
 from router.core.forwarding.allotting import Allotting
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.orders import Key
@@ -50,6 +50,8 @@ class Broker:
         self._house = house
         self._me = house.fib.me
         is_closest = entry.treatment is Treatment.CLOSEST
+        self._address = router_address(entry.owner, entry.text) if entry.owner is not None else entry.text
+        """As other routers know it."""
         self.machine = Allotting(self, timing=house.timing, is_closest=is_closest)
         self.own: dict[RouterId, EgressLink] = {}
         """Our circuits, by egress."""
@@ -79,10 +81,11 @@ class Broker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody needs it any more."""
+        """Whether nobody needs it any more. It knows that subscribers have granted credit as long as there are any."""
         machine = self.machine
         return not (
-            machine.publishers.attached
+            self.entry.subscribers
+            or machine.publishers.attached
             or machine.publishers.waiting
             or self._fresh
             or self.first
@@ -486,7 +489,7 @@ class Broker:
         port = house.ports.get(route.connection) if route is not None else None
         if port is None:
             return None  # its connection is gone; the new path brings us here again
-        link = port.open_circuit(self.entry.text, egress, False) if port.open_circuit is not None else None
+        link = port.open_circuit(self._address, egress, False) if port.open_circuit is not None else None
         if link is None:
             self.windowed.add(egress)
             self.touch()

@@ -14,7 +14,7 @@ from router.binding.handles import pn_link_drained, pn_link_get_drain, pn_link_q
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.forwarding.orders import Timing
-from router.core.terms import ConnectionId
+from router.core.terms import ConnectionId, RouterId
 from router.dataplane.broker import Broker
 from router.dataplane.egress import Egress
 from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer
@@ -77,6 +77,8 @@ class Brokerage:
         self._settings = settings
         self.touched: dict[Broker, None] = {}
         """Brokers that are to have a turn."""
+        self.rerouted: set[RouterId] = set()
+        """Routers whose paths have changed since the last turn."""
         self.is_stopping = False
         self._brokers: dict[Broker, None] = {}
         self._deadlines: list[tuple[float, int, Broker]] = []
@@ -147,8 +149,18 @@ class Brokerage:
 
     # Turns
 
+    @property
+    def is_due(self) -> bool:
+        """Whether `turn` has something to do."""
+        return bool(self.touched or self.rerouted)
+
     def turn(self) -> None:
         """Give a turn to each broker for which something has happened, then tell the neighbors of circuits."""
+        if self.rerouted:
+            rerouted, self.rerouted = self.rerouted, set()
+            for broker in list(self._brokers):
+                if not rerouted.isdisjoint(broker.entry.remotes):
+                    broker.update_paths()
         while self.touched:
             touched, self.touched = self.touched, {}
             for broker in touched:

@@ -83,7 +83,10 @@ class Forwarder:
         """More of the message is there, or its end."""
         state = transfer.state
         if state == STREAMING:
+            link = transfer.egress
             self._egress.stream(transfer, data)
+            if transfer.is_complete and link is not None:
+                self.flowed(link)  # it can take others again
             return
         if state == DONE:
             if transfer.is_complete:

@@ -91,10 +91,11 @@ class Relay:
                 if link is None:
                     return event
                 if isinstance(link, EgressLink):
+                    was_busy = link.current is not None
                     self.settlement.disposed(link, delivery)
                     if link.root is not None:
                         self.brokerage.end_if_settled(link)
-                    elif link.is_stream or link.waiting:
+                    if was_busy or link.is_stream or link.waiting:
                         self.flowed(link)
                 else:
                     self._reader.arrived(link, delivery)

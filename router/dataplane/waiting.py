@@ -79,7 +79,6 @@ class WaitingRoom:
             transfer.ingress.backlog_bytes += added
         is_of_link = transfer.egress is not None  # else its source is not read beyond a bound
         if is_of_link and place.waiting_bytes > self._settings.waiting_bytes:
-            self._leave(transfer)
             self.refuse(transfer)
 
     def oldest(self, place: Place) -> Transfer | None:

@@ -232,28 +232,26 @@ class NeighborLinks:
             except RemoteProtocolError as error:
                 self._connection.fail(error)
 
-    def read_control(self, delivery: Handle) -> list[bytes]:
-        """The control messages that are complete now; their credit is given back."""
+    def read_control(self, delivery: Handle) -> bytes | None:
+        """The control message of *delivery*, None while it is not complete; its credit is given back.
+
+        What has arrived behind it is read with its own event: an attach that it speaks of may be between the two.
+        """
         link = self._control_in
-        messages: list[bytes] = []
-        if link is None or pn.pn_delivery_link(delivery) != link:
-            return messages
-        while (current := pn.pn_link_current(link)) != pn.NULL:
-            if pn.pn_delivery_aborted(current):
-                self._parts = b""
-                pn.pn_delivery_settle(current)
-                pn.pn_link_flow(link, 1)
-                continue
-            self._read_part(link, current)
-            if pn.pn_delivery_partial(current):
-                return messages
-            messages.append(self._parts)
-            self._parts = b""
-            pn.pn_delivery_update(current, pn.ACCEPTED)
-            pn.pn_delivery_settle(current)  # advances the link
-            pn.pn_link_flow(link, 1)
+        if link is None or pn.pn_delivery_link(delivery) != link or pn.pn_link_current(link) != delivery:
+            return None
+        message: bytes | None = None
+        if not pn.pn_delivery_aborted(delivery):
+            self._read_part(link, delivery)
+            if pn.pn_delivery_partial(delivery):
+                return None
+            message = self._parts
+            pn.pn_delivery_update(delivery, pn.ACCEPTED)
+        self._parts = b""
+        pn.pn_delivery_settle(delivery)  # advances the link
+        pn.pn_link_flow(link, 1)
         self._connection.port.touch()
-        return messages
+        return message
 
     def _read_part(self, link: Handle, delivery: Handle) -> None:
         size = pn.pn_delivery_pending(delivery)

@@ -213,7 +213,8 @@ def test_a_lost_subscriber_releases_what_was_not_sent_and_fails_what_was(pair: P
     pair.run()
     slow.close()
     pair.run()
-    assert [one.outcome for one in sent] == ["accepted", "modified", "modified", "released", "released", "released"]
+    # the last two never left their sender: one message is all that waits for a subscriber
+    assert [one.outcome for one in sent] == ["accepted", "modified", "modified", "released", None, None]
     assert [one.failed for one in sent[1:3]] == [True, True]
 
 
@@ -225,8 +226,8 @@ def test_a_lost_connection_does_the_same(pair: Pair) -> None:
     assert slow.bodies == [0, 1]
     pair.server.wire.cut()
     pair.run()
-    assert [one.outcome for one in sent] == ["modified", "modified", "released", "released"]
-    assert sender.credit == 0
+    assert [one.outcome for one in sent] == ["modified", "modified", "released", None]
+    assert sender.credit <= 0
 
 
 def test_another_subscriber_takes_over_what_waits(pair: Pair) -> None:
@@ -245,19 +246,20 @@ def test_another_subscriber_takes_over_what_waits(pair: Pair) -> None:
 
 
 def test_a_publisher_that_leaves_takes_back_what_waits_unsettled(pair: Pair) -> None:
-    receiver = pair.server.receiver("slow")
-    sender = pair.client.sender("slow")
-    sender.send(message("unsettled"))
-    sender.send(message("settled"), settled=True)
+    receiver = pair.server.receiver("slow", credit=1)
+    senders = [pair.client.sender("slow") for _ in range(3)]
+    senders[0].send(message("first"))
     pair.run()
-    sender.close()
+    senders[1].send(message("unsettled"))
+    senders[2].send(message("settled"), settled=True)
+    pair.run()
+    for sender in senders:
+        sender.close()
     pair.run()
     receiver.flow(10)
     pair.run()
-    # a complete pre-settled message is the mesh's and stays; between routers the other was sent on already
-    assert "settled" in receiver.bodies
-    if pair.first is pair.last:
-        assert receiver.bodies == ["settled"]
+    # a complete pre-settled message is the mesh's and stays
+    assert receiver.bodies == ["first", "settled"]
 
 
 def test_a_publisher_that_leaves_does_not_disturb_what_was_sent(pair: Pair) -> None:
@@ -286,9 +288,9 @@ def test_a_lost_path_fails_what_was_sent(bench: Bench) -> None:
     assert receiver.bodies == [0, 1]
     wire.cut()
     bench.run()
-    # those that wait at B were sent on by A; nobody can tell A that they were not delivered
-    assert [one.outcome for one in sent] == ["modified"] * 4
-    assert sender.credit == 0
+    # the third waited at A, since nobody had credit for it, and the last one at its sender
+    assert [one.outcome for one in sent] == ["modified", "modified", "released", None]
+    assert sender.credit <= 0
     receiver.messages[0].settle()
     receiver.flow(10)
     bench.run()

@@ -54,8 +54,8 @@ def test_nothing_is_seen_of_a_message_before_it_is_whole(line: Line) -> None:
     sent.part(data[1000:2000])
     line.run()
     assert not transfers(line.server)
-    assert held_bytes(line.routers[-1]) == 2000 or len(line.routers) > 1
-    assert held_bytes(line.routers[-1]) >= 2000
+    assert held_bytes(line.routers[0]) == 2000
+    assert not any(held_bytes(router) for router in line.routers[1:])
     sent.end(data[2000:])
     line.run()
     assert line.receiver.bodies == ["x" * 3000]
@@ -63,9 +63,9 @@ def test_nothing_is_seen_of_a_message_before_it_is_whole(line: Line) -> None:
     assert held_bytes(line.routers[-1]) == 0
 
 
-def test_parts_go_on_between_routers_as_they_arrive(bench: Bench) -> None:
+def test_parts_of_a_datagram_go_on_between_routers_as_they_arrive(bench: Bench) -> None:
     line = Line(bench, 2)
-    sent = line.sender.begin(message("x" * 3000)[:1000])
+    sent = line.client.sender(None).begin(message("x" * 3000, address="big")[:1000])
     line.run()
     assert held_bytes(line.routers[0]) == 0
     assert held_bytes(line.routers[1]) > 1000  # what arrived, and the annotations
@@ -188,6 +188,7 @@ def test_a_subscriber_that_leaves_while_its_message_is_held(line: Line) -> None:
     assert sent.outcome in ("released", "modified")
     assert len(line.routers) > 1 or sent.outcome == "released"
     again = line.server.receiver("big", credit=5).accepting()
+    line.bench.advance(0.1)  # credit that was taken back may still be in use
     line.sender.send(message("next"))
     line.run()
     assert again.bodies == ["next"]
@@ -297,7 +298,9 @@ def test_what_is_no_message_ends_no_connection(bench: Bench, count: int, address
     assert line.server.closed is subscriber_closed
     assert len(line.routers[0].fib.routes) == count - 1
     assert anonymous.outcome == "rejected"
-    if count > 1:  # one router need not look into a message of an attached address
+    if address == "big":  # no router looks into a message that goes from an attached address on a circuit
+        assert [one.data for one in receiver.messages] == [data]
+    elif count > 1:
         assert sent.outcome == "rejected"
         assert sent.condition is not None
         assert sent.condition.name == "amqp:decode-error"
