@@ -246,6 +246,13 @@ class ForwardingSettings:
         low=0.01,
         high=60,
     )
+    grace_s: float = setting(
+        "A subscriber of a multicast without credit holds up the others for so long; then it misses copies.",
+        default=1.0,
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
     circuit_idle_s: float = setting(
         "A circuit that nobody needs is ended after this.", default=60.0, unit="seconds", low=0.1, high=86400
     )

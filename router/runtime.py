@@ -228,6 +228,7 @@ class Runtime:
                         self.relay.reconsider(entry)
                 case TopologyChanged():
                     self.fib.topology_changed()
+                    self.relay.brokerage.is_replanted = True
                 case CloseConnection():
                     connection = self.connections.get(action.connection)
                     if connection is not None:

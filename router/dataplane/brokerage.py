@@ -12,12 +12,15 @@ import attrs
 from mesh_config.models import ForwardingSettings, Treatment
 from router.binding.handles import pn_link_drained, pn_link_get_drain, pn_link_queued
 from router.core.addressing.address import AddressKind
+from router.core.forwarding.audience import Patience
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.forwarding.orders import Timing
 from router.core.terms import ConnectionId, RouterId
+from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
 from router.dataplane.egress import Egress
 from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer
+from router.dataplane.multicast import MulticastBroker
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
 
@@ -40,6 +43,9 @@ class Sender(Protocol):
 
     def hold(self, transfer: Transfer) -> None:
         """Collect a message until it is whole, or too large; then `dispatch` it."""
+
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> bool:
+        """Send a copy of a multicast on a data link of a neighbor. Returns False when it was rejected."""
 
     def send_datagram(self, transfer: Transfer, route: Route) -> None:
         """Send a message on the data links of a neighbor."""
@@ -71,6 +77,8 @@ class Brokerage:
         self.window = settings.publisher_window
         self.brokered_messages = settings.brokered_messages
         self.circuit_idle_s = settings.circuit_idle_s
+        self.retry_s = RETRY_S
+        self.patience = Patience(grace_s=settings.grace_s)
         self.timing = Timing(
             quarantine_s=settings.quarantine_s, linger_s=settings.linger_s, drain_bound_s=settings.drain_bound_s
         )
@@ -79,6 +87,8 @@ class Brokerage:
         """Brokers that are to have a turn."""
         self.rerouted: set[RouterId] = set()
         """Routers whose paths have changed since the last turn."""
+        self.is_replanted = False
+        """The trees of multicasts have changed since the last turn."""
         self.is_stopping = False
         self._brokers: dict[Broker, None] = {}
         self._deadlines: list[tuple[float, int, Broker]] = []
@@ -97,8 +107,10 @@ class Brokerage:
         """The broker of an anycast address, made when there is none."""
         broker = entry.broker
         if broker is None:
-            broker = entry.broker = Broker(entry, self)
-            broker.machine.is_stopping = self._has_stopped(entry)
+            kind = MulticastBroker if entry.treatment is Treatment.MULTICAST else AnycastBroker
+            broker = entry.broker = kind(entry, self)
+            if self._has_stopped(entry):
+                broker.stop()
             self._brokers[broker] = None
             self.touched[broker] = None
         assert isinstance(broker, Broker)
@@ -117,7 +129,7 @@ class Brokerage:
 
     def serves(self, entry: AddressEntry | None) -> bool:
         """Whether the credit of an address is brokered."""
-        return entry is not None and entry.service is None and entry.treatment is not Treatment.MULTICAST
+        return entry is not None and entry.service is None
 
     def flowed(self, link: EgressLink) -> None:
         """A local subscriber or a circuit of ours may have other credit or other room than before."""
@@ -134,15 +146,15 @@ class Brokerage:
         freed, self.settlement.freed = self.settlement.freed, []
         for entry in freed:
             broker = self.find(entry)
-            if broker is not None and broker.windowed:
+            if isinstance(broker, AnycastBroker) and broker.windowed:
                 broker.touch()
 
     def stop(self) -> None:
         """Take all credit back, but for replies to what is in flight."""
         self.is_stopping = True
         for broker in self._brokers:
-            broker.machine.is_stopping = self._has_stopped(broker.entry)
-            self.touched[broker] = None
+            if self._has_stopped(broker.entry):
+                broker.stop()
 
     def _has_stopped(self, entry: AddressEntry) -> bool:
         return self.is_stopping and entry.kind is AddressKind.MOBILE
@@ -152,14 +164,16 @@ class Brokerage:
     @property
     def is_due(self) -> bool:
         """Whether `turn` has something to do."""
-        return bool(self.touched or self.rerouted)
+        return bool(self.touched or self.rerouted or self.is_replanted)
 
     def turn(self) -> None:
         """Give a turn to each broker for which something has happened, then tell the neighbors of circuits."""
-        if self.rerouted:
+        if self.rerouted or self.is_replanted:
             rerouted, self.rerouted = self.rerouted, set()
+            is_replanted, self.is_replanted = self.is_replanted, False
             for broker in list(self._brokers):
-                if not rerouted.isdisjoint(broker.entry.remotes):
+                is_multicast = broker.entry.treatment is Treatment.MULTICAST
+                if (is_multicast and is_replanted) or not rerouted.isdisjoint(broker.entry.remotes):
                     broker.update_paths()
         while self.touched:
             touched, self.touched = self.touched, {}
@@ -245,7 +259,7 @@ class Brokerage:
 
     def bound_departed(self, broker: Broker) -> None:
         """Pre-settled messages stay when their publisher leaves: who comes, casts and leaves must not fill memory."""
-        publishers, entry, settings = broker.machine.publishers, broker.entry, self._settings
+        publishers, entry, settings = broker.publishers, broker.entry, self._settings
         if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
             return
         for message, owner in reversed(list(publishers.waiting.items())):
@@ -257,5 +271,7 @@ class Brokerage:
                 self.waiting.refuse(message)
 
 
+RETRY_S = 5.0
+"""A circuit that a neighbor refused is tried again after so long."""
 RETIRED_S = 1.0
 """Longest time that messages on a circuit are given for their outcomes when the path goes elsewhere."""

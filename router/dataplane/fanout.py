@@ -47,7 +47,7 @@ class Fanout:
             own = self._egress.leading_for(transfer, data, to_router=False)
             for link in entry.subscribers:
                 assert isinstance(link, EgressLink)
-                self._copy(own, transfer, link)
+                self.copy(own, transfer, link)
                 copies += 1
         hops = fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []
         if hops:
@@ -55,11 +55,12 @@ class Fanout:
             for hop in hops:
                 neighbor = self._ports.get(hop.connection)
                 if neighbor is not None and neighbor.data_links:
-                    self._copy(onward, transfer, neighbor.data_links[0])
+                    self.copy(onward, transfer, neighbor.data_links[0])
                     copies += 1
         self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
 
-    def _copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
+    def copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
+        """Send a copy, or keep it until the link can take it."""
         if link.has_credit():
             self._egress.send_copy(data, transfer, link)
         else:

@@ -14,7 +14,7 @@ from router.core.addressing.address import is_reserved, with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
 from router.core.forwarding.treatments import choose
-from router.core.terms import ConnectionId
+from router.core.terms import ConnectionId, RouterId
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.fanout import Fanout
@@ -158,6 +158,8 @@ class Forwarder:
         entry = transfer.entry
         if entry is None:
             self._settlement.settle(transfer, RELEASE)
+        elif self._is_brokered(transfer):
+            self._brokerage.of(entry).take(transfer)
         elif entry.service is not None or entry.treatment is Treatment.MULTICAST:
             if transfer.is_complete:
                 self._deliver_whole(transfer, entry)
@@ -165,6 +167,11 @@ class Forwarder:
                 self.hold(transfer)
         else:
             self._dispatch_anycast(transfer, entry)
+
+    def _is_brokered(self, transfer: Transfer) -> bool:
+        """Whether it came on credit that was dealt, and not as a datagram."""
+        source = transfer.ingress
+        return transfer.is_brokered or (source is not None and source.broker is not None)
 
     def _deliver_whole(self, transfer: Transfer, entry: AddressEntry) -> None:
         if entry.service is None:
@@ -176,10 +183,6 @@ class Forwarder:
         entry.service(data)
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
-        source = transfer.ingress
-        if transfer.is_brokered or (source is not None and source.broker is not None):
-            self._brokerage.of(entry).take(transfer)
-            return
         # a message that has not waited yet must not overtake one that does
         must_wait = bool(entry.waiting) and bool(entry.subscribers)
         target = None if must_wait else self._choose(transfer, entry)
@@ -227,6 +230,22 @@ class Forwarder:
         # DEV-5: the priority chooses one of a qdrouterd's links and does nothing else.
         link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
         self._egress.commit_in_order(transfer, link)
+
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> bool:
+        """Send a copy of a multicast that entered at *ingress* on a data link. Returns False when it was rejected."""
+        if not self._look_into(transfer):
+            return False
+        found = transfer.scan
+        assert found is not None
+        if ingress != self._fib.me:
+            found.ingress = ingress
+        route = self._fib.route(neighbor)
+        port = self._ports.get(route.connection) if route is not None else None
+        if port is not None and port.data_links:
+            self._fanout.copy(
+                self._egress.leading_for(transfer, bytes(transfer.data), to_router=True), transfer, port.data_links[0]
+            )
+        return True
 
     def retry_stranded(self) -> None:
         """Send what lost its way by another, now that the routes are up to date; what has none is released."""

@@ -214,6 +214,7 @@ class EgressLink:
         "unspent",
         "waiting",
         "waiting_bytes",
+        "weight",
     )
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str) -> None:
@@ -233,6 +234,8 @@ class EgressLink:
         """The neighbor did not take it: of a circuit that is gone."""
         self.broker: object | None = None
         """Of our own circuit: the `Broker` of its address; None once nothing more is to be sent on it."""
+        self.weight = 0
+        """Of our own circuit: the busy publishers that the neighbor was told of."""
         self.idle_since = 0.0
         """Of our own circuit: when it was last of use, seconds."""
         self.brokered = 0

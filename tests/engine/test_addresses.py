@@ -34,7 +34,7 @@ def test_a_multicast_reaches_every_subscriber_exactly_once_in_a_triangle(bench: 
     for number, client in enumerate(clients):
         sender = client.sender(MULTICAST)
         sent = [sender.send(message(f"{number} {n}"), settled=settled) for n in range(10)]
-        bench.run()
+        bench.advance(1)  # those who sent before are idle by then
         assert settled or {one.outcome for one in sent} == {"accepted"}
     expected = sorted(f"{number} {n}" for number in range(3) for n in range(10))
     for receiver in receivers:
@@ -67,18 +67,28 @@ def test_a_multicast_of_several_frames_arrives_once_and_whole(bench: Bench) -> N
 
 
 def test_a_subscriber_that_stalls_misses_copies_and_holds_up_nobody(bench: Bench) -> None:
-    router = bench.router("A", forwarding={"waiting_messages": 5})
-    client = bench.client(router)
-    stalled = client.receiver(MULTICAST)
-    receiver = accepting(client, MULTICAST)
-    sender = client.sender(MULTICAST)
+    routers = bench.mesh(("A", "B"))
+    stalled = bench.client(routers[1]).receiver(MULTICAST, credit=5)
+    late = bench.client(routers[1]).receiver(MULTICAST)
+    receivers = [accepting(bench.client(router), MULTICAST) for router in routers]
+    sender = bench.client(routers[0]).sender(MULTICAST)
     sent = [sender.send(message(n)) for n in range(20)]
-    bench.run()
-    assert receiver.bodies == list(range(20))
+    bench.advance(0.9)
+    assert [len(receiver.messages) for receiver in receivers] == [5, 5], "held up by one that has no credit left"
+    bench.advance(0.5)
+    assert [receiver.bodies for receiver in receivers] == [list(range(20))] * 2
     assert {one.outcome for one in sent} == {"accepted"}
+    assert stalled.bodies == list(range(5))
+    entry = routers[1].fib.find(MULTICAST)
+    assert entry is not None
+    assert entry.dropped == 15
+    assert late.bodies == [], "who has not granted anything yet does not count"
     stalled.flow(100)
-    bench.run()
-    assert stalled.bodies == [0, 1, 2, 3, 4]
+    late.flow(100)
+    bench.advance(2)
+    sender.send(message("again"))
+    bench.advance(0.1)
+    assert [receiver.bodies[-1] for receiver in (*receivers, stalled, late)] == ["again"] * 4
 
 
 def test_a_multicast_to_nobody_is_released(bench: Bench) -> None:

@@ -9,7 +9,7 @@ LINE = (("A", "B"), ("B", "C"))
 
 
 def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench: Bench) -> None:
-    a, b, c = bench.mesh(*LINE)
+    a, _, c = bench.mesh(*LINE)
     requester = bench.client(c).receiver(None, dynamic=True, credit=100).accepting()
     sender = bench.client(a).sender(requester.address)
     assert sender.credit == 1

@@ -60,8 +60,8 @@ def test_messages_whose_senders_left_leave_room_for_others(bench: Bench) -> None
 def test_copies_wait_no_longer_than_the_setting(bench: Bench) -> None:
     router = bench.router("A", forwarding={"waiting_s": 10.0, "waiting_messages": 5})
     receiver = bench.client(router).receiver(FANOUT)
-    sender = bench.client(router).sender(FANOUT)
-    old = [sender.send(message(n)) for n in range(5)]
+    sender = bench.client(router).sender(None)
+    old = [sender.send(message(n, address=FANOUT)) for n in range(5)]
     bench.run()
     assert {one.outcome for one in old} == {"accepted"}
     bench.advance(9)
@@ -70,7 +70,7 @@ def test_copies_wait_no_longer_than_the_setting(bench: Bench) -> None:
     assert receiver.bodies == [0]
     bench.advance(2)
     for n in range(5, 9):
-        sender.send(message(n))
+        sender.send(message(n, address=FANOUT))
     bench.run()
     receiver.flow(100)
     bench.run()
@@ -83,12 +83,12 @@ def test_copies_wait_no_longer_than_the_setting(bench: Bench) -> None:
 def test_copies_expire_by_their_ttl_in_any_order(bench: Bench) -> None:
     router = bench.router("A", forwarding={"waiting_messages": 6})
     receiver = bench.client(router).receiver(FANOUT)
-    sender = bench.client(router).sender(FANOUT)
+    sender = bench.client(router).sender(None)
     for n in range(6):
-        sender.send(message(n, ttl=1 if n % 2 else 30))
+        sender.send(message(n, ttl=1 if n % 2 else 30, address=FANOUT))
     bench.run()
     bench.advance(2)
-    sender.send(message("new"))
+    sender.send(message("new", address=FANOUT))
     bench.run()
     receiver.flow(100)
     bench.run()

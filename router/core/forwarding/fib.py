@@ -314,6 +314,10 @@ class Fib:
         # DEV-1: qdrouterd floods copies along every path; those off the tree are duplicates.
         return neighbor is not None and self._tree(ingress).predecessor == neighbor
 
+    def predecessor(self, ingress: RouterId) -> RouterId | None:
+        """The neighbor from which multicasts of *ingress* come; None when that is this router."""
+        return self._tree(ingress).predecessor
+
     def _tree(self, root: RouterId) -> Tree:
         tree = self._trees.get(root)
         if tree is None:

@@ -1,0 +1,325 @@
+"""Brokering the credit of an anycast address: publishers and circuits share what subscribers granted at each egress.
+
+An egress behind a neighbor that takes no circuits, or no more of them, has a *window* instead: credit of the mesh's own
+making, and its messages travel as datagrams.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from mesh_config.models import Treatment
+from router.binding.handles import pn_link_credit, pn_link_get_drain
+from router.core.addressing.address import AddressKind
+from router.core.forwarding.allotting import Allotting
+from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.orders import Key
+from router.core.forwarding.publishers import Publishers
+from router.core.terms import RouterId
+from router.dataplane.broker import Broker
+from router.dataplane.interface import NEW, WAITING, EgressLink, IngressLink, Transfer
+from router.dataplane.settlement import RELEASE
+
+if TYPE_CHECKING:
+    from router.dataplane.brokerage import Brokerage
+
+
+class AnycastBroker(Broker):
+    """The credit of one closest or balanced address (an `orders.Orders`)."""
+
+    machine: Allotting
+
+    def __init__(self, entry: AddressEntry, house: Brokerage) -> None:
+        super().__init__(entry, house)
+        self.machine = Allotting(self, timing=house.timing, is_closest=entry.treatment is Treatment.CLOSEST)
+        self.own: dict[RouterId, EgressLink] = {}
+        """Our circuits, by egress."""
+        self.windowed: dict[RouterId, float] = {}
+        """Egresses toward which there is no circuit on the present path, and when to try again, seconds."""
+        self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
+        """A client's reply address at another router: the first message of each publisher goes as a datagram."""
+        self.first: dict[IngressLink, None] = {}
+        """Publishers to a reply address that have not sent anything."""
+        self.second: dict[IngressLink, None] = {}
+        """Those that have sent one message; the next brings them under the rule."""
+        self._connections: dict[RouterId, object] = {}
+        """The connection that leads to each egress."""
+        self._draining: dict[EgressLink, None] = {}
+        """Local subscribers that ask for their credit back."""
+        self._local_credit = 0
+        self._turns = 0
+        self.update_paths()
+
+    @property
+    def publishers(self) -> Publishers:
+        """The publishers of this router, and what of theirs waits."""
+        return self.machine.publishers
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody needs it any more."""
+        if not super().is_idle or self.first or self.second or self.own:
+            return False
+        return not any(pool.circuits or pool.core or pool.coming for pool in self.machine.pools.values())
+
+    def stop(self) -> None:
+        """Give publishers no credit any more."""
+        self.machine.is_stopping = True
+        self.touch()
+
+    # Publishers
+
+    def add_publisher(self, link: IngressLink) -> None:
+        """A publisher attached here."""
+        if not self.is_reply:
+            super().add_publisher(link)
+            return
+        link.broker = self
+        self.first[link] = None
+        if self.machine.pools:
+            self.grant(link, 1)
+
+    def remove_publisher(self, link: IngressLink) -> None:
+        """It is gone; `drop` what was never delivered."""
+        if link in self.first or link in self.second:
+            self.first.pop(link, None)
+            self.second.pop(link, None)
+            self.touch()
+        else:
+            super().remove_publisher(link)
+
+    def closed(self, link: EgressLink) -> None:
+        """The next hop of a circuit of ours tells that the subscribers have withdrawn."""
+        if link.root is not None and self.own.get(link.root) is link:
+            self.machine.closed(link.root)
+            self.touch()
+
+    # Messages
+
+    def take(self, transfer: Transfer) -> None:
+        """A message of the address: it waits, until the turn at least."""
+        link = transfer.ingress
+        if link is not None and link in self.first and not transfer.is_brokered:
+            self._take_first(transfer, link)
+            return
+        if link is not None and link in self.second:
+            del self.second[link]
+            self.machine.add_publisher(link, held=1)
+        super().take(transfer)
+
+    def _take_first(self, transfer: Transfer, link: IngressLink) -> None:
+        """The first message to a reply address pays no round trip for a circuit."""
+        if not self._is_ready(transfer):
+            self._house.forwarder.hold(transfer)
+            return
+        del self.first[link]
+        self.second[link] = None
+        assert self.entry.owner is not None
+        route = self._house.fib.route(self.entry.owner)
+        if route is None:
+            self._house.settlement.settle(transfer, RELEASE)
+            return
+        self.grant(link, 1)
+        self._house.forwarder.send_datagram(transfer, route)
+
+    def _is_ready(self, transfer: Transfer) -> bool:
+        """Only a client must get it as a whole; what comes by a circuit for elsewhere goes on as it comes."""
+        link = transfer.ingress
+        return super()._is_ready(transfer) or (link is not None and link.root is not None and link.root != self._me)
+
+    def _requeue(self, transfer: Transfer) -> bool:
+        link = transfer.ingress
+        return self.machine.requeue(transfer, self._me if link is None or link.root is None else link.root)
+
+    def used_for_nothing(self, link: IngressLink) -> None:
+        """A transfer without a message used a credit of a publisher or a circuit."""
+        if link in self.first or link in self.second:
+            self.grant(link, 1)
+        else:
+            super().used_for_nothing(link)
+
+    # Paths and links of our own
+
+    def update_paths(self) -> None:
+        """Routes or subscribers have changed."""
+        house = self._house
+        routes = {router: house.fib.route(router) for router in self.entry.remotes}
+        wanted = {router for router, route in routes.items() if route is not None}
+        if self.entry.subscribers:
+            wanted.add(self._me)
+        was_open = bool(self.machine.pools)
+        for egress in sorted(router for router, pool in self.machine.pools.items() if pool.has_path):
+            if egress not in wanted:
+                self._leave(egress)
+                for message in self.machine.remove_path(egress, house.now):
+                    assert isinstance(message, Transfer)
+                    self._try_elsewhere(message)
+        for egress in sorted(wanted):
+            route = routes.get(egress)
+            connection = None if egress == self._me or route is None else route.connection
+            if self._connections.get(egress, connection) != connection:
+                self._leave(egress)
+            self._connections[egress] = connection
+            if egress == self._me or route is None:
+                self.machine.set_path(egress, cost=0, next_hop=None, now=house.now)
+                self._changed.update(dict.fromkeys(self._subscribers()))
+            else:
+                self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=house.now)
+                if egress not in self.own and egress not in self.windowed:
+                    self.machine.circuit_lost(egress, house.now)  # so that it is made, now that it may be possible
+        if bool(self.machine.pools) != was_open:
+            for link in self.first:
+                self.grant(link, -1 if was_open else 1)
+        self.touch()
+
+    def _leave(self, egress: RouterId) -> None:
+        """The way to an egress is another one, or none."""
+        self._connections.pop(egress, None)
+        self.windowed.pop(egress, None)
+        link = self.own.pop(egress, None)
+        if link is not None:
+            self._changed.pop(link, None)
+            self._house.retire(link)
+
+    def circuit_gone(self, link: EgressLink) -> None:
+        """A circuit of ours was lost, or refused by the next hop."""
+        egress = link.root
+        self._changed.pop(link, None)
+        if egress is None or self.own.get(egress) is not link:
+            return
+        del self.own[egress]
+        if link.is_refused:
+            self.windowed[egress] = self._house.now + self._house.retry_s
+        if egress in self.machine.pools:
+            self.machine.circuit_lost(egress, self._house.now)
+        self.touch()
+
+    def subscriber_gone(self, link: EgressLink) -> None:
+        """A local subscriber is no more."""
+        self._changed.pop(link, None)
+        self._draining.pop(link, None)
+        self._local_credit -= link.brokered
+        link.brokered = 0
+        self.touch()
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Tell the machine what credit there is, let it work, and see to what waits."""
+        for egress in [egress for egress, until in self.windowed.items() if until <= now]:
+            del self.windowed[egress]
+            self.machine.circuit_lost(egress, now)
+        super().turn(now)
+        self.deadline = min(self.deadline, *self.windowed.values()) if self.windowed else self.deadline
+
+    def _restate(self, now: float) -> None:
+        changed, self._changed = self._changed, {}
+        is_local = False
+        for link in changed:
+            if link.is_gone:
+                continue
+            if link.root is not None:
+                credit = self._measure(link)
+                returning = credit if pn_link_get_drain(link.handle) else 0
+                self.machine.set_capacity(link.root, credit, now, returning=returning)
+            else:
+                self._restate_subscriber(link)
+                is_local = True
+        for egress in self.windowed:
+            if self.machine.pools[egress].has_path:
+                room = max(0, self._house.window - self.entry.remotes.get(egress, 0))
+                self.machine.set_capacity(egress, room, now)
+        if is_local and self.entry.subscribers:
+            self.machine.set_capacity(
+                self._me,
+                self._local_credit,
+                now,
+                returning=sum(link.brokered for link in self._draining),
+                is_withdrawn=self._local_credit == 0 and all(link.is_withdrawn for link in self._subscribers()),
+            )
+
+    def _restate_subscriber(self, link: EgressLink) -> None:
+        self._see_withdrawal(link)
+        credit = min(self._measure(link), self._house.brokered_messages)
+        self._local_credit += credit - link.brokered
+        link.brokered = credit
+        if credit > 0 and pn_link_get_drain(link.handle):
+            self._draining[link] = None
+        else:
+            self._draining.pop(link, None)
+
+    def _own_circuits(self) -> list[EgressLink]:
+        return list(self.own.values())
+
+    def _ended(self, link: EgressLink) -> None:
+        assert link.root is not None
+        del self.own[link.root]
+        self.machine.circuit_lost(link.root, self._house.now)
+
+    # Orders of the machine
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Send a message toward an egress that has credit for it."""
+        assert isinstance(message, Transfer)
+        if message.state == WAITING:
+            self._house.waiting.give_up(message)
+        message.state = NEW
+        if egress == self._me:
+            link = self._choose_subscriber()
+        elif egress in self.own:
+            link = self.own[egress]
+        else:
+            route = self._house.fib.route(egress)
+            assert route is not None, "sent out of reach"
+            self._house.forwarder.send_datagram(message, route)
+            return
+        self._house.egress.commit(message, link)
+        if link.current is not None or not link.can_send():
+            self.touch(link)  # it can take less than what was counted on
+
+    def _choose_subscriber(self) -> EgressLink:
+        """A local subscriber with credit: one that drains, else by the treatment's rule."""
+        able = [link for link in self._draining if _has_credit(link)]
+        if not able:
+            able = [link for link in self._subscribers() if _has_credit(link)]
+        assert able, "sent without a subscriber's credit"
+        self._turns += 1
+        turn = self._turns % len(able)
+        if len(able) == 1 or self.entry.treatment is Treatment.CLOSEST:
+            return able[turn]
+        return min(able[turn:] + able[:turn], key=lambda link: link.outstanding + len(link.waiting))
+
+    def drained(self, egress: RouterId, credit: int) -> None:
+        """Give credit back on our circuit, or to the local subscribers that ask for it."""
+        links = list(self._draining) if egress == self._me else [self.own[egress]]
+        for link in links:
+            self._answer_drain(link)
+
+    def weigh(self, egress: RouterId, weight: int) -> None:
+        """Tell the next hop how many busy publishers are behind this router; make the circuit for the first."""
+        link = self.own.get(egress)
+        if link is None and weight and egress not in self.windowed:
+            link = self._make_circuit_toward(egress)
+        if link is not None:
+            self._tell_weight(link, weight)
+
+    def _make_circuit_toward(self, egress: RouterId) -> EgressLink | None:
+        route = self._house.fib.route(egress)
+        port = self._house.ports.get(route.connection) if route is not None else None
+        if port is None:
+            return None  # its connection is gone; the new path brings us here again
+        link = self._make_circuit(port, egress, is_multicast=False)
+        if link is None:
+            takes_some = port.open_circuit is not None
+            self.windowed[egress] = self._house.now + self._house.retry_s if takes_some else math.inf
+            self.touch()
+        else:
+            self.own[egress] = link
+        return link
+
+
+def _has_credit(link: EgressLink) -> bool:
+    return bool(pn_link_credit(link.handle) > len(link.waiting))

@@ -1,0 +1,264 @@
+"""Brokering the credit of a multicast address: a publisher has credit when every live subscriber of the mesh has.
+
+Messages run along the tree of the router where they enter, on circuits of that tree, one copy on each. A child that
+takes no circuits gets its copies as datagrams and grants nothing. Copies are pre-settled; the ingress router alone
+acknowledges, when every copy has left it.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from router.binding.handles import ACCEPTED, pn_link_get_drain
+from router.core.forwarding.branching import MOST_CREDIT
+from router.core.forwarding.fanning import Fanning
+from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.orders import Key
+from router.core.forwarding.publishers import Publishers
+from router.core.terms import RouterId
+from router.dataplane.broker import Broker, root_of
+from router.dataplane.interface import NEW, WAITING, EgressLink, IngressLink, Transfer
+
+if TYPE_CHECKING:
+    from router.dataplane.brokerage import Brokerage
+
+Place = tuple[RouterId, RouterId]
+"""An ingress router, and a child of this router in its tree."""
+
+
+class MulticastBroker(Broker):
+    """The credit of one multicast address (a `branching.MulticastOrders`)."""
+
+    machine: Fanning
+
+    def __init__(self, entry: AddressEntry, house: Brokerage) -> None:
+        super().__init__(entry, house)
+        self.machine = Fanning(self, self._me, timing=house.timing, patience=house.patience)
+        self.own: dict[Place, EgressLink] = {}
+        """Our circuits."""
+        self.windowed: dict[Place, float] = {}
+        """Children that get datagrams, and when to try again whether they take a circuit, seconds."""
+        self._known: dict[EgressLink, None] = {}
+        """Local subscribers that the machine knows."""
+        for link in self._subscribers():
+            self.touch(link)
+        self.update_paths()
+
+    @property
+    def publishers(self) -> Publishers:
+        """The publishers of this router, and what of theirs waits."""
+        return self.machine.own.machine.publishers
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody needs it any more."""
+        return super().is_idle and not self.own and len(self.machine.trees) == 1
+
+    def stop(self) -> None:
+        """Give publishers no credit any more."""
+        self.machine.own.machine.is_stopping = True
+        self.machine.own.is_touched = True
+        self.touch()
+
+    def closed(self, link: EgressLink) -> None:
+        """A child tells that nobody below it is live."""
+        place = self._place_of(link)
+        if place is not None:
+            self.machine.outlet_closed(*place)
+            self.touch()
+
+    def _is_ready(self, transfer: Transfer) -> bool:
+        """Every copy must be whole."""
+        return transfer.is_complete
+
+    # Paths and links of our own
+
+    def add_circuit(self, link: IngressLink) -> None:
+        """A neighbor attached a circuit."""
+        super().add_circuit(link)
+        self._place_children(root_of(link))
+
+    def update_paths(self) -> None:
+        """Trees, routes or subscribers have changed."""
+        for ingress in list(self.machine.trees):
+            self._place_children(ingress)
+        self.touch()
+
+    def _place_children(self, ingress: RouterId) -> None:
+        house = self._house
+        is_known = ingress == self._me or ingress in house.fib.routes
+        children = [route.next_hop for route in house.fib.multicast_hops(self.entry, ingress)] if is_known else []
+        for place in [place for place in (*self.own, *self.windowed) if place[0] == ingress]:
+            if place[1] not in children:
+                self.windowed.pop(place, None)
+                self._retire(place)
+        predecessor = house.fib.predecessor(ingress) if is_known else None
+        lost = self.machine.set_children(ingress, children, predecessor)
+        for child in children:
+            if (ingress, child) not in self.own and (ingress, child) not in self.windowed:
+                self.machine.outlet_lost(ingress, child)  # so that it is made, now that it may be possible
+        for message in lost:
+            assert isinstance(message, Transfer)
+            self._try_elsewhere(message)
+
+    def _retire(self, place: Place) -> None:
+        link = self.own.pop(place, None)
+        if link is not None:
+            self._changed.pop(link, None)
+            self._house.retire(link)
+
+    def _place_of(self, link: EgressLink) -> Place | None:
+        neighbor = link.port.neighbor
+        if link.root is None or neighbor is None:
+            return None
+        place = (link.root, neighbor)
+        return place if self.own.get(place) is link else None
+
+    def circuit_gone(self, link: EgressLink) -> None:
+        """A circuit of ours was lost, or refused by the child."""
+        self._changed.pop(link, None)
+        place = self._place_of(link)
+        if place is None:
+            return
+        del self.own[place]
+        if link.is_refused:
+            self._send_datagrams(place, self._house.now + self._house.retry_s)
+        else:
+            self.machine.outlet_lost(*place)
+        self.touch()
+
+    def _send_datagrams(self, place: Place, until: float) -> None:
+        self.windowed[place] = until
+        self.machine.set_outlet(*place, MOST_CREDIT)
+
+    def subscriber_gone(self, link: EgressLink) -> None:
+        """A local subscriber is no more."""
+        self._changed.pop(link, None)
+        if link in self._known:
+            del self._known[link]
+            for message in self.machine.remove_subscriber(link):
+                assert isinstance(message, Transfer)
+                self._try_elsewhere(message)
+        self.touch()
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Tell the machine what credit there is, let it work, and see to what waits."""
+        for place in [place for place, until in self.windowed.items() if until <= now]:
+            del self.windowed[place]
+            self.machine.outlet_lost(*place)
+        super().turn(now)
+        self.deadline = min(self.deadline, *self.windowed.values()) if self.windowed else self.deadline
+
+    def _restate(self, now: float) -> None:
+        changed, self._changed = self._changed, {}
+        for link in changed:
+            if link.is_gone:
+                continue
+            if link.root is None:
+                self._restate_subscriber(link, now)
+                continue
+            place = self._place_of(link)
+            if place is not None:
+                credit = self._measure(link)
+                is_draining = credit > 0 and bool(pn_link_get_drain(link.handle))
+                self.machine.set_outlet(*place, credit, is_draining=is_draining)
+        for place in self.windowed:
+            self.machine.set_outlet(*place, MOST_CREDIT)
+
+    def _restate_subscriber(self, link: EgressLink, now: float) -> None:
+        if link not in self._known:
+            self._known[link] = None
+            self.machine.add_subscriber(link)
+        self._see_withdrawal(link)
+        link.brokered = min(self._measure(link), self._house.brokered_messages)
+        is_draining = link.brokered > 0 and bool(pn_link_get_drain(link.handle))
+        self.machine.subscriber_changed(
+            link, link.brokered, now, is_draining=is_draining, is_withdrawn=link.is_withdrawn
+        )
+
+    def _own_circuits(self) -> list[EgressLink]:
+        return list(self.own.values())
+
+    def _ended(self, link: EgressLink) -> None:
+        place = next(place for place, own in self.own.items() if own is link)
+        del self.own[place]
+        self.machine.outlet_lost(*place)
+
+    # Orders of the machine
+
+    def send(
+        self,
+        message: Key,
+        ingress: RouterId,
+        neighbors: Sequence[RouterId],
+        subscribers: Sequence[Key],
+        missed: Sequence[Key],
+    ) -> None:
+        """Send a copy to each child and each local subscriber, and acknowledge it."""
+        assert isinstance(message, Transfer)
+        house = self._house
+        if message.state == WAITING:
+            house.waiting.give_up(message)
+        message.state = NEW
+        data = bytes(message.data)
+        own = house.egress.leading_for(message, data, to_router=False)
+        for link in subscribers:
+            assert isinstance(link, EgressLink)
+            self._send_copy(own, message, link)
+        for neighbor in neighbors:
+            circuit = self.own.get((ingress, neighbor))
+            if circuit is not None:
+                self._send_copy(own, message, circuit)
+            elif not house.forwarder.send_copy_as_datagram(message, ingress, neighbor):
+                return  # it is no message, and its publisher was told
+        for link in missed:
+            assert isinstance(link, EgressLink)
+            link.counters.dropped += 1
+            self.entry.dropped += 1
+        house.settlement.settle(message, ACCEPTED)
+
+    def _send_copy(self, data: bytes, message: Transfer, link: EgressLink) -> None:
+        self._house.egress.send_copy(data, message, link)
+        if not link.can_send():
+            self.touch(link)  # it can take less than what was counted on
+
+    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """Give all credit back on a circuit of ours."""
+        link = self.own.get((ingress, neighbor))
+        if link is not None:
+            self._answer_drain(link)
+
+    def drained_subscriber(self, subscriber: Key) -> None:
+        """Give a local subscriber all its credit back."""
+        assert isinstance(subscriber, EgressLink)
+        self._answer_drain(subscriber)
+
+    def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+        """Tell a child how many busy publishers are upstream; make the circuit for the first."""
+        place = (ingress, neighbor)
+        link = self.own.get(place)
+        if link is None and weight and place not in self.windowed:
+            link = self._make_circuit_to(place)
+        if link is not None:
+            self._tell_weight(link, weight)
+
+    def _make_circuit_to(self, place: Place) -> EgressLink | None:
+        ingress, neighbor = place
+        route = self._house.fib.route(neighbor)
+        port = self._house.ports.get(route.connection) if route is not None else None
+        if port is None:
+            return None  # its connection is gone; the new tree brings us here again
+        link = self._make_circuit(port, ingress, is_multicast=True)
+        if link is None:
+            takes_some = port.open_circuit is not None
+            self.windowed[place] = self._house.now + self._house.retry_s if takes_some else math.inf
+            self.touch()
+        else:
+            self.own[place] = link
+        return link
