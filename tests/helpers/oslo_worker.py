@@ -163,12 +163,15 @@ class Worker:
         self.transports.pop(transport).cleanup()
         return time.monotonic() - began
 
-    def serve(self, transport: str, topic: str, server: str, name: str | None = None) -> None:
+    def serve(
+        self, transport: str, topic: str, server: str, name: str | None = None, workers: int | None = None
+    ) -> None:
+        """*workers*: threads that run calls, by default as many as oslo.messaging has."""
         name = name or server
         endpoint = self.endpoints[name] = Endpoint(server)
         target = messaging.Target(topic=topic, server=server)
         made = messaging.get_rpc_server(self.transports[transport], target, [endpoint], executor="threading")
-        made.start()
+        made.start(override_pool_size=workers)
         self.servers[name] = made
 
     def listen(self, transport: str, topic: str, name: str) -> None:

@@ -40,6 +40,8 @@ START_S = 20.0
 CONVERGE_S = 20.0
 STOP_S = 15.0
 POLL_S = 0.02
+COMMAND = (sys.executable, "-m", "router")
+"""What a router is started with, unless it is said."""
 
 
 class NotInTime(AssertionError):
@@ -102,11 +104,19 @@ def parse_log(text: str) -> Iterator[LogLine]:
 class RouterProcess:
     """One router of a mesh file, running or not. Its log is kept over restarts, in one file."""
 
-    def __init__(self, settings: RouterSettings, file: Path, log: Path, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        settings: RouterSettings,
+        file: Path,
+        log: Path,
+        arguments: Sequence[str] = (),
+        command: Sequence[str] = COMMAND,
+    ) -> None:
         self.settings = settings
         self.log_file = log
         self._file = file
         self._arguments = arguments
+        self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
 
@@ -115,7 +125,7 @@ class RouterProcess:
         assert not self.is_running, f"router {self.settings.id} runs already"
         self._forget()
         self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
-        command = [sys.executable, "-m", "router", "run", str(self._file), "--router", self.settings.id]
+        command = [*self._command, "run", str(self._file), "--router", self.settings.id]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, *self._arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -206,8 +216,14 @@ class RouterProcess:
 class MeshProcesses:
     """The routers of a mesh as processes; a context manager that leaves none behind."""
 
-    def __init__(self, mesh: MeshSettings, folder: Path, *, log_level: str = "info") -> None:
-        """Reserve the ports and write the mesh file into *folder*; starts nothing."""
+    def __init__(
+        self, mesh: MeshSettings, folder: Path, *, log_level: str = "info", command: Sequence[str] = COMMAND
+    ) -> None:
+        """Reserve the ports and write the mesh file into *folder*; starts nothing.
+
+        Args:
+            command: `amqp-mesh` by another name, to run the routers of another installation.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         self._ports: list[ReservedPort] = []
         self.settings = self._with_ports(mesh)
@@ -215,7 +231,7 @@ class MeshProcesses:
         self.file.write_text(render_mesh(self.settings), encoding="utf-8")
         arguments = ("--log-level", log_level)
         self.routers = {
-            key: RouterProcess(router, self.file, folder / f"{key}.log", arguments)
+            key: RouterProcess(router, self.file, folder / f"{key}.log", arguments, command)
             for key, router in self.settings.routers.items()
         }
 
