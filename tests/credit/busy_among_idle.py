@@ -22,7 +22,8 @@ import attrs
 from mesh_config.generators import generate
 from mesh_config.models import Role
 from mesh_config.render import render_mesh
-from tests.credit.client import Client, Loop, Publisher, Subscriber, message
+from tests.credit.client import Client, Loop
+from tests.credit.links import Publisher, Subscriber, message
 from tests.credit.relay import FrameCounter, FrameReader, Relay, performative
 from tests.credit.stand import Line, Row, Stand, median_and_worst, ms, new_address
 from tests.helpers.processes import MeshProcesses

@@ -13,7 +13,8 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tests.credit.client import Loop, message
+from tests.credit.client import Loop
+from tests.credit.links import message
 from tests.credit.stand import Line, Row, Stand, new_address
 from tests.credit.tasks import Parent, Task
 

@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.credit.client import Loop, Publisher, message
+from tests.credit.client import Loop
+from tests.credit.links import Publisher, message
 from tests.credit.stand import Line, Row, Stand, ms, new_address
 from tests.credit.tasks import Parent, Task
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tests.credit.client import NEVER, Loop, Publisher, Subscriber, message
+from tests.credit.client import Loop
+from tests.credit.links import NEVER, Publisher, Subscriber, message
 from tests.credit.stand import HOPS, Line, Row, Stand, hops_text, new_address
 
 TITLE = "credit held beyond what was granted"

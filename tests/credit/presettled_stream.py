@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tests.credit.client import Loop, Publisher, message
+from tests.credit.client import Loop
+from tests.credit.links import Publisher, message
 from tests.credit.stand import HOPS, Line, Row, Stand, hops_text, new_address
 from tests.credit.tasks import Parent, Task
 

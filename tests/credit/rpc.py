@@ -23,7 +23,8 @@ from contextlib import ExitStack
 
 import attrs
 
-from tests.credit.client import Client, Loop, Publisher, message
+from tests.credit.client import Client, Loop
+from tests.credit.links import Publisher, message
 from tests.credit.stand import HOPS, Line, Row, Stand, hops_text, ms, new_address, percentile
 from tests.credit.tasks import Parent, Task
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from tests.credit.client import NEVER, WAIT_S, Loop, Publisher, message
+from tests.credit.client import WAIT_S, Loop
+from tests.credit.links import NEVER, Publisher, message
 from tests.credit.stand import Row, Stand, new_address
 
 TITLE = "messages held for a stalled subscriber"
