@@ -215,31 +215,33 @@ class AnycastBroker(Broker):
         super().turn(now)
         self.deadline = min(self.deadline, *self.windowed.values()) if self.windowed else self.deadline
 
-    def _restate(self, now: float) -> None:
+    def _restate(self, now: float) -> bool:
         changed, self._changed = self._changed, {}
-        is_local = False
+        machine = self.machine
+        is_local = is_due = False
         for link in changed:
             if link.is_gone:
                 continue
             if link.root is not None:
                 credit = self._measure(link)
                 returning = credit if pn_link_get_drain(link.handle) else 0
-                self.machine.set_capacity(link.root, credit, now, returning=returning)
+                is_due |= machine.set_capacity(link.root, credit, now, returning=returning)
             else:
                 self._restate_subscriber(link)
                 is_local = True
         for egress in self.windowed:
-            if self.machine.pools[egress].has_path:
+            if machine.pools[egress].has_path:
                 room = max(0, self._house.window - self.entry.remotes.get(egress, 0))
-                self.machine.set_capacity(egress, room, now)
+                is_due |= machine.set_capacity(egress, room, now)
         if is_local and self.entry.subscribers:
-            self.machine.set_capacity(
+            is_due |= machine.set_capacity(
                 self._me,
                 self._local_credit,
                 now,
                 returning=sum(link.brokered for link in self._draining),
                 is_withdrawn=self._local_credit == 0 and all(link.is_withdrawn for link in self._subscribers()),
             )
+        return is_due
 
     def _restate_subscriber(self, link: EgressLink) -> None:
         self._see_withdrawal(link)

@@ -87,6 +87,7 @@ class Broker:
         """When a turn is due without an event, seconds."""
         self.scheduled = math.inf
         """For when that is scheduled."""
+        self._is_due = False
         self._changed: dict[EgressLink, None] = {}
         """Links whose credit is to be looked at."""
         self._fresh: list[Transfer] = []
@@ -108,9 +109,11 @@ class Broker:
         raise NotImplementedError
 
     def touch(self, link: EgressLink | None = None) -> None:
-        """Something happened: have a turn, and look at the credit of *link* before."""
+        """Something happened: have a turn, or look at the credit of *link* to see whether one is needed."""
         if link is not None:
             self._changed[link] = None
+        else:
+            self._is_due = True
         self._house.touched[self] = None
 
     # Publishers and circuits of neighbors
@@ -246,7 +249,10 @@ class Broker:
 
     def turn(self, now: float) -> None:
         """Tell the machine what credit there is, let it work, and see to what waits."""
-        self._restate(now)
+        is_due = self._restate(now) or self._is_due or self.deadline <= now
+        self._is_due = False
+        if not is_due:
+            return
         self.machine.turn(now)
         fresh, self._fresh = self._fresh, []
         for transfer in fresh:
@@ -260,8 +266,8 @@ class Broker:
         is_own = link is not None and link.root is None and link.broker is self and not link.is_gone
         self._house.waiting.enter(transfer, self.entry, is_bounded=not is_own)
 
-    def _restate(self, now: float) -> None:
-        """Tell the machine of the credit that has changed."""
+    def _restate(self, now: float) -> bool:
+        """Tell the machine of the credit that has changed. Returns whether that is a reason for a turn."""
         raise NotImplementedError
 
     def _see_withdrawal(self, link: EgressLink) -> None:

@@ -155,7 +155,7 @@ class MulticastBroker(Broker):
         super().turn(now)
         self.deadline = min(self.deadline, *self.windowed.values()) if self.windowed else self.deadline
 
-    def _restate(self, now: float) -> None:
+    def _restate(self, now: float) -> bool:
         changed, self._changed = self._changed, {}
         for link in changed:
             if link.is_gone:
@@ -170,6 +170,7 @@ class MulticastBroker(Broker):
                 self.machine.set_outlet(*place, credit, is_draining=is_draining)
         for place in self.windowed:
             self.machine.set_outlet(*place, MOST_CREDIT)
+        return bool(changed)
 
     def _restate_subscriber(self, link: EgressLink, now: float) -> None:
         if link not in self._known:

@@ -48,6 +48,8 @@ class Allotting:
         self._debt_since = math.inf
         """Since when X is below 0, seconds."""
         self._deadline = math.inf
+        self._is_sated = False
+        """More credit would change nothing now."""
 
     @property
     def is_open(self) -> bool:
@@ -55,14 +57,20 @@ class Allotting:
 
         One that is new to publishers who have credit already, since the others left, has not withdrawn either.
         """
-        reachable = [pool for pool in self.pools.values() if pool.has_path]
-        is_kept = self._is_lending and any(not pool.is_closed for pool in reachable)
-        return not self.is_stopping and (is_kept or any(pool.is_open for pool in reachable))
+        if self.is_stopping:
+            return False
+        for pool in self.pools.values():
+            if pool.has_path and (pool.is_open or (self._is_lending and not pool.is_closed)):
+                return True
+        return False
 
     @property
     def allotted(self) -> int:
         """What the local publishers may use, messages."""
-        return sum(pool.local.out for pool in self._candidates)
+        allotted = 0
+        for pool in self._candidates:
+            allotted += pool.local.out
+        return allotted
 
     # Publishers
 
@@ -161,15 +169,19 @@ class Allotting:
 
     def set_capacity(
         self, egress: RouterId, credit: int, now: float, *, returning: int = 0, is_withdrawn: bool = False
-    ) -> None:
+    ) -> bool:
         """Unspent credit from downstream, as it is now: of all live local subscribers, or of the own circuit.
 
         Args:
             returning: how much of it is asked back by a drain; `drained` will be ordered, unless it is used before.
             is_withdrawn: every local subscriber has lowered its credit to 0 or had it back by a drain, and none has
                 granted since; not so if one has used up its credit. Never for a circuit: see `closed`.
+        Returns: whether a turn is of use.
         """
-        self.pools[egress].set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
+        pool = self.pools[egress]
+        is_more = credit >= pool.capacity > 0 and not (returning or pool.returning)
+        pool.set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
+        return not (is_more and self._is_sated)
 
     def closed(self, egress: RouterId) -> None:
         """The next hop tells that the subscribers at *egress* have withdrawn."""
@@ -204,7 +216,7 @@ class Allotting:
     def remove_circuit(self, egress: RouterId, key: Key) -> None:
         """A circuit is gone, with the credit that it held. Its unsettled messages that wait are to be dropped."""
         pool = self.pools[egress]
-        del pool.circuits[key]
+        pool.remove_circuit(key)
         if not (pool.circuits or pool.has_path):
             del self.pools[egress]
 
@@ -238,7 +250,7 @@ class Allotting:
         self._weigh()
         for pool in self.pools.values():
             # Local messages that wait and have nothing allotted anywhere are a drain's last chance to be sent.
-            waiting = len(self.publishers.waiting) - self.allotted if pool in self._candidates else 0
+            waiting = len(self.publishers.waiting) - self.allotted if pool.returning and pool in self._candidates else 0
             pool.deal(max(0, waiting), now)
         self._serve_waiting(now)
         for pool in self.pools.values():
@@ -252,6 +264,7 @@ class Allotting:
             pool.tell_weight()
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
+        self._is_sated = not self.publishers.is_hungry and all(pool.free > 0 for pool in self.pools.values())
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
@@ -296,8 +309,9 @@ class Allotting:
         due = math.inf
         is_scarce = False
         for pool in self.pools.values():
-            pool.drain_loops()
-            due = min(due, pool.drain_unneeded(now))
+            if pool.circuits:
+                pool.drain_loops()
+                due = min(due, pool.drain_unneeded(now))
             is_hungry = pool.is_starving_circuits or (pool.local.weight > 0 and self._is_hungry)
             if is_hungry and pool.free <= pool.returning:
                 is_scarce = True

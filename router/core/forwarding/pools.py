@@ -92,6 +92,8 @@ class Pool:
         """How much of it downstream asks back."""
         self.returning_since = math.inf
         self.circuits: dict[Key, Circuit] = {}
+        self.circuits_out = 0
+        """What all of them hold."""
         self.local = Drawer(timing.first_window)
         self.core: OrderedDict[Key, None] = OrderedDict()
         """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
@@ -112,8 +114,7 @@ class Pool:
     @property
     def free(self) -> int:
         """U of the rule, messages."""
-        held = self.local.out + sum(c.out for c in self.circuits.values())
-        return self.capacity - held - len(self.core) - len(self.coming)
+        return self.capacity - self.local.out - self.circuits_out - len(self.core) - len(self.coming)
 
     # What happens
 
@@ -142,11 +143,16 @@ class Pool:
         self.withdrawn_at = math.inf
         self._set_returning(0, now)
 
+    def remove_circuit(self, key: Key) -> None:
+        """A circuit is gone, with the credit that it held."""
+        self.circuits_out -= self.circuits.pop(key).out
+
     def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
         """A message arrived on a circuit, or begins to. Returns whether it is kept: there is a path."""
         circuit = self.circuits[key]
         if circuit.out > 0:
             circuit.out -= 1
+            self.circuits_out -= 1
         else:
             self.overruns += 1
             self._orders.grant_circuit(key, 1)
@@ -174,7 +180,9 @@ class Pool:
     def circuit_drained(self, key: Key, credit: int) -> None:
         """A neighbor returned *credit*. A late answer, after all was used, finds nothing to return."""
         circuit = self.circuits[key]
-        circuit.out = max(0, circuit.out - credit)
+        credit = min(credit, circuit.out)
+        circuit.out -= credit
+        self.circuits_out -= credit
         circuit.has_returned = circuit.has_returned or self.returning > 0
         if circuit.out == 0:
             circuit.is_draining = False
@@ -257,6 +265,7 @@ class Pool:
                 if out == 0:
                     drawer.since = now
                 if isinstance(drawer, Circuit):
+                    self.circuits_out += credit
                     self._orders.grant_circuit(drawer.key, credit)
         if small:
             self._deal([d for d in drawers if d is self.local or d.out != before.get(d)], free + small, now)
@@ -280,6 +289,8 @@ class Pool:
     @property
     def is_starving_circuits(self) -> bool:
         """Whether a neighbor with busy publishers has next to nothing."""
+        if not self.circuits:
+            return False
         drawers = self._drawers()
         total = sum(d.weight for d in drawers)
         return any(4 * d.out <= self._target(d, total) for d in drawers if d is not self.local)
@@ -404,6 +415,7 @@ class Pool:
         assert 0 <= self.returning <= self.capacity
         assert self.local.out >= 0
         assert all(c.out >= 0 and c.weight >= 0 for c in self.circuits.values())
+        assert self.circuits_out == sum(c.out for c in self.circuits.values())
         assert not any(c.is_draining and c.out == 0 for c in self.circuits.values())
         assert self.has_path or self.capacity == 0
         # A turn leaves a debt only with its time noted, and no message of the core beside credit for it.
