@@ -132,6 +132,7 @@ class IngressLink:
 
     __slots__ = (
         "address",
+        "attached_at",
         "backlog_bytes",
         "broker",
         "counters",
@@ -164,6 +165,8 @@ class IngressLink:
         """The address of its target; None for a sender that names it in each message, and on data links."""
         self.address: str | None = None
         """The same as text, as the client gave it, with its virtual host."""
+        self.attached_at = 0.0
+        """Of a publisher: when it came, seconds."""
         self.broker: object | None = None
         """The `Broker` that decides about its credit; None for a link with a window."""
         self.owed = 0

@@ -147,6 +147,7 @@ class Relay:
     def add_ingress(self, link: IngressLink) -> None:
         """Messages may arrive on it from now on; gives its first credit."""
         self._links[address_of(link.handle)] = link
+        link.attached_at = self.now
         entry = link.entry
         if entry is not None:
             entry.publishers[link] = None

@@ -54,7 +54,7 @@ class Publisher:
         self.active_at = -math.inf
         """When it last sent, or could not and was made able to, seconds."""
         self.since = -math.inf
-        """Since when it holds more than one credit and uses none, seconds."""
+        """Since when it uses none of its credit, or has none to use; `-math.inf` before its first. Seconds."""
         self.window = 1
         """What it may hold at most: doubled whenever it has used half of it. Credit that it does not use would be
         missing elsewhere, and getting it back takes a quarantine."""
@@ -266,6 +266,7 @@ class Publishers:
     def _lower(self, publisher: Publisher, to: int, now: float) -> None:
         credit = publisher.held - to
         publisher.held = to
+        publisher.since = now
         publisher.window, publisher.used = 1, 0
         publisher.lowered += credit
         self.lowered += credit
