@@ -125,6 +125,10 @@ class AnycastBroker(Broker):
         self.grant(link, 1)
         self._house.forwarder.send_datagram(transfer, route)
 
+    def _sent_at_once(self) -> None:
+        if self.machine.is_due:
+            self.touch()
+
     def _is_ready(self, transfer: Transfer) -> bool:
         """Only a client must get it as a whole; what comes by a circuit for elsewhere goes on as it comes."""
         link = transfer.ingress
@@ -199,11 +203,10 @@ class AnycastBroker(Broker):
 
     def subscriber_gone(self, link: EgressLink) -> None:
         """A local subscriber is no more."""
-        self._changed.pop(link, None)
         self._draining.pop(link, None)
         self._local_credit -= link.brokered
         link.brokered = 0
-        self.touch()
+        self.touch(link)  # what the others have is all that there is now
 
     # The turn
 
@@ -221,8 +224,8 @@ class AnycastBroker(Broker):
         is_local = is_due = False
         for link in changed:
             if link.is_gone:
-                continue
-            if link.root is not None:
+                is_local |= link.root is None
+            elif link.root is not None:
                 credit = self._measure(link)
                 returning = credit if pn_link_get_drain(link.handle) else 0
                 is_due |= machine.set_capacity(link.root, credit, now, returning=returning)

@@ -172,10 +172,16 @@ class Broker:
             is_kept = self.machine.ready(transfer)
         elif transfer.is_brokered or link is None or link.broker is not self:
             is_kept, is_ready = self._requeue(transfer), True
-        elif link.root is not None:
-            is_kept = self.machine.arrived(link.root, link, transfer, now, is_ready=is_ready)
         else:
-            is_kept = self.machine.published(link, transfer, now, is_ready=is_ready)
+            transfer.state = QUEUED  # the machine may order it to be sent at once
+            transfer.is_brokered = True
+            if link.root is not None:
+                is_kept = self.machine.arrived(link.root, link, transfer, now, is_ready=is_ready)
+            else:
+                is_kept = self.machine.published(link, transfer, now, is_ready=is_ready)
+            if is_kept and transfer.state != QUEUED:
+                self._sent_at_once()
+                return
         transfer.is_brokered = True
         self.touch()
         if not is_kept:
@@ -186,6 +192,10 @@ class Broker:
         else:
             transfer.is_coming = True
             self._house.forwarder.hold(transfer)
+
+    def _sent_at_once(self) -> None:
+        """A message was sent as it came."""
+        self.touch()
 
     def _is_ready(self, transfer: Transfer) -> bool:
         """Whether it may leave before its end has come, or its end is there."""
@@ -199,9 +209,9 @@ class Broker:
         """A transfer without a message used a credit of a publisher or a circuit."""
         nothing = object()
         if link.root is not None:
-            self.machine.arrived(link.root, link, nothing, self._house.now)
+            self.machine.arrived(link.root, link, nothing, self._house.now, is_ready=False)
         else:
-            self.machine.published(link, nothing, self._house.now)
+            self.machine.published(link, nothing, self._house.now, is_ready=False)
         self.machine.drop(nothing)
         self.touch()
 

@@ -48,8 +48,10 @@ class Allotting:
         self._debt_since = math.inf
         """Since when X is below 0, seconds."""
         self._deadline = math.inf
+        self.is_due = True
+        """Something has happened since the last turn that another would do something about."""
         self._is_sated = False
-        """More credit would change nothing now."""
+        """No publisher waits for credit."""
 
     @property
     def is_open(self) -> bool:
@@ -84,15 +86,23 @@ class Allotting:
         self.publishers.remove(key)
 
     def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
-        """A message of a publisher arrived and waits as the youngest.
+        """A message of a publisher arrived: it is sent, or waits as the youngest.
 
         Args:
             message: what orders name it by, not in use.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: whether it is kept; False when no subscriber can be reached any more.
         """
+        publisher = self.publishers.attached[key]
+        was_busy = publisher.is_busy
         self.publishers.published(key, message, now, is_ready=is_ready)
-        return self._keep_published(message)
+        is_kept = self._keep_published(message)
+        if is_kept and is_ready and len(self.publishers.waiting) == 1:
+            self._serve_waiting(now)
+        has_enough = 2 * publisher.held > publisher.goal and not self.publishers.waiting
+        if not (has_enough and was_busy and self.allotted >= self.publishers.lent) or self._is_asked:
+            self.is_due = True
+        return is_kept
 
     def ready(self, message: Key) -> bool:
         """A message of which the first part had arrived may leave. Returns whether it is kept."""
@@ -103,6 +113,11 @@ class Allotting:
         if pool is not None:
             pool.ready(message)
         return pool is not None
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether downstream asks for credit."""
+        return any(pool.returning for pool in self.pools.values())
 
     def _keep_published(self, message: Key) -> bool:
         if not self._candidates:
@@ -181,7 +196,8 @@ class Allotting:
         pool = self.pools[egress]
         is_more = credit >= pool.capacity > 0 and not (returning or pool.returning)
         pool.set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
-        return not (is_more and self._is_sated)
+        # Who has some comes for more when it has used it.
+        return not (is_more and self._is_sated) or pool.is_starving_circuits
 
     def closed(self, egress: RouterId) -> None:
         """The next hop tells that the subscribers at *egress* have withdrawn."""
@@ -226,13 +242,19 @@ class Allotting:
         pool.set_weight(pool.circuits[key], weight)
 
     def arrived(self, egress: RouterId, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit; it waits until the turn, longer only when its credit was withdrawn.
+        """A message arrived on a circuit: it is sent, or waits if its credit was withdrawn.
 
         Args:
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: whether it is kept; False when the egress cannot be reached any more.
         """
-        return self.pools[egress].arrived(key, message, now, is_ready=is_ready)
+        pool = self.pools[egress]
+        is_kept = pool.arrived(key, message, now, is_ready=is_ready)
+        pool.serve_core(now)
+        circuit = pool.circuits[key]
+        if 4 * circuit.out <= circuit.goal or pool.core or pool.returning or pool.free < 0:
+            self.is_due = True
+        return is_kept
 
     def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""
@@ -242,6 +264,7 @@ class Allotting:
 
     def turn(self, now: float) -> None:
         """Send, deal, lend and take back."""
+        self.is_due = False
         self.publishers.expire(now)
         for pool in self.pools.values():
             pool.close_if_withdrawn(now)
@@ -264,7 +287,7 @@ class Allotting:
             pool.tell_weight()
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
-        self._is_sated = not self.publishers.is_hungry and all(pool.free > 0 for pool in self.pools.values())
+        self._is_sated = not self.publishers.is_hungry
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""

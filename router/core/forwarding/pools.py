@@ -22,7 +22,7 @@ from router.core.terms import RouterId
 class Drawer:
     """Who draws on a pool: an incoming circuit, or the local publishers together."""
 
-    __slots__ = ("out", "served", "since", "used", "weight", "window")
+    __slots__ = ("goal", "out", "served", "since", "used", "weight", "window")
 
     def __init__(self, window: int) -> None:
         self.out = 0
@@ -37,6 +37,8 @@ class Drawer:
         """What it may hold at most, messages: what lies idle at one is missing elsewhere."""
         self.used = 0
         """Credit used since the window was last doubled, which is when half of it is used."""
+        self.goal = 0
+        """What it was to hold when it was last dealt some."""
 
     def use(self, now: float, most: int) -> None:
         """One credit was used.
@@ -248,7 +250,7 @@ class Pool:
             if not able:
                 break
             drawer = min(able, key=lambda d: d.served)
-            target = self._target(drawer, total)
+            target = drawer.goal = self._target(drawer, total)
             credit = min(free, target - drawer.out, max(1, target // 4))
             drawer.out += credit
             drawer.served += credit / drawer.weight

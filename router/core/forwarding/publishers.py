@@ -26,6 +26,7 @@ class Publisher:
 
     __slots__ = (
         "active_at",
+        "goal",
         "held",
         "is_attached",
         "is_busy",
@@ -60,6 +61,8 @@ class Publisher:
         missing elsewhere, and getting it back takes a quarantine."""
         self.used = 0
         """Credit used since the window was last doubled."""
+        self.goal = 1
+        """What it was to hold when that was last looked at."""
         self.is_attached = True
         self.is_busy = False
 
@@ -228,7 +231,7 @@ class Publishers:
             # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
             has = publisher.held + publisher.waiting
             publisher.window = min(publisher.window, 2 * target)
-            most = min(publisher.window, target)
+            most = publisher.goal = min(publisher.window, target)
             # Whoever has more than half comes again with its next use.
             if 2 * has <= most:
                 self._grant(publisher, min(most - has, allotted - self.lent), allotted, now)
