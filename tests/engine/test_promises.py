@@ -1,0 +1,56 @@
+"""The promises of credit on real links: random plays, and each case that once broke one, by its name.
+
+The gate has a sample of plays; `AMQP_MESH_PROMISE_PLAYS` sets how many of each kind are run, from seed 0, and
+`pytest -s` shows what they came to.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.helpers import promises
+from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+from tests.helpers.promises import Kind
+
+PLAYS = int(os.environ.get("AMQP_MESH_PROMISE_PLAYS", "0"))
+CHUNKS = 5
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        pytest.param(Kind.CALM, 60, id="calm"),
+        pytest.param(Kind.SOFT, 60, id="soft"),
+        pytest.param(Kind.ROUGH, 60, id="rough"),
+    ],
+)
+@pytest.mark.timeout(36_000 if PLAYS else 120)
+def test_promises_hold_whatever_clients_and_neighbors_do(kind: Kind, default: int, chunk: int) -> None:
+    count = max(1, (PLAYS or default) // CHUNKS)
+    steps = messages = 0
+    for seed in range(chunk * count, (chunk + 1) * count):
+        play = promises.run(seed, kind)
+        steps += play.steps
+        messages += len(play.everything)
+    print(f"{count} {kind.value} plays, {steps} movements of bytes, {messages} messages")
+
+
+# Cases
+
+
+def test_the_credit_of_a_subscriber_that_left_is_not_used(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+    stays, leaves = bench.client(router).receiver("topic").accepting(), client.receiver("topic", credit=1)
+    sender = client.sender("topic")
+    sent = sender.send(message(1))
+    leaves.close()
+    bench.run()  # both in one turn
+    stays.flow(1)
+    bench.run()
+    assert stays.bodies == [1]
+    assert sent.outcome == "accepted"
