@@ -100,7 +100,9 @@ class AnycastBroker(Broker):
     # Messages
 
     def take(self, transfer: Transfer) -> None:
-        """A message of the address: it waits, until the turn at least."""
+        """A message of the address: it is sent, or waits."""
+        if self._changed:
+            self._is_due |= self._restate(self._house.now)  # nothing is sent on credit that was taken back meanwhile
         link = transfer.ingress
         if link is not None and link in self.first and not transfer.is_brokered:
             self._take_first(transfer, link)

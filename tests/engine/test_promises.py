@@ -54,3 +54,18 @@ def test_the_credit_of_a_subscriber_that_left_is_not_used(bench: Bench) -> None:
     bench.run()
     assert stays.bodies == [1]
     assert sent.outcome == "accepted"
+
+
+def test_a_message_that_comes_with_a_lowering_is_not_sent_on_what_was_lowered(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+    receiver, sender = client.receiver("topic", credit=5).accepting(), client.sender("topic")
+    sender.send(message(1))
+    bench.run()
+    receiver.flow(-receiver.credit)
+    sender.send(message(2))
+    bench.run()  # both in one turn, the lowering first
+    assert client.closed is None
+    assert receiver.bodies == [1]
+    receiver.flow(1)
+    bench.run()
+    assert receiver.bodies == [1, 2]
