@@ -14,8 +14,7 @@ send.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import attrs
 
@@ -24,7 +23,7 @@ from mesh_config.models import Role
 from mesh_config.render import render_mesh
 from tests.credit.client import Client, Loop
 from tests.credit.links import Publisher, Subscriber, message
-from tests.credit.relay import FrameCounter, FrameReader, Relay, performative
+from tests.credit.relay import LISTENER, FrameCounter, FrameReader, Relay
 from tests.credit.stand import Line, Row, Stand, median_and_worst, ms, new_address
 from tests.helpers.processes import MeshProcesses
 
@@ -39,6 +38,8 @@ PAUSES_S = (0.02, 0.15)
 WANTED_S = 0.010
 MESSAGES = 5000
 CREDIT = 100
+NONE = 0.01
+"""Flow frames for each message that count as none: each idle one may be lowered once."""
 QUIET_S = 0.5
 BODY = message(b"x" * 100)
 
@@ -116,22 +117,6 @@ def _rounds(loop: Loop, busy: Publisher, subscriber: Subscriber) -> tuple[list[f
 # Frames
 
 
-@attrs.define
-class FlowCounter:
-    """Flow frames that routers write to clients."""
-
-    counts: Counter[str] = attrs.field(factory=Counter)
-
-    def watch(self, client: Client, kind: str) -> None:
-        """Count those that *client* gets from now on as of *kind*; there must be no frame half read."""
-        reader = FrameReader()
-
-        def read(data: bytes) -> None:
-            self.counts[kind] += sum(performative(frame) == "flow" for frame in reader.read(data))
-
-        client.on_bytes = read
-
-
 def _frames(stand: Stand) -> Iterator[Row]:
     mesh = MeshProcesses(generate("line", 2), stand.folder / "relayed", command=stand.command)
     (target,) = (listener.port for listener in mesh["R1"].settings.listeners if listener.role is Role.INTER_ROUTER)
@@ -140,20 +125,10 @@ def _frames(stand: Stand) -> Iterator[Row]:
         _connect_by(mesh, relay.port)
         mesh.start()
         mesh.wait_converged()
-        to_clients, from_subscriber = _send_counted(Line(mesh), between)
-    idle, busy = (to_clients[kind] / MESSAGES for kind in ("idle", "busy"))
-    yield Row(
-        5,
-        "flow frames for each message: to the idle ones",
-        f"{idle:.4f}",
-        "none",
-        idle < 0.01,
-    )
-    yield Row(
-        5,
-        "... to busy, between routers, from subscriber",
-        f"{busy:.3f}, {between.counts['flow'] / MESSAGES:.3f}, {from_subscriber / MESSAGES:.3f}",
-    )
+        idle, busy, subscriber, neighbors = (count / MESSAGES for count in _count(Line(mesh), between))
+    yield Row(5, "flow frames for each message: to the idle ones", f"{idle:.4f}", "none", idle < NONE)
+    measured = f"{busy:.3f}, {neighbors:.3f}, {subscriber:.3f}"
+    yield Row(5, "... to busy, between routers, with subscriber", measured)
 
 
 def _connect_by(mesh: MeshProcesses, port: int) -> None:
@@ -165,34 +140,42 @@ def _connect_by(mesh: MeshProcesses, port: int) -> None:
     mesh.file.write_text(render_mesh(attrs.evolve(mesh.settings, routers=routers)), encoding="utf-8")
 
 
-def _send_counted(line: Line, between: FrameCounter) -> tuple[Counter[str], int]:
-    """Let the busy one send. Returns: flow frames to clients by their kind, and from the subscriber.
+def _count(line: Line, between: FrameCounter) -> list[int]:
+    """Let one of the publishers send.
 
-    *between* begins anew with the first message.
+    Returns: flow frames to the idle ones, to the busy one, to and from the subscriber, and of the routers (*between*).
     """
     loop = Loop()
     address = new_address()
-    at_subscriber = FrameCounter()
+    at_subscriber, to_busy, to_idle = FrameCounter(), FrameCounter(), FrameCounter()
     with Relay(line.port(), at_subscriber.hear) as relay:
         client = loop.connect(f"amqp://127.0.0.1:{relay.port}")
         subscriber = client.subscriber(address, credit=CREDIT, top_up_at=CREDIT // 2)
-        clients, publishers = _attach(loop, line.url(1), address, PUBLISHERS)
-        loop.run_until(lambda: all(publisher.credit > 0 for publisher in publishers), what="credit for all")
-        busy = loop.connect(line.url(1)).publisher(address, presettled=True)
-        loop.run_until(lambda: busy.credit > 0, what="credit for the busy one")
+        idle, publishers = _attach(loop, line.url(1), address, PUBLISHERS - 1)
+        (busy_client,), (busy,) = _attach(loop, line.url(1), address, 1)
+        loop.run_until(lambda: busy.credit > 0 and all(each.credit > 0 for each in publishers), what="credit for all")
         loop.run_for(QUIET_S)
-        flows = FlowCounter()
-        _watch(flows, clients, busy)
+        for idle_client in idle:
+            _watch(idle_client, to_idle)
+        _watch(busy_client, to_busy)
         between.counts.clear()
         at_subscriber.counts.clear()
         busy.be_busy(BODY, MESSAGES)
         loop.run_until(lambda: subscriber.received == MESSAGES, 60, "all messages")
         loop.run_for(QUIET_S)
+        # Read before the subscriber goes: then credit is taken back from all, by a frame each.
+        counters = (to_idle, to_busy, at_subscriber, between)
+        counted = [counter.counts["flow"] for counter in counters]
         loop.close()
-    return flows.counts, at_subscriber.counts["flow"]
+    return counted
 
 
-def _watch(flows: FlowCounter, idle: Sequence[Client], busy: Publisher) -> None:
-    for client in idle:
-        flows.watch(client, "idle")
-    flows.watch(busy.client, "busy")
+def _watch(client: Client, counter: FrameCounter) -> None:
+    """Count the frames that *client* gets from now on; there must be none half read."""
+    reader = FrameReader()
+
+    def read(data: bytes) -> None:
+        for frame in reader.read(data):
+            counter.hear(0, LISTENER, frame)
+
+    client.on_bytes = read
