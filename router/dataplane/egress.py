@@ -15,11 +15,11 @@ from router.binding.handles import (
     pn_delivery,
     pn_delivery_abort,
     pn_delivery_buffered,
+    pn_delivery_pending,
     pn_delivery_settle,
     pn_link_advance,
     pn_link_queued,
     pn_link_send,
-    pn_session_outgoing_bytes,
     pn_unsettled_head,
     pn_unsettled_next,
 )
@@ -89,6 +89,7 @@ class Egress:
         pn_link_advance(link.handle)
         link.unspent -= 1
         pn_delivery_settle(delivery)
+        link.note_settled(len(data))
         link.counters.presettled += 1
         link.port.touch()
 
@@ -107,11 +108,11 @@ class Egress:
 
     def is_full(self, link: EgressLink) -> bool:
         """Whether a streaming source should not be read for now."""
-        return bool(pn_session_outgoing_bytes(link.session) > STREAM_BUFFER_BYTES)
+        return link.unwritten_bytes() > STREAM_BUFFER_BYTES
 
     def has_drained(self, link: EgressLink) -> bool:
         """Whether it may be read again."""
-        return bool(pn_session_outgoing_bytes(link.session) <= LOW_WATER_BYTES)
+        return link.unwritten_bytes() <= LOW_WATER_BYTES
 
     def leading_for(self, transfer: Transfer, data: bytes, *, to_router: bool) -> bytes:
         """The message as it leaves, with the annotations of a neighbor's link or of a client's."""
@@ -157,6 +158,7 @@ class Egress:
             link.counters.presettled += 1
             settlement.transfers.pop(address_of(delivery), None)
             transfer.egress = transfer.egress_delivery = None
+            link.note_settled(pn_delivery_pending(delivery))
             pn_delivery_settle(delivery)
             settlement.settle(transfer, ACCEPTED)
             return
@@ -269,9 +271,11 @@ class Egress:
             following = pn_unsettled_next(delivery)
             lost = settlement.transfers.pop(address_of(delivery), None)
             if lost is not None and lost.egress is link:
-                was_written = lost.state == STREAMING or not pn_delivery_buffered(delivery)
-                if lost.state == STREAMING:
-                    # else proton ends it, and a peer still reading takes the half for whole
+                is_buffered = bool(pn_delivery_buffered(delivery))
+                was_written = lost.state == STREAMING or not is_buffered
+                if lost.state == STREAMING or is_buffered:
+                    # Else proton ends one that streams, and a peer still reading takes the half for whole; and the bytes
+                    # of one that is not written count as unwritten for ever.
                     pn_delivery_abort(delivery)
                 lost.egress = lost.egress_delivery = None
                 if lost.state == SENT and lost.data and not was_written:
@@ -279,6 +283,7 @@ class Egress:
                 elif lost.state != DONE:
                     settlement.settle(lost, FAIL if was_written else RELEASE)
             delivery = following
+        link.lose_settled()
         link.current = None
         link.outstanding = 0
         link.is_gone = True

@@ -9,17 +9,19 @@ Sizes are bytes, credit is messages; `handle` fields are proton's pointers and v
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from router.binding.handles import Handle, pn_link_credit, pn_session_outgoing_bytes
+from router.binding.handles import Handle, address_of, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import ConnectionId, LinkId, RouterId
 from router.dataplane.sections import Scan
 
 STREAM_BUFFER_BYTES: Final = 1024 * 1024
 """Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""
+SIZES_ROOM: Final = 64
+"""Sizes of pre-settled messages that a link keeps before it looks which are written."""
 UNWRITTEN_ROOM: Final = 1000
 """Messages to a neighbor that are kept until they are written, before those with an outcome are looked for."""
 
@@ -46,6 +48,7 @@ class Port:
         "id",
         "is_dirty",
         "is_router",
+        "lost_bytes",
         "neighbor",
         "open_circuit",
         "open_stream",
@@ -85,6 +88,8 @@ class Port:
         self.unwritten: list[Transfer] = []
         """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
         self._unwritten_room = UNWRITTEN_ROOM
+        self.lost_bytes: dict[int, int] = {}
+        """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
         self.held_bytes = 0
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
@@ -214,6 +219,7 @@ class EgressLink:
         "port",
         "root",
         "session",
+        "settled_sizes",
         "unspent",
         "waiting",
         "waiting_bytes",
@@ -261,13 +267,37 @@ class EgressLink:
         self.waiting: OrderedDict[Transfer, None] = OrderedDict()
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
+        self.settled_sizes: deque[int] = deque()
+        """Sizes of pre-settled messages, of which proton does not tell whether they are written; the last ones."""
         self.counters = LinkCounters()
+
+    def unwritten_bytes(self) -> int:
+        """What its session has to write."""
+        lost = self.port.lost_bytes
+        unwritten = int(pn_session_outgoing_bytes(self.session))
+        return unwritten - lost.get(address_of(self.session), 0) if lost else unwritten
+
+    def note_settled(self, size: int) -> None:
+        """A pre-settled message of so many bytes was sent on it."""
+        sizes = self.settled_sizes
+        sizes.append(size)
+        if len(sizes) >= SIZES_ROOM and len(sizes) > 2 * (queued := pn_link_queued(self.handle)):
+            while len(sizes) > queued:
+                sizes.popleft()
+
+    def lose_settled(self) -> None:
+        """Its handle goes, with the pre-settled messages that are not written."""
+        queued = pn_link_queued(self.handle)
+        lost = sum(list(self.settled_sizes)[-queued:]) if queued else 0
+        if lost:
+            session = address_of(self.session)
+            self.port.lost_bytes[session] = self.port.lost_bytes.get(session, 0) + lost
 
     def can_send(self) -> bool:
         """Whether the peer granted credit, nothing is half sent and the session is not full of unwritten bytes."""
         if self.current is not None or pn_link_credit(self.handle) <= 0:
             return False
-        if pn_session_outgoing_bytes(self.session) > STREAM_BUFFER_BYTES:
+        if self.unwritten_bytes() > STREAM_BUFFER_BYTES:
             self.port.blocked[self] = None
             return False
         return True

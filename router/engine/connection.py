@@ -356,6 +356,7 @@ class Connection:
             handler.session_ended(self, session)
             pn.pn_session_close(session)
             pn.pn_session_free(session)
+            self.port.lost_bytes.pop(address_of(session), None)
             self._sessions -= 1
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()

@@ -6,6 +6,7 @@ import pytest
 from proton import Link
 
 from router.binding.handles import pn_session_outgoing_bytes
+from router.dataplane.interface import EgressLink
 from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.frames import Frame
@@ -457,3 +458,33 @@ def test_snd_settle_mode_unsettled_and_settled_are_obeyed(bench: Bench) -> None:
     sender.send(message("b"))
     bench.run()
     assert receiver.bodies == ["a", "b"]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_subscriber_that_leaves_with_unwritten_messages_costs_its_session_no_room(
+    bench: Bench, settled: bool
+) -> None:
+    router = bench.router("A")
+    publisher, client = bench.client(router), bench.client(router)
+    session = client.connection.session()
+    session.incoming_capacity = 100_000
+    session.open()
+    client.receiver("other", session=session, credit=1000)
+    leaving = client.receiver("topic", session=session, credit=100)
+    plug = client.wire.ends[1]
+    plug.room = 0
+    for _ in range(30):
+        publisher.sender("topic").send(message("x" * 50_000), settled=settled)
+    bench.run()
+    links = [link for connection in router.connections.values() for link in connection.links.values()]
+    link = next(link for link in links if link.address == "other")
+    assert isinstance(link, EgressLink)
+    assert not link.can_send()
+    leaving.close()
+    bench.run()
+    assert link.unwritten_bytes() == 0
+    assert pn_bytes(link.session) > 900_000 or not settled, "proton counts them still"
+    assert link.can_send()
+    session.close()
+    bench.run()
+    assert not link.port.lost_bytes
