@@ -68,6 +68,7 @@ class Runtime:
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib.tree_of = self.control.tree
+        self.relay.brokerage.fault = self._note_fault
         self.connections: dict[ConnectionId, Connection] = {}
         self.flushers: dict[ConnectionId, Callable[[], None]] = {}
         """Writes what a connection has to write, as far as the kernel takes it."""
@@ -184,6 +185,9 @@ class Runtime:
             self.deadline_changed()
         if self.relay.settlement.is_stopping and self.relay.is_quiet():
             self.quieted()
+
+    def _note_fault(self, address: str, error: Exception) -> None:
+        self.log.error("address_fault", address=address, exc_info=error)
 
     def _flush(self, port: Port) -> None:
         port.is_dirty = False

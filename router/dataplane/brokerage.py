@@ -55,6 +55,8 @@ class Brokerage:
     """The brokers of one router, and what they share."""
 
     forwarder: Sender
+    fault: Callable[[str, Exception], None]
+    """Told of a fault of ours with an address."""
     end_circuit: Callable[[EgressLink], None]
     """Forgets a circuit of ours and ends its link."""
 
@@ -178,7 +180,11 @@ class Brokerage:
         while self.touched:
             touched, self.touched = self.touched, {}
             for broker in touched:
-                broker.turn(self.now)
+                try:
+                    broker.turn(self.now)
+                except Exception as error:  # a fault of ours with one address must not stop the others
+                    self.fault(broker.entry.text, error)
+                    continue
                 if broker.deadline < broker.scheduled:
                     broker.scheduled = broker.deadline
                     self._number += 1

@@ -23,6 +23,29 @@ def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench:
     assert [one.outcome for one in sent] == ["accepted"] * 10
 
 
+def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
+    router = bench.router("A")
+    faults: list[str] = []
+    router.relay.brokerage.fault = lambda address, error: faults.append(f"{address}: {error}")
+    client = bench.client(router)
+    receivers = [client.receiver(address, credit=5).accepting() for address in ("bad", "good")]
+    senders = [client.sender(address) for address in ("bad", "good")]
+    entry = router.fib.find("bad")
+    assert entry is not None
+    broker = router.relay.brokerage.of(entry)
+
+    def fail(now: float) -> None:
+        raise RuntimeError("broken")
+
+    broker.turn = fail  # type: ignore[method-assign]
+    for sender in senders:
+        sender.send(message("x"))
+    bench.run()
+    assert faults
+    assert set(faults) == {"bad: broken"}
+    assert receivers[1].bodies == ["x"]
+
+
 def test_a_publisher_gets_no_credit_for_a_requester_that_nobody_reaches(bench: Bench) -> None:
     a, _ = bench.mesh(("A", "B"))
     sender = bench.client(a).sender("_topo/0/Z/temp.x")

@@ -238,6 +238,7 @@ class Bench:
             instance=10_000 + self._boots,
             rng=self._rng,
         )
+        runtime.relay.brokerage.fault = raise_fault
         self.routers[router_id] = runtime
         return runtime
 
@@ -386,6 +387,11 @@ def check_nothing_left(runtime: Runtime) -> None:
                 assert link.current is None, link.name
             else:
                 assert link.in_flight == 0, link.name
+
+
+def raise_fault(address: str, error: Exception) -> None:
+    """A router would log it and go on."""
+    raise AssertionError(f"a fault with {address}") from error
 
 
 def settle_modes(**modes: int) -> Callable[[Any], None]:
