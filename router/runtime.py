@@ -186,8 +186,8 @@ class Runtime:
         if self.relay.settlement.is_stopping and self.relay.is_quiet():
             self.quieted()
 
-    def _note_fault(self, address: str, error: Exception) -> None:
-        self.log.error("address_fault", address=address, exc_info=error)
+    def _note_fault(self, address: str) -> None:
+        self.log.exception("address_fault", address=address)
 
     def _flush(self, port: Port) -> None:
         port.is_dirty = False

@@ -55,8 +55,8 @@ class Brokerage:
     """The brokers of one router, and what they share."""
 
     forwarder: Sender
-    fault: Callable[[str, Exception], None]
-    """Told of a fault of ours with an address."""
+    fault: Callable[[str], None]
+    """Told of a fault of ours with an address, while the exception is handled."""
     end_circuit: Callable[[EgressLink], None]
     """Forgets a circuit of ours and ends its link."""
 
@@ -182,8 +182,8 @@ class Brokerage:
             for broker in touched:
                 try:
                     broker.turn(self.now)
-                except Exception as error:  # a fault of ours with one address must not stop the others
-                    self.fault(broker.entry.text, error)
+                except Exception:  # a fault of ours with one address must not stop the others
+                    self.fault(broker.entry.text)
                     continue
                 if broker.deadline < broker.scheduled:
                     broker.scheduled = broker.deadline

@@ -26,7 +26,7 @@ def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench:
 def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
     router = bench.router("A")
     faults: list[str] = []
-    router.relay.brokerage.fault = lambda address, error: faults.append(f"{address}: {error}")
+    router.relay.brokerage.fault = faults.append
     client = bench.client(router)
     receivers = [client.receiver(address, credit=5).accepting() for address in ("bad", "good")]
     senders = [client.sender(address) for address in ("bad", "good")]
@@ -41,8 +41,7 @@ def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
     for sender in senders:
         sender.send(message("x"))
     bench.run()
-    assert faults
-    assert set(faults) == {"bad: broken"}
+    assert set(faults) == {"bad"}
     assert receivers[1].bodies == ["x"]
 
 
