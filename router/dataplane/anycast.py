@@ -276,6 +276,8 @@ class AnycastBroker(Broker):
         message.state = NEW
         if egress == self._me:
             link = self._choose_subscriber()
+            link.brokered -= 1  # as the machine has it: its credit is looked at again when this is written
+            self._local_credit -= 1
         elif egress in self.own:
             link = self.own[egress]
         else:

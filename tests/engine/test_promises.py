@@ -70,3 +70,27 @@ def test_a_message_that_comes_with_a_lowering_is_not_sent_on_what_was_lowered(be
     receiver.flow(1)
     bench.run()
     assert receiver.bodies == [1, 2]
+
+
+def test_credit_is_not_counted_twice_when_another_subscriber_grants_in_the_same_turn(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+    busy = client.receiver("topic", credit=1)
+    senders = [client.sender("topic") for _ in range(14)]
+    senders[0].send(message(0))
+    bench.run()
+    idle = bench.client(router).receiver("topic", credit=10).accepting()
+    assert all(sender.credit for sender in senders)
+    senders[0].send(message(1))
+    data = client.take()
+    busy.flow(1)
+    data += client.take()
+    for number, sender in enumerate(senders[1:], start=2):
+        sender.send(message(number))
+    client.wire.ends[1].give(data + client.take())
+    bench.run()
+    assert client.closed is None
+    assert len(busy.messages) + len(idle.messages) == 2 + 10
+    idle.flow(10)
+    bench.run()
+    assert len(busy.messages) + len(idle.messages) == 15
