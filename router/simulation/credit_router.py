@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -11,10 +10,8 @@ from router.core.forwarding.orders import Key, Timing
 from router.core.terms import RouterId
 from router.simulation.credit_clients import SimPublisher
 from router.simulation.credit_links import Link, Wire, ignore_flow
+from router.simulation.credit_turns import Turns
 from router.simulation.network import Network
-
-TURNS_AT_ONCE = 2000
-"""More turns than this without time passing are a livelock."""
 
 
 class Surroundings(Protocol):
@@ -47,24 +44,28 @@ class SimRouter:
     def __init__(self, name: RouterId, mesh: Surroundings, timing: Timing, *, is_closest: bool) -> None:
         self.name = name
         self.machine = Allotting(self, timing=timing, is_closest=is_closest)
-        self.is_alive = True
+        self.turns = Turns(mesh.network, self.machine, restate=self._restate, checked=mesh.checked)
         self.publishers: dict[Key, Link] = {}
         self.subscribers: list[Link] = []
         self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
         """Incoming ones: egress, neighbor, link."""
         self.own: dict[RouterId, tuple[RouterId, Link]] = {}
         """Toward each egress: next hop, link."""
-        self.turns = 0
         self.orders = 0
         """Grants and lowerings ordered for publishers."""
         self._mesh = mesh
-        self._changed: dict[Link, None] = {}
         self._withdrawn: dict[Link, None] = {}
         """Local subscribers that took their credit back."""
-        self._timer = math.inf
         self._turn = 0
-        self._at = -math.inf
-        self._at_once = 0
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still does anything."""
+        return not self.turns.is_over
+
+    @is_alive.setter
+    def is_alive(self, is_alive: bool) -> None:
+        self.turns.is_over = not is_alive
 
     # Orders
 
@@ -73,20 +74,20 @@ class SimRouter:
         self.orders += 1
         link = self.publishers[publisher]
         link.grant(credit)
-        self._changed[link] = None
+        self.turns.changed[link] = None
 
     def grant_circuit(self, circuit: Key, credit: int) -> None:
         """Of the machine."""
         link = self.circuits[circuit][2]
         link.grant(credit)
         link.is_draining = False
-        self._changed[link] = None
+        self.turns.changed[link] = None
 
     def drain_circuit(self, circuit: Key) -> None:
         """Of the machine."""
         link = self.circuits[circuit][2]
         link.drain()
-        self._changed[link] = None
+        self.turns.changed[link] = None
 
     def close_circuit(self, circuit: Key) -> None:
         """Of the machine."""
@@ -140,29 +141,11 @@ class SimRouter:
 
     def do(self, event: Callable[[float], object]) -> None:
         """Tell the machine one event, have its turn, and write what it ordered."""
-        if not self.is_alive:
-            return
-        now = self._mesh.network.now
-        event(now)
-        if self.name in self.machine.pools and self.machine.pools[self.name].has_path:
-            self._restate(now)
-        self.machine.turn(now)
-        self.turns += 1
-        self._at_once = self._at_once + 1 if now == self._at else 0
-        self._at = now
-        assert self._at_once < TURNS_AT_ONCE, "a livelock"
-        for link in self._changed:
-            link.flush()
-        self._changed.clear()
-        self._mesh.checked()
-        due = self.machine.next_deadline()
-        # An earlier timer that is no more needed finds nothing to do.
-        if due < self._timer or self._timer <= now:
-            self._timer = due
-            if due < math.inf:
-                self._mesh.network.call_at(due, lambda: self._due(due))
+        self.turns.do(event)
 
     def _restate(self, now: float) -> None:
+        if self.name not in self.machine.pools or not self.machine.pools[self.name].has_path:
+            return
         self.machine.set_capacity(
             self.name,
             sum(link.credit for link in self.subscribers),
@@ -177,11 +160,6 @@ class SimRouter:
             self._withdrawn.pop(link, None)
         elif before > 0:
             self._withdrawn[link] = None
-
-    def _due(self, due: float) -> None:
-        if due == self._timer:
-            self._timer = math.inf
-            self.do(lambda _: None)
 
     def attach_publisher(self, publisher: SimPublisher) -> None:
         """A publisher's attach arrived."""

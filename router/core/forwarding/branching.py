@@ -15,6 +15,7 @@ Source: design, section 6.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -26,7 +27,11 @@ from router.core.terms import RouterId
 OUTLETS: Final = RouterId("")
 """The outlets together, which the pool of a tree takes for its egress and next hop."""
 
-MOST_CREDIT = 1000
+HUNGRY: Final = 1000
+"""What a busy publisher counts as while publishers of its router have to wait for credit, or had to a short time ago.
+All routers are told this one weight, so all deal alike: little to a tree that needs little."""
+
+MOST_CREDIT: Final = 1000
 """More is never dealt in a tree: outlets to routers that take no circuits have credit without limit."""
 
 
@@ -100,7 +105,7 @@ class Branching:
         orders: MulticastOrders,
         timing: Timing,
         *,
-        spend: Callable[[Key], tuple[list[Key], list[Key]]],
+        spend: Callable[[], tuple[list[Key], list[Key]]],
         miss: Callable[[], list[Key]],
         give_back: Callable[[], None],
     ) -> None:
@@ -109,6 +114,7 @@ class Branching:
         self._spend = spend
         self._miss = miss
         self._give_back = give_back
+        self._timing = timing
         self.machine = Allotting(self, timing=timing)
         self.machine.set_path(OUTLETS, cost=0, next_hop=OUTLETS, now=0.0)
         self.local = Outlet()
@@ -116,7 +122,9 @@ class Branching:
         self.children: dict[RouterId, Outlet] = {}
         self.predecessor: RouterId | None = None
         self.weight = 0
-        """Busy publishers upstream, as the outlets are told."""
+        """Busy publishers upstream, as the outlets are told; each counts as `HUNGRY` while they lack credit."""
+        self._busy = 0
+        self._hungry_until = -math.inf
         self.is_touched = True
         """Something has happened since the last turn."""
         self._told: dict[Key, int] = {}
@@ -175,7 +183,7 @@ class Branching:
         if self.local.is_closed:
             self._orders.send(message, self.ingress, neighbors, [], self._miss())
         else:
-            self._orders.send(message, self.ingress, neighbors, *self._spend(message))
+            self._orders.send(message, self.ingress, neighbors, *self._spend())
 
     def drained(self, egress: RouterId, credit: int) -> None:
         """Of the machine within: nothing upstream holds what the outlets ask for."""
@@ -192,7 +200,7 @@ class Branching:
 
     def weigh(self, egress: RouterId, weight: int) -> None:
         """Of the machine within."""
-        self.weight = weight
+        self._busy = weight
 
     # Events
 
@@ -271,10 +279,16 @@ class Branching:
             self._close()
         self.machine.turn(now)
         self._answer_drains()
+        self._weigh(now)
         for neighbor, outlet in self.children.items():
             if outlet.told_weight != self.weight:
                 outlet.told_weight = self.weight
                 self._orders.weigh(self.ingress, neighbor, self.weight)
+
+    def _weigh(self, now: float) -> None:
+        if self.machine.publishers.is_hungry:
+            self._hungry_until = now + self._timing.busy_s
+        self.weight = self._busy * HUNGRY if now < self._hungry_until else self._busy
 
     def _look_after(self, circuit: Circuit) -> None:
         weight = self._told[circuit.key]
@@ -328,7 +342,8 @@ class Branching:
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds."""
-        return self.machine.next_deadline()
+        due = self.machine.next_deadline()
+        return min(due, self._hungry_until) if self.weight != self._busy else due
 
     def check_invariants(self) -> None:
         """Raises: AssertionError when a sum does not fit."""

@@ -1,9 +1,7 @@
 """Fanning: how one router deals the credit of a multicast address among the routers where its messages enter.
 
 There is a tree for each ingress router (`branching.py`). What the local subscribers can take together (`audience.py`)
-is shared by all trees, so it is dealt among them by the rule of anycast once more: each tree is an incoming circuit,
-weighted by the busy publishers behind it, least served first, and idle ones give back. What a tree is dealt here is the
-credit of one of its outlets.
+is shared by all trees (`sharing.py`), and what a tree is dealt of it is the credit of one of its outlets.
 
 So over any number of routers, for each live subscriber
 
@@ -22,108 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
-from router.core.forwarding.allotting import Allotting
 from router.core.forwarding.audience import Audience, Patience
 from router.core.forwarding.branching import Branching, MulticastOrders
 from router.core.forwarding.orders import Key, Timing
-from router.core.forwarding.pools import Circuit, Pool
+from router.core.forwarding.sharing import Share
 from router.core.terms import RouterId
-
-SUBSCRIBERS: Final = RouterId("")
-"""The local subscribers together, which the pool of the share takes for its egress."""
-
-
-class Share:
-    """What the local subscribers can take together, dealt among the trees. It carries out the machine's `Orders`."""
-
-    def __init__(self, orders: MulticastOrders, audience: Audience, timing: Timing) -> None:
-        self._orders = orders
-        self._audience = audience
-        self.machine = Allotting(self, timing=timing)
-        self.machine.set_path(SUBSCRIBERS, cost=0, next_hop=None, now=0.0)
-        self._now = -math.inf
-
-    @property
-    def pool(self) -> Pool:
-        """The one pool."""
-        return self.machine.pools[SUBSCRIBERS]
-
-    def part(self, ingress: RouterId) -> Circuit:
-        """What a tree was dealt."""
-        return self.pool.circuits[ingress]
-
-    def add(self, ingress: RouterId) -> None:
-        """A tree begins."""
-        self.machine.add_circuit(SUBSCRIBERS, ingress, ingress)
-        # Of equals the first is dealt credit, and all routers must prefer the same tree.
-        self.pool.circuits = dict(sorted(self.pool.circuits.items(), key=lambda item: str(item[0])))
-
-    def remove(self, ingress: RouterId) -> None:
-        """A tree ends."""
-        self.machine.remove_circuit(SUBSCRIBERS, ingress)
-
-    def spend(self, ingress: RouterId, message: Key) -> tuple[list[Key], list[Key]]:
-        """A message of a tree is sent here. Returns: subscribers that get a copy, and those that miss it."""
-        assert self.part(ingress).out > 0, "sent without a part"
-        self.machine.arrived(SUBSCRIBERS, ingress, message, self._now)
-        self.pool.serve_core(self._now)
-        return self._audience.spend(self._now)
-
-    def give_back(self, ingress: RouterId) -> None:
-        """A tree returns its part."""
-        self.machine.circuit_drained(SUBSCRIBERS, ingress, self.part(ingress).out)
-
-    def turn(self, now: float) -> None:
-        """Deal and take back."""
-        self._now = now
-        audience = self._audience
-        capacity = audience.capacity
-        self.machine.set_capacity(
-            SUBSCRIBERS,
-            capacity,
-            now,
-            returning=capacity if audience.is_draining else 0,
-            is_withdrawn=audience.is_withdrawn,
-        )
-        if not audience.live and not self.pool.is_closed:
-            self.pool.close()
-        self.machine.turn(now)
-        for subscriber in audience.subscribers.values():
-            # Who does not count, or is held up by another, has nothing to wait for.
-            if subscriber.is_draining and (not subscriber.is_live or audience.capacity == 0):
-                audience.drained(subscriber, now)
-                self._orders.drained_subscriber(subscriber.key)
-
-    # Orders
-
-    def grant(self, publisher: Key, credit: int) -> None:
-        """Of the machine: never, there are no publishers."""
-        raise AssertionError(publisher)
-
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        """Of the machine: `part` tells the tree."""
-
-    def drain_circuit(self, circuit: Key) -> None:
-        """Of the machine: `part` tells the tree."""
-
-    def close_circuit(self, circuit: Key) -> None:
-        """Of the machine: the pool tells the tree."""
-
-    def send(self, message: Key, egress: RouterId) -> None:
-        """Of the machine: the tree orders it, with all other copies."""
-
-    def drained(self, egress: RouterId, credit: int) -> None:
-        """Of the machine."""
-        for subscriber in self._audience.live:
-            if subscriber.is_draining:
-                self._audience.drained(subscriber, self._now)
-                self._orders.drained_subscriber(subscriber.key)
-
-    def weigh(self, egress: RouterId, weight: int) -> None:
-        """Of the machine: never, subscribers are not told."""
-        raise AssertionError(egress)
 
 
 class Fanning:
@@ -140,10 +42,11 @@ class Fanning:
         self._me = me
         self._timing = timing or Timing()
         self.audience = Audience(patience or Patience())
-        self.share = Share(orders, self.audience, self._timing)
+        self.share = Share(self.audience, self._timing, orders.drained_subscriber)
         self.trees: dict[RouterId, Branching] = {}
         """By ingress router; this router's own is always there."""
         self._tree(me)
+        self._now = -math.inf
         self._deadline = math.inf
 
     @property
@@ -306,12 +209,16 @@ class Fanning:
                 ingress,
                 self._orders,
                 self._timing,
-                spend=lambda message: self.share.spend(ingress, message),
+                spend=lambda: self._spend(ingress),
                 miss=self.audience.miss,
                 give_back=lambda: self.share.give_back(ingress),
             )
             self.share.add(ingress)
         return self.trees[ingress]
+
+    def _spend(self, ingress: RouterId) -> tuple[list[Key], list[Key]]:
+        self.share.spend(ingress, self._now)
+        return self.audience.spend(self._now)
 
     def _forget(self, ingress: RouterId) -> None:
         if ingress != self._me and self.trees[ingress].is_idle:
@@ -322,6 +229,7 @@ class Fanning:
 
     def turn(self, now: float) -> None:
         """Send, deal, lend and take back."""
+        self._now = now
         self.audience.update(now)
         self.share.turn(now)
         turned = [tree for tree in self.trees.values() if self._see(tree) or tree.next_deadline() <= now]
@@ -332,15 +240,15 @@ class Fanning:
             self.share.turn(now)
             turned = [tree for tree in self.trees.values() if self._see(tree)]
         dues = [tree.next_deadline() for tree in self.trees.values()]
-        self._deadline = min(self.share.machine.next_deadline(), self.audience.next_deadline(), *dues)
+        self._deadline = min(self.share.next_deadline(), self.audience.next_deadline(), *dues)
 
     def _see(self, tree: Branching) -> bool:
         """Tell a tree of its part of the share. Returns: whether it needs a turn."""
-        part = self.share.part(tree.ingress)
+        part = self.share.parts[tree.ingress]
         local = tree.local
         # Less than its part when a subscriber has withdrawn: nobody is sent more than it granted.
         credit = min(part.out, self.audience.capacity)
-        is_closed = not self.audience.live or self.share.pool.is_closed
+        is_closed = self.share.is_closed
         is_draining = part.is_draining and credit > 0
         is_changed = (credit, is_closed, is_draining) != (local.credit, local.is_closed, local.is_draining)
         local.credit, local.is_closed, local.is_draining = credit, is_closed, is_draining
@@ -349,8 +257,7 @@ class Fanning:
     def _turn_tree(self, tree: Branching, now: float) -> None:
         self._see(tree)  # others may have spent
         tree.turn(now)
-        if self.share.part(tree.ingress).weight != tree.weight:
-            self.share.machine.set_weight(SUBSCRIBERS, tree.ingress, tree.weight)
+        self.share.set_weight(tree.ingress, tree.weight)
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
@@ -359,7 +266,7 @@ class Fanning:
     def check_invariants(self) -> None:
         """Raises: AssertionError when a sum does not fit, or a turn left something undone."""
         self.audience.check_invariants()
-        self.share.machine.check_invariants()
-        assert self.share.pool.circuits.keys() == self.trees.keys()
+        self.share.check_invariants()
+        assert self.share.parts.keys() == self.trees.keys()
         for tree in self.trees.values():
             tree.check_invariants()

@@ -1,0 +1,265 @@
+"""Sharing: what the local subscribers of a multicast address can take together, dealt among the trees at this router.
+
+    free = what each live subscriber can still take - what the trees hold        free >= 0 whenever credit is dealt.
+
+The rule is that of a pool (`pools.py`) but for one thing. A message needs the credit of every router with subscribers,
+so where there is little of it two trees can each hold what the other lacks. Hence all routers deal in one order: one
+by one to the least served, which counts what it used and holds, of equals to the first by name; so two routers that
+have dealt equally much have dealt alike. Where they have not, credit that lies idle while others are hungry goes back,
+all begin to count anew, and each time in vain the credit may lie a little longer, so that the times of two routers
+overlap.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from router.core.forwarding.audience import Audience
+from router.core.forwarding.orders import Key, Timing
+from router.core.terms import RouterId
+
+
+class Part:
+    """What one tree has of the share."""
+
+    __slots__ = ("has_returned", "is_draining", "out", "recent", "served", "since", "used", "weight")
+
+    def __init__(self) -> None:
+        self.out = 0
+        """Credit dealt to it and not used."""
+        self.weight = 0
+        """Busy publishers behind it."""
+        self.served = 0.0
+        """What it used and holds, but for what it is asked to return, each divided by its weight at the time."""
+        self.used = 0
+        """Credit that it used since the last count."""
+        self.recent = 0
+        """Credit that it used between the last two counts, `idle_s` or more apart."""
+        self.since = -math.inf
+        """When it last used credit, or was given some after having none, seconds."""
+        self.is_draining = False
+        """Asked to return what it holds; gets nothing until it has."""
+        self.has_returned = False
+        """Has returned credit since a subscriber asked for its own: nothing waits in this tree."""
+
+
+def _is_starving(targets: dict[Part, int]) -> bool:
+    """Whether one of those with *targets* has next to nothing."""
+    return any(4 * part.out <= target for part, target in targets.items())
+
+
+class Share:
+    """The credit of the local subscribers, and the trees that draw on it.
+
+    Args:
+        answer: called when a subscriber that drains is to get back all it has granted.
+    """
+
+    def __init__(self, audience: Audience, timing: Timing, answer: Callable[[Key], None]) -> None:
+        self.audience = audience
+        self._answer = answer
+        self._timing = timing
+        self.parts: dict[RouterId, Part] = {}
+        """By ingress router, in the order of their names."""
+        self.is_closed = True
+        """Nobody is live, or all who are have taken their credit back for the linger."""
+        self._capacity = 0
+        self._is_returning = False
+        """A live subscriber asks for its credit back, and so all parts are asked for."""
+        self._returning_since = math.inf
+        self._withdrawn_at = math.inf
+        self._debt_since = math.inf
+        self._vain = 0
+        """How often credit had to go back unused since any was used."""
+        self._vain_since = math.inf
+        self._counted_at = -math.inf
+        self._deadline = math.inf
+
+    @property
+    def free(self) -> int:
+        """Credit that is dealt to nobody."""
+        return self._capacity - sum(part.out for part in self.parts.values())
+
+    # What happens
+
+    def add(self, ingress: RouterId) -> None:
+        """A tree begins."""
+        self.parts[ingress] = Part()
+        self.parts = dict(sorted(self.parts.items()))
+
+    def remove(self, ingress: RouterId) -> None:
+        """A tree ends."""
+        del self.parts[ingress]
+
+    def set_weight(self, ingress: RouterId, weight: int) -> None:
+        """How many busy publishers are behind a tree now."""
+        part = self.parts[ingress]
+        if weight >= 4 * part.weight:
+            # Who wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
+            part.served = min((p.served for p in self._drawing() if p is not part), default=part.served)
+        part.weight = weight
+
+    def spend(self, ingress: RouterId, now: float) -> None:
+        """A message of a tree is sent to all live subscribers."""
+        part = self.parts[ingress]
+        assert part.out > 0, "sent without a part"
+        part.out -= 1
+        self._capacity -= 1
+        part.since = now
+        part.used += 1
+        if part.is_draining:
+            part.served += 1 / max(1, part.weight)
+            part.is_draining = part.out > 0
+        self._vain = 0
+
+    def give_back(self, ingress: RouterId) -> None:
+        """A tree returns its part."""
+        part = self.parts[ingress]
+        part.out = 0
+        part.is_draining = False
+        part.has_returned = self._is_returning
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Deal and take back."""
+        audience = self.audience
+        self._capacity = audience.capacity
+        self._note(now)
+        if self._counted_at + self._timing.idle_s <= now:
+            self._counted_at = now
+            for part in self.parts.values():
+                part.recent, part.used = part.used, 0
+        self._deal(now)
+        self._deadline = self._take_back(now)
+        self._answer_drains(now)
+
+    def _answer_drains(self, now: float) -> None:
+        # Who is held up by another has nothing to wait for, as little as who does not count.
+        is_late = self._returning_since + self._timing.drain_bound_s <= now
+        is_due = self._capacity == 0 or is_late or not any(part.out for part in self.parts.values())
+        for subscriber in self.audience.subscribers.values():
+            if subscriber.is_draining and (is_due or not subscriber.is_live):
+                self.audience.drained(subscriber, now)
+                self._answer(subscriber.key)
+        self._capacity = self.audience.capacity
+        self._note(now)
+
+    def _note(self, now: float) -> None:
+        """Remember since when things are as they are."""
+        audience = self.audience
+        is_withdrawn = audience.is_withdrawn and self._capacity == 0
+        self._withdrawn_at = min(self._withdrawn_at, now) if is_withdrawn else math.inf
+        self.is_closed = not audience.live or self._withdrawn_at + self._timing.linger_s <= now
+        self._is_returning = audience.is_draining and self._capacity > 0
+        self._returning_since = min(self._returning_since, now) if self._is_returning else math.inf
+        if not self._is_returning:
+            for part in self.parts.values():
+                part.has_returned = False
+        self._debt_since = min(self._debt_since, now) if self.free < 0 else math.inf
+
+    def _drawing(self) -> list[Part]:
+        return [part for part in self.parts.values() if part.weight > 0 and not part.is_draining]
+
+    def _deal(self, now: float) -> None:
+        drawing = self._drawing()
+        if self._is_returning:
+            # Whether something waits in a tree only its answer tells: it is dealt credit and asked for it.
+            drawing = [part for part in drawing if part.out == 0 and not part.has_returned]
+        free = self.free
+        targets = self._targets(drawing)
+        if free <= 0 or not (4 * free >= self._capacity or _is_starving(targets)):
+            return  # not worth the frames, not urgent
+        while free > 0 and (able := [part for part in drawing if part.out < targets[part]]):
+            part = min(able, key=lambda part: part.served)
+            for other in drawing:
+                # Who wants nothing has no claim later to what others are dealt meanwhile.
+                if other not in able:
+                    other.served = max(other.served, part.served)
+            if part.out == 0:
+                part.since = now
+            part.out += 1
+            part.served += 1 / part.weight
+            free -= 1
+
+    def _targets(self, drawing: list[Part]) -> dict[Part, int]:
+        """What each may hold: its part by weight, and twice that as far as it makes use of it, since who is farther
+        away holds more for the same use."""
+        total = sum(part.weight for part in drawing)
+        targets: dict[Part, int] = {}
+        for part in drawing:
+            by_weight = -(-self._capacity * part.weight // total)
+            target = max(by_weight, min(2 * by_weight, max(part.recent, part.used) // 2))
+            targets[part] = min(target, 2 * part.weight)
+        return targets
+
+    # Taking back
+
+    def _take_back(self, now: float) -> float:
+        """Ask for what subscribers ask for, what they withdrew, and what others are hungry for.
+
+        Returns: when to look again without an event, seconds.
+        """
+        due = min(self._debt_since + self._timing.debt_s, self._returning_since + self._timing.drain_bound_s)
+        if not self.is_closed:
+            due = min(due, self._withdrawn_at + self._timing.linger_s)
+        if self._is_returning:
+            self._ask_for(self._capacity)
+        elif self.free < 0 and self._debt_since + self._timing.debt_s <= now:
+            self._ask_for(-self.free)
+            self._debt_since = now  # again after the same time, if it has not come back
+            due = now + self._timing.debt_s
+        drawing = self._drawing()
+        if self.free <= 0 < self._capacity and _is_starving(self._targets(drawing)):
+            due = min(due, self._ask_idle(now))
+        return due
+
+    def _ask_idle(self, now: float) -> float:
+        """Ask for credit that was not used for a while. Returns when the next will be due, seconds."""
+        due = math.inf
+        hold_s = self._timing.idle_s * (1 + self._vain)
+        idle: list[Part] = []
+        for part in self.parts.values():
+            if part.out > 0 and not part.is_draining:
+                if part.since + hold_s <= now:
+                    idle.append(part)
+                else:
+                    due = min(due, part.since + hold_s)
+        if idle and self._vain == 0:
+            for part in self.parts.values():
+                part.served = part.out / max(1, part.weight)
+            self._vain, self._vain_since = 1, now
+        elif any(part.since >= self._vain_since for part in idle):
+            self._vain += 1
+        for part in idle:
+            self._ask(part)
+            if part.since >= self._vain_since:
+                part.served += 1.0  # the next in the order has its chance
+        return due
+
+    def _ask_for(self, credit: int) -> None:
+        credit -= sum(part.out for part in self.parts.values() if part.is_draining)
+        for part in sorted(self.parts.values(), key=lambda part: part.since):
+            if credit > 0 and part.out > 0 and not part.is_draining:
+                credit -= part.out
+                self._ask(part)
+
+    def _ask(self, part: Part) -> None:
+        part.is_draining = True
+        part.served -= part.out / max(1, part.weight)
+
+    def next_deadline(self) -> float:
+        """When `turn` is due without an event, seconds."""
+        return self._deadline
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a count is impossible, or a turn left a debt without its time."""
+        for part in self.parts.values():
+            assert part.out >= 0
+            assert not (part.is_draining and part.out == 0)
+        assert list(self.parts) == sorted(self.parts)
+        assert self._capacity == self.audience.capacity
+        assert self.free >= 0 or self._debt_since < math.inf

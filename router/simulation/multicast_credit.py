@@ -1,0 +1,146 @@
+"""N multicast credit machines joined: one multicast address in a mesh, with clients that come and go.
+
+It counts what the promises of the design are about, for each subscriber: what it was sent, what it missed, and how much
+of what publishers may send it has not granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import networkx as nx
+
+from router.core.forwarding.audience import Patience
+from router.core.forwarding.orders import Timing
+from router.core.linkstate.spf import Topology
+from router.core.terms import RouterId
+from router.simulation.credit_base import ClientMesh
+from router.simulation.credit_links import Link
+from router.simulation.multicast_router import MulticastRouter, Place
+
+
+class MulticastMesh(ClientMesh[MulticastRouter]):
+    """One multicast address in a mesh of routers; arguments as of `ClientMesh`. `open` are messages that some publisher
+    has sent and that have not left their ingress router."""
+
+    def __init__(
+        self,
+        edges: Iterable[tuple[str, str]],
+        *,
+        seed: int = 0,
+        delay_s: float = 0.0002,
+        jitter_s: float = 0.0001,
+        client_delay_s: float = 0.0001,
+        news_s: float = 0.01,
+        timing: Timing | None = None,
+        patience: Patience | None = None,
+        routers: Iterable[str] = (),
+    ) -> None:
+        self.departed_of: dict[int, int] = {}
+        """Messages that have left their ingress router, by publisher."""
+        self.departed_at: dict[int, float] = {}
+        """When each did, seconds."""
+        self.sent: dict[Link, list[int]] = {}
+        """Copies sent to each subscriber."""
+        self.missed: dict[Link, int] = {}
+        """Copies that each subscriber missed."""
+        self.passed: dict[RouterId, dict[int, int]] = {}
+        """At each router, how often each message passed it."""
+        self._timing = timing or Timing()
+        self._patience = patience or Patience()
+        super().__init__(
+            edges,
+            seed=seed,
+            delay_s=delay_s,
+            jitter_s=jitter_s,
+            client_delay_s=client_delay_s,
+            news_s=news_s,
+            routers=routers,
+        )
+
+    def _make_router(self, name: RouterId) -> MulticastRouter:
+        return MulticastRouter(name, self, self._timing, self._patience)
+
+    # Of the routers
+
+    def departed(self, message: int) -> None:
+        """A message left its ingress router. Raises: KeyError when for the second time."""
+        publisher = self.open.pop(message)
+        self.departed_of[publisher] = self.departed_of.get(publisher, 0) + 1
+        self.departed_at[message] = self.network.now
+
+    def copied(self, message: int, router: RouterId, subscribers: Sequence[Link], missed: Sequence[Link]) -> None:
+        """A message passed a router."""
+        passed = self.passed.setdefault(router, {})
+        passed[message] = passed.get(message, 0) + 1
+        for link in subscribers:
+            self.sent.setdefault(link, []).append(message)
+        for link in missed:
+            self.missed[link] = self.missed.get(link, 0) + 1
+
+    # What is counted
+
+    def attached(self) -> int:
+        """Publishers attached."""
+        return sum(len(router.machine.own.machine.publishers.attached) for router in self._living())
+
+    def held(self) -> int:
+        """Credit that publishers may still use, as their routers reckon it: messages on the way from a publisher to
+        its router included."""
+        return sum(
+            publisher.standing - publisher.waiting
+            for router in self._living()
+            for publisher in router.machine.own.machine.publishers.attached.values()
+        )
+
+    def waiting(self) -> int:
+        """Messages that wait at their ingress router."""
+        return sum(len(router.machine.own.machine.publishers.waiting) for router in self._living())
+
+    def waiting_in_core(self) -> int:
+        """Messages that wait elsewhere."""
+        return sum(len(tree.pool.core) for router in self._living() for tree in router.machine.trees.values())
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a machine is not well, disagrees with its links, or a message is lost."""
+        for router in self._living():
+            machine = router.machine
+            machine.check_invariants()
+            for link in router.subscribers:
+                assert machine.audience.subscribers[link].credit == link.credit
+            for (ingress, child), link in router.own.items():
+                assert machine.trees[ingress].children[child].credit == link.credit
+        departed = sum(self.departed_of.values())
+        assert self.published == len(self.open) + departed + self.released_count + self.lost_count
+
+    # Losses and paths
+
+    def _lose_router(self, router: MulticastRouter) -> None:
+        self._lose(m for m in router.machine.own.machine.publishers.waiting if isinstance(m, int))
+
+    def _lose(self, messages: Iterable[int]) -> None:
+        """A copy that is lost between routers is not counted: its message has left."""
+        for message in list(messages):
+            if self.open.pop(message, None) is not None:
+                self.lost_count += 1
+
+    def _install(self, router: MulticastRouter) -> None:
+        router.install(self._places(router.name))
+
+    def _places(self, name: RouterId) -> Callable[[RouterId], Place]:
+        """The place of a router in each tree, as the topology and the subscribers are now."""
+        topology = Topology()
+        topology.replace({a: dict.fromkeys(sorted(self.graph.neighbors(a)), 1) for a in sorted(self.graph)})
+        receivers = {router.name for router in self._living() if router.subscribers}
+
+        def place(ingress: RouterId) -> Place:
+            tree = topology.tree(ingress, name)
+            return [child for child, below in tree.children.items() if below & receivers], tree.predecessor
+
+        return place
+
+
+def is_connected(mesh: MulticastMesh) -> bool:
+    """Whether every living router reaches every other."""
+    living = [name for name, router in mesh.routers.items() if router.is_alive]
+    return bool(living) and nx.is_connected(mesh.graph.subgraph(living))

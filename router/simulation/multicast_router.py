@@ -1,0 +1,273 @@
+"""One simulated router: the credit machine of one multicast address, and the links that it asks things of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from router.core.forwarding.audience import Patience
+from router.core.forwarding.fanning import Fanning
+from router.core.forwarding.orders import Key, Timing
+from router.core.terms import RouterId
+from router.simulation.credit_clients import SimPublisher
+from router.simulation.credit_links import Link, Wire, ignore_flow
+from router.simulation.credit_turns import Turns
+from router.simulation.network import Network
+
+Place = tuple[list[RouterId], RouterId | None]
+"""Of a router in a tree: children below which there are subscribers, and predecessor."""
+
+
+class Surroundings(Protocol):
+    """What a simulated router needs of its mesh."""
+
+    network: Network
+
+    def neighbor(self, router: RouterId) -> MulticastRouter:
+        """A router by name."""
+
+    def wires(self, here: RouterId, there: RouterId) -> tuple[Wire, Wire] | None:
+        """Both ways of the connection to a neighbor; None when it is down."""
+
+    def departed(self, message: int) -> None:
+        """A message left its ingress router: a copy was sent on every outlet."""
+
+    def copied(self, message: int, router: RouterId, subscribers: Sequence[Link], missed: Sequence[Link]) -> None:
+        """A message passed a router: copies were sent to some of its subscribers, and others missed it."""
+
+    def released(self, message: int) -> None:
+        """A message has nowhere to go, or its sender left before it was delivered."""
+
+    def is_kept(self, message: int) -> bool:
+        """Whether a message is the mesh's though its sender has left: it is pre-settled."""
+
+    def checked(self) -> None:
+        """A router has finished a turn."""
+
+
+class MulticastRouter:
+    """A router as far as the credit of one multicast address goes. It carries out the machine's `MulticastOrders`."""
+
+    def __init__(self, name: RouterId, mesh: Surroundings, timing: Timing, patience: Patience) -> None:
+        self.name = name
+        self.machine = Fanning(self, name, timing=timing, patience=patience)
+        self.turns = Turns(mesh.network, self.machine, restate=lambda now: None, checked=mesh.checked)
+        self.publishers: dict[Key, Link] = {}
+        self.subscribers: dict[Link, None] = {}
+        self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
+        """Incoming ones: ingress, neighbor, link."""
+        self.own: dict[tuple[RouterId, RouterId], Link] = {}
+        """By ingress and child."""
+        self._mesh = mesh
+        self._place: Callable[[RouterId], Place] = lambda _: ([], None)
+        """The paths as they were last installed: this router's place in the tree of an ingress."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still does anything."""
+        return not self.turns.is_over
+
+    @is_alive.setter
+    def is_alive(self, is_alive: bool) -> None:
+        self.turns.is_over = not is_alive
+
+    # Orders
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Of the machine."""
+        link = self.publishers[publisher]
+        link.grant(credit)
+        self.turns.changed[link] = None
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Of the machine."""
+        link = self.circuits[circuit][2]
+        link.grant(credit)
+        link.is_draining = False
+        self.turns.changed[link] = None
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Of the machine."""
+        link = self.circuits[circuit][2]
+        link.drain()
+        self.turns.changed[link] = None
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Of the machine."""
+        ingress, neighbor, link = self.circuits[circuit]
+        upstream = self._mesh.neighbor(neighbor)
+        link.flush()  # what was granted before is told before
+        link.back.send(lambda: upstream.circuit_closed(ingress, self.name, link))
+
+    def send(
+        self,
+        message: Key,
+        ingress: RouterId,
+        neighbors: Sequence[RouterId],
+        subscribers: Sequence[Key],
+        missed: Sequence[Key],
+    ) -> None:
+        """Of the machine."""
+        assert isinstance(message, int)
+        for neighbor in neighbors:
+            self.own[ingress, neighbor].send(message)
+        links = [link for link in subscribers if isinstance(link, Link)]
+        for link in links:
+            link.send(message)
+        self._mesh.copied(message, self.name, links, [link for link in missed if isinstance(link, Link)])
+        if ingress == self.name:
+            self._mesh.departed(message)
+
+    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """Of the machine."""
+        self.own[ingress, neighbor].give_back()
+
+    def drained_subscriber(self, subscriber: Key) -> None:
+        """Of the machine."""
+        assert isinstance(subscriber, Link)
+        subscriber.give_back()
+
+    def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+        """Of the machine: told over the circuit's connection; the first weight makes the circuit."""
+        wires = self._mesh.wires(self.name, neighbor)
+        if wires is None:
+            return
+        there = self._mesh.neighbor(neighbor)
+        if (ingress, neighbor) not in self.own:
+            link = Link(*wires)
+            link.on_flow = lambda _: self.do(lambda _: self._own_changed(ingress, neighbor, link))
+            self.own[ingress, neighbor] = link
+            wires[0].send(lambda: there.circuit_attached(ingress, self.name, link))
+        link = self.own[ingress, neighbor]
+        wires[0].send(lambda: there.weight_told(ingress, link, weight))
+
+    # Events
+
+    def do(self, event: Callable[[float], object]) -> None:
+        """Tell the machine one event, have its turn, and write what it ordered."""
+        self.turns.do(event)
+
+    def attach_publisher(self, publisher: SimPublisher) -> None:
+        """A publisher's attach arrived."""
+        link, key = publisher.link, publisher.key
+        link.on_transfer = lambda message: self.do(lambda now: self._published(key, message, now))
+        self.publishers[key] = link
+        self.do(lambda _: self.machine.add_publisher(key))
+
+    def _published(self, key: Key, message: int, now: float) -> None:
+        if not self.machine.published(key, message, now):
+            self._mesh.released(message)
+
+    def detach_publisher(self, key: int) -> None:
+        """A publisher's detach arrived, or its connection ended."""
+
+        def detached(now: float) -> None:
+            publishers = self.machine.own.machine.publishers
+            owner = publishers.attached[key]
+            waiting = [m for m, p in publishers.waiting.items() if p is owner]
+            self.machine.remove_publisher(key)
+            self.publishers.pop(key).end_receiver()
+            for message in waiting:
+                assert isinstance(message, int)
+                if not self._mesh.is_kept(message):
+                    assert self.machine.drop(message)
+                    self._mesh.released(message)
+
+        self.do(detached)
+
+    def attach_subscriber(self, link: Link) -> None:
+        """A local subscriber's attach arrived."""
+        link.on_flow = lambda before: self.do(lambda now: self._granted(link, before, now))
+        self.subscribers[link] = None
+        self.do(lambda _: self.machine.add_subscriber(link))
+
+    def _granted(self, link: Link, before: int, now: float) -> None:
+        is_withdrawn = link.credit == 0 and before > 0
+        self.machine.subscriber_changed(link, link.credit, now, is_draining=link.is_drained, is_withdrawn=is_withdrawn)
+
+    def detach_subscriber(self, link: Link) -> None:
+        """A local subscriber's detach arrived."""
+        del self.subscribers[link]
+        link.end_sender()
+        self.do(lambda _: self._lose(self.machine.remove_subscriber(link)))
+
+    def _lose(self, messages: Sequence[Key]) -> None:
+        for message in messages:
+            assert isinstance(message, int)
+            self._mesh.released(message)
+
+    def circuit_attached(self, ingress: RouterId, neighbor: RouterId, link: Link) -> None:
+        """A neighbor made a circuit."""
+        self.circuits[link] = (ingress, neighbor, link)
+        link.on_transfer = lambda message: self.do(lambda now: self.machine.arrived(ingress, link, message, now))
+        link.on_returned = lambda credit: self.do(lambda _: self.machine.circuit_drained(ingress, link, credit))
+
+        def attached(now: float) -> None:
+            self.machine.add_circuit(ingress, link, neighbor)
+            self._set_children(ingress)
+
+        self.do(attached)
+
+    def weight_told(self, ingress: RouterId, link: Link, weight: int) -> None:
+        """A neighbor told the weight of its circuit."""
+        if link in self.circuits:
+            self.do(lambda _: self.machine.set_weight(ingress, link, weight))
+
+    def circuit_closed(self, ingress: RouterId, neighbor: RouterId, link: Link) -> None:
+        """A child told that nobody below it is live."""
+        if self.own.get((ingress, neighbor)) is link:
+            self.do(lambda _: self.machine.outlet_closed(ingress, neighbor))
+
+    def circuit_detached(self, link: Link) -> None:
+        """A neighbor ended a circuit, or its connection is gone."""
+        entry = self.circuits.pop(link, None)
+        if entry is None:
+            return
+        ingress = entry[0]
+        link.end_receiver()
+
+        def detached(now: float) -> None:
+            self.machine.remove_circuit(ingress, link)
+            self._set_children(ingress)
+
+        self.do(detached)
+
+    def _own_changed(self, ingress: RouterId, neighbor: RouterId, link: Link) -> None:
+        if self.own.get((ingress, neighbor)) is link:
+            self.machine.set_outlet(ingress, neighbor, link.credit, is_draining=link.is_drained)
+
+    # Paths
+
+    def install(self, place: Callable[[RouterId], Place]) -> None:
+        """The control plane's word: this router's place in the tree of any ingress."""
+        self._place = place
+
+        def installed(now: float) -> None:
+            for ingress in list(self.machine.trees):
+                self._set_children(ingress)
+
+        self.do(installed)
+
+    def _set_children(self, ingress: RouterId) -> None:
+        children, predecessor = self._place(ingress)
+        if ingress != self.name and not any(root == ingress for root, _, _ in self.circuits.values()):
+            children = []  # the tree ends
+        for root, child in [key for key in self.own if key[0] == ingress and key[1] not in children]:
+            link = self.own.pop((root, child))
+            link.end_sender()
+            there = self._mesh.neighbor(child)
+            link.forth.send(lambda there=there, link=link: there.circuit_detached(link))  # type: ignore[misc]
+        self._lose(self.machine.set_children(ingress, children, predecessor))
+
+    def connection_lost(self, neighbor: RouterId) -> None:
+        """All links with *neighbor* are gone."""
+        for link in [link for _, other, link in self.circuits.values() if other == neighbor]:
+            self.circuit_detached(link)
+        self.reconnected(neighbor)
+
+    def reconnected(self, neighbor: RouterId) -> None:
+        """Circuits to *neighbor* are to be made again."""
+        for ingress, child in [key for key in self.own if key[1] == neighbor]:
+            self.own.pop((ingress, child)).on_flow = ignore_flow
+        for ingress in list(self.machine.trees):
+            self.do(lambda _, ingress=ingress: self.machine.outlet_lost(ingress, neighbor))  # type: ignore[misc]
