@@ -79,16 +79,25 @@ class ManagementClient:
     # What can be asked
 
     def query(
-        self, kind: str, attributes: Sequence[str] = (), *, router: str | None = None, limit: int | None = None
+        self,
+        kind: str,
+        attributes: Sequence[str] = (),
+        *,
+        router: str | None = None,
+        key: str | None = None,
+        limit: int | None = None,
     ) -> list[dict[str, Any]]:
         """All entities of a type, or the first *limit*, with all attributes or those named.
 
+        Args:
+            key: of an address: those that belong to it alone.
         Raises: ManagementError.
         """
+        of_address = {} if key is None else {"key": key}
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
             count = PAGE if limit is None else min(PAGE, limit - len(found))
-            properties = {"entityType": kind, "offset": len(found), "count": count}
+            properties = {"entityType": kind, "offset": len(found), "count": count, **of_address}
             reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
             names = reply.body["attributeNames"]
             page = [dict(zip(names, values, strict=True)) for values in reply.body["results"]]

@@ -8,18 +8,20 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+import attrs
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.management import ManagementClient, ManagementError
-from router.cli.tables import GENERAL, VIEWS, Entity, View, general_value
+from router.cli.tables import GENERAL, VIEWS, Entity, View, cell, general_value, printable
 
 PIPE_COLUMNS: Final = 10000
 """Width of what is no terminal: nothing is ever cut or folded there."""
 
-WHAT: Final = ("general", *VIEWS)
+WHAT: Final = ("general", *VIEWS, "credit")
 
 
 @click.command(short_help="Show what a router knows.")
@@ -34,6 +36,14 @@ WHAT: Final = ("general", *VIEWS)
 )
 @click.option("--router", metavar="ID", help="Router to ask, by way of the one at URL; by default that one itself.")
 @click.option("--all-routers", is_flag=True, help="Ask every router that can be reached.")
+@click.option("--credit", "is_credit", is_flag=True, help="The same as `credit`.")
+@click.option("--address", metavar="ADDRESS", help="With credit: this address alone, with everybody who takes part.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"With credit: at most so many addresses; {ADDRESSES_SHOWN} in a table and all in JSON and CSV by default.",
+)
 @click.option("--json", "style", flag_value="json", help="Write a JSON list, with all attributes.")
 @click.option("--csv", "style", flag_value="csv", help="Write CSV, with all attributes.")
 @click.option(
@@ -44,17 +54,32 @@ WHAT: Final = ("general", *VIEWS)
     metavar="SECONDS",
     help="For the connection, and for each answer.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="More columns.")
+@click.option("-v", "--verbose", is_flag=True, help="More columns; with credit, the numbers of links.")
 def stat(
-    what: str, url: str, router: str | None, all_routers: bool, style: str | None, timeout: float, verbose: bool
+    what: str,
+    url: str,
+    router: str | None,
+    all_routers: bool,
+    is_credit: bool,
+    address: str | None,
+    limit: int | None,
+    style: str | None,
+    timeout: float,
+    verbose: bool,
 ) -> None:
-    """Show what a router knows: itself (general), or its connections, links, addresses, or the routers of the mesh.
+    """Show what a router knows: itself (general), or its connections, links, addresses, or the routers of the mesh; or
+    the credit of each address: who granted how much, who holds how much, what waits and since when.
 
     What needs attention stands first: links that messages wait for, addresses without a subscriber, routers that cannot
-    be reached. Exit status: 1 when a router cannot be asked, else 0.
+    be reached, publishers without credit. Exit status: 1 when a router cannot be asked, else 0.
     """
     if router is not None and all_routers:
         raise click.UsageError("--router and --all-routers exclude each other")
+    if is_credit and what not in ("general", "credit"):
+        raise click.UsageError(f"--credit and {what} exclude each other")
+    wanted = Wanted("credit" if is_credit else what, address, limit if limit or style else ADDRESSES_SHOWN, verbose)
+    if wanted.what != "credit" and (address is not None or limit is not None):
+        raise click.UsageError("--address and --limit go with credit")
     failed = False
     found: list[tuple[str, list[dict[str, Any]]]] = []
     try:
@@ -62,7 +87,7 @@ def stat(
             attached = client.read("router")["id"]
             for each in client.routers() if all_routers else [router or attached]:
                 try:
-                    found.append((each, _ask(client, what, None if each == attached else each)))
+                    found.append((each, _ask(client, wanted, each, None if each == attached else each)))
                 except ManagementError as error:
                     failed = True
                     click.echo(f"Error: {error}{_hint(client, router)}", err=True)
@@ -70,21 +95,41 @@ def stat(
         raise click.ClickException(str(error)) from error
     if not found:
         sys.exit(1)
+    if style is not None and wanted.limit is not None:
+        found = [(each, first_addresses(rows, wanted.limit)) for each, rows in found]
     if style == "json":
         click.echo(json.dumps([{"router": each, **row} for each, rows in found for row in rows], indent=2))
     elif style == "csv":
         _write_csv(found)
     else:
-        _show(what, found, is_verbose=verbose)
+        _show(wanted, found)
     if failed:
         sys.exit(1)
 
 
-def _ask(client: ManagementClient, what: str, router: str | None) -> list[dict[str, Any]]:
-    """The entities of one router, in the order in which they are shown."""
-    if what == "general":
+@attrs.frozen
+class Wanted:
+    """What is to be shown."""
+
+    what: str
+    address: str | None
+    """Of `credit`: this one alone."""
+    limit: int | None
+    """Of `credit`: at most so many addresses."""
+    is_verbose: bool
+
+
+def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) -> list[dict[str, Any]]:
+    """The entities of one router, in the order in which they are shown.
+
+    Args:
+        router: the same as *me*; None when the client is attached to it.
+    """
+    if wanted.what == "general":
         return [client.read("router", router=router)]
-    view = VIEWS[what]
+    if wanted.what == "credit":
+        return ask_credit(client, me, router=router, text=wanted.address, limit=wanted.limit)
+    view = VIEWS[wanted.what]
     return sorted(client.query(view.kind, router=router), key=view.order)
 
 
@@ -114,19 +159,22 @@ def _csv_value(value: object) -> object:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def _show(what: str, found: Sequence[tuple[str, Sequence[Entity]]], *, is_verbose: bool) -> None:
+def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
     parts: list[Table | Text] = []
     for router, rows in found:
         if parts:
             parts.append(Text())
-        if what == "general":
+        if wanted.what == "general":
             parts.append(_general(rows[0]))
             continue
-        view = VIEWS[what]
+        if wanted.what == "credit":
+            parts += credit_parts(router, rows, limit=wanted.limit, text=wanted.address, is_verbose=wanted.is_verbose)
+            continue
+        view = VIEWS[wanted.what]
         count = len(rows)
-        parts.append(Text(f"{_printable(router)}: {count} {view.noun if count != 1 else _singular(view.noun)}"))
+        parts.append(Text(f"{printable(router)}: {count} {view.noun if count != 1 else _singular(view.noun)}"))
         if rows:
-            parts.append(_table(view, rows, is_verbose=is_verbose))
+            parts.append(_table(view, rows, is_verbose=wanted.is_verbose))
     if sys.stdout.isatty():
         Console().print(*parts, sep="\n")
         return
@@ -139,7 +187,7 @@ def _show(what: str, found: Sequence[tuple[str, Sequence[Entity]]], *, is_verbos
 def _general(router: Entity) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     for title, attribute in GENERAL:
-        table.add_row(title, Text(_printable(general_value(attribute, router.get(attribute)))))
+        table.add_row(title, Text(printable(general_value(attribute, router.get(attribute)))))
     return table
 
 
@@ -150,17 +198,8 @@ def _table(view: View, rows: Sequence[Entity], *, is_verbose: bool) -> Table:
         table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
     for row in rows:
         # Text, and no markup: names of containers and addresses are what peers have chosen.
-        table.add_row(*(Text(_cell(column.text(row))) for column in columns), style=view.style(row))
+        table.add_row(*(Text(cell(column.text(row))) for column in columns), style=view.style(row))
     return table
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None or value == "" else _printable(str(value))
-
-
-def _printable(text: str) -> str:
-    """Without what would move the cursor or ring a bell."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _singular(noun: str) -> str:

@@ -45,6 +45,16 @@ def _number(title: str, attribute: str, *, is_detail: bool = False) -> Column:
     return Column(title, lambda entity: entity[attribute], is_number=True, is_detail=is_detail)
 
 
+def printable(text: str) -> str:
+    """Without what would move the cursor or ring a bell."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def cell(value: object) -> str:
+    """A value as a table shows it."""
+    return "-" if value is None or value == "" else printable(str(value))
+
+
 def duration(seconds: int) -> str:
     """Seconds as an operator reads them: `42s`, `3m10s`, `5h02m`, `12d03h`."""
     for size, unit, part, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):

@@ -69,6 +69,8 @@ class Request:
     """Of the entity, or of those that a QUERY asks for; None for all."""
     name: str | None
     identity: str | None
+    key: str | None
+    """Of the address that a QUERY is limited to."""
     offset: int
     count: int
     body: object
@@ -163,12 +165,15 @@ class ManagementNode:
     # The node itself
 
     def _query(self, request: Request) -> Answer:
-        kinds = [request.type] if request.type is not None else list(TYPES.values())
+        kinds = _kinds(request)
+        if request.key is not None and not all(kind.is_of_address for kind in kinds):
+            able = ", ".join(kind.short_name for kind in TYPES.values() if kind.is_of_address)
+            raise RefusedError(BAD_REQUEST, f"`key` goes with a QUERY of {able}")
         names = self._wanted(request, kinds)
         results: list[list[object]] = []
         total = 0
         for kind in kinds:
-            rows = self._rows(kind)
+            rows = self._rows(kind, request.key)
             page = rows.page(max(0, request.offset - total), request.count - len(results))
             results.extend([kind.value(row, name) for name in names] for row in page)
             total += len(rows)
@@ -197,10 +202,10 @@ class ManagementNode:
                 raise RefusedError(BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
         return wanted or known
 
-    def _rows(self, kind: EntityType) -> Rows:
+    def _rows(self, kind: EntityType, key: str | None = None) -> Rows:
         if kind.row is ManagementRow:
             return Rows([ManagementRow(name="self", identity="self")])
-        return self._view.rows(kind.row)
+        return self._view.rows(kind.row) if key is None else self._view.rows_of_address(kind.row, key)
 
     def _get_types(self, request: Request) -> Answer:
         # Qpid Dispatch lists the types that each one extends; ours extend nothing.
@@ -253,6 +258,7 @@ def _read_request(message: Message) -> Request:
         type=_type(properties, is_general=operation in GENERAL_OPERATIONS),
         name=_text(properties, "name"),
         identity=_text(properties, "identity"),
+        key=_text(properties, "key"),
         offset=_number(properties, "offset") or 0,
         count=DEFAULT_COUNT if count is None else min(count, MAX_COUNT),
         body=message.body,

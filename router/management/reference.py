@@ -9,15 +9,17 @@ import sys
 from pathlib import Path
 
 from router.management.node import DEFAULT_COUNT, MAX_COUNT
-from router.management.schema import GENERAL_OPERATIONS, PREFIX, TYPES, Attribute, EntityType
+from router.management.schema import GENERAL_OPERATIONS, OWN_PREFIX, PREFIX, TYPES, Attribute, EntityType
+
+_OF_ADDRESS = " or ".join(f"`{kind.short_name}`" for kind in TYPES.values() if kind.is_of_address)
 
 _INTRO = f"""\
 # Management
 
 <!-- Made from router/management/snapshot.py by `python -m router.management.reference`; changes belong there. -->
 
-Every router answers AMQP management requests, with the entity names of Qpid Dispatch. `amqp-mesh stat` shows what an
-operator looks for first; other programs send requests themselves.
+Every router answers AMQP management requests, with the entity names of Qpid Dispatch and two of its own.
+`amqp-mesh stat` shows what an operator looks for first; other programs send requests themselves.
 
 A request is a message to `$management`, for the router that the client is attached to, or to
 `amqp:/_topo/0/<router>/$management`, for any router of the mesh. Its `reply-to` is where the reply goes, best the
@@ -30,8 +32,10 @@ address of a dynamic source. Its application properties say what is wanted:
 | `entityType` | string | the type that QUERY and the GET operations are about; all types when absent |
 | `name`, `identity` | string | which entity, for READ; one of them, and neither for `router` |
 | `offset`, `count` | integer | part of a QUERY; {DEFAULT_COUNT} entities when `count` is absent, at most {MAX_COUNT} |
+| `key` | string | of an address: a QUERY of {_OF_ADDRESS} gives what belongs to that one alone |
 
-Names of types may be written without `{PREFIX}`.
+Names of types may be written without `{PREFIX}`. Those that begin with `{OWN_PREFIX}` are unknown to
+Qpid Dispatch.
 
 The reply is pre-settled. It carries the request's `correlation-id`, or its `message-id` when it has none, and the
 application properties `statusCode` and `statusDescription`.

@@ -15,10 +15,12 @@ from router.management.snapshot import (
     AddressRow,
     ConnectionRow,
     ConnectorRow,
+    CreditRow,
     LinkRow,
     ListenerRow,
     ManagementRow,
     NodeRow,
+    PartyRow,
     RouterRow,
     Row,
     Value,
@@ -26,6 +28,8 @@ from router.management.snapshot import (
 
 PREFIX: Final = "org.apache.qpid.dispatch."
 """What may be left out of the name of a type."""
+OWN_PREFIX: Final = "amqp-mesh."
+"""Of types that Qpid Dispatch does not have."""
 MANAGEMENT: Final = "org.amqp.management"
 
 GENERAL_OPERATIONS: Final = (
@@ -76,6 +80,8 @@ class EntityType:
     operations: Sequence[str] = ("READ",)
     is_singleton: bool = False
     """Whether READ needs neither name nor identity."""
+    is_of_address: bool = False
+    """Whether a QUERY may ask for those of one address."""
 
     @property
     def short_name(self) -> str:
@@ -153,7 +159,12 @@ def _attributes(row: type[Row]) -> dict[str, Attribute]:
 
 
 def _entity_type(
-    name: str, row: type[Row], *, is_singleton: bool = False, operations: Sequence[str] = ()
+    name: str,
+    row: type[Row],
+    *,
+    is_singleton: bool = False,
+    is_of_address: bool = False,
+    operations: Sequence[str] = (),
 ) -> EntityType:
     doc = " ".join((row.__doc__ or "").split())
     return EntityType(
@@ -163,6 +174,7 @@ def _entity_type(
         attributes=_attributes(row),
         operations=("READ", *operations),
         is_singleton=is_singleton,
+        is_of_address=is_of_address,
     )
 
 
@@ -174,6 +186,8 @@ TYPES: Final[Mapping[str, EntityType]] = {
         _entity_type(f"{PREFIX}router.link", LinkRow),
         _entity_type(f"{PREFIX}router.address", AddressRow),
         _entity_type(f"{PREFIX}router.node", NodeRow),
+        _entity_type(f"{OWN_PREFIX}credit", CreditRow, is_of_address=True),
+        _entity_type(f"{OWN_PREFIX}credit.party", PartyRow, is_of_address=True),
         _entity_type(f"{PREFIX}listener", ListenerRow),
         _entity_type(f"{PREFIX}connector", ConnectorRow),
         _entity_type(f"{PREFIX}management", ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),

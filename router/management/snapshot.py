@@ -26,7 +26,7 @@ def attribute(doc: str, *, name: str | None = None, default: Any = attrs.NOTHING
     Args:
         doc: a sentence for operators, with the unit where the name does not tell it.
         name: on the wire, where camel case does not give it.
-        default: for what only some routers can tell.
+        default: for what only some of the entities have.
     """
     return attrs.field(default=default, metadata={"doc": doc, "name": name})
 
@@ -165,7 +165,7 @@ class AddressRow(Row):
     key: str = attribute("The same.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
     is_open: bool = attribute(
-        "Whether somebody, anywhere reachable, takes its messages, so that publishers have credit."
+        "Whether somebody, anywhere reachable, takes its messages. Publishers have credit once it is granted."
     )
     in_process: int = attribute("1 when the router itself answers, as for `$management`.")
     subscriber_count: int = attribute("Subscribers attached here.")
@@ -190,6 +190,96 @@ class AddressRow(Row):
     deliveries_egress_route_container: int = attribute("Always 0.")
     deliveries_redirected_to_fallback: int = attribute("Always 0.")
     priority: int = attribute("Always -1: addresses have no priority of their own.")
+
+
+@attrs.frozen(kw_only=True)
+class CreditRow(Row):
+    """The credit of an address at this router. Name and identity are its key, as those of `router.address`; addresses
+    with neither a subscriber, a publisher nor a circuit here are left out."""
+
+    key: str = attribute("The same.")
+    treatment: str = attribute("`multicast`, `closest` or `balanced`.")
+    has_subscriber: bool = attribute("Whether somebody, anywhere reachable, takes its messages.")
+    is_open: bool = attribute(
+        "Whether publishers may have credit: a subscriber has granted some, and not all have taken theirs back."
+    )
+    granted: int = attribute(
+        "Credit now that can be dealt here: of subscribers attached here, of own circuits and of windows, together; of "
+        "a multicast the smallest of them."
+    )
+    held_by_publishers: int = attribute("Credit that publishers attached here hold now.")
+    held_by_circuits: int = attribute("Credit now on the circuits of neighbors.")
+    lowered: int = attribute("Credit taken back from publishers here that is in quarantine now.")
+    subscriber_count: int = attribute("Subscribers attached here.")
+    publisher_count: int = attribute("Publishers attached here.")
+    blocked_count: int = attribute("Those of them that have no credit now.")
+    blocked_seconds: int = attribute("Seconds that one of these has had none; the longest. 0 when there is none.")
+    waiting_count: int = attribute("Messages that wait here now for credit.")
+    departed_count: int = attribute("Those of them whose publishers have left.")
+    oldest_wait_seconds: int = attribute("Seconds that the oldest of them has waited.")
+
+
+@attrs.frozen(kw_only=True)
+class PartyRow(Row):
+    """Who grants or holds credit of an address at this router. Name and identity are those of its `router.link`; a
+    window has no link, and both are made of address, root and neighbor."""
+
+    key: str = attribute("Key of the address.")
+    treatment: str = attribute("`multicast`, `closest` or `balanced`.")
+    role: str = attribute(
+        "`subscriber` and `publisher`, attached here; `circuit out`, on which a neighbor grants to this router; "
+        "`circuit in`, on which this router grants to a neighbor; `window`: toward a neighbor without circuits."
+    )
+    connection_id: str | None = attribute("Identity of its connection; null for a window.", default=None)
+    container: str | None = attribute("Container id of the peer; null for a window.", default=None)
+    neighbor: str | None = attribute(
+        "Router at the other end of a circuit or a window; null for clients.", default=None
+    )
+    root: str | None = attribute(
+        "Of a circuit or a window: the egress router; for a multicast, the ingress router. Null for clients.",
+        default=None,
+    )
+    granted: int = attribute(
+        "Credit now that a subscriber, or the neighbor of a circuit out, has granted and that is not used; of a window "
+        "its room. 0 for those who hold.",
+        default=0,
+    )
+    brokered: int = attribute(
+        "Of a subscriber: the part of it that can be dealt now. Less than all when more was granted than a setting "
+        "allows, and 0 while its connection takes nothing.",
+        default=0,
+    )
+    held: int = attribute(
+        "Credit now that a publisher, or the neighbor of a circuit in, may use. 0 for those who grant.",
+        default=0,
+    )
+    lowered: int = attribute("Of a publisher: credit taken back from it that is in quarantine now.", default=0)
+    weight: int = attribute(
+        "Of a circuit: busy publishers behind it, as the next router was told; of a publisher 1 when it is busy.",
+        default=0,
+    )
+    waiting_count: int = attribute(
+        "Its messages that wait here now; of those who grant, messages that can go to no other.", default=0
+    )
+    oldest_wait_seconds: int = attribute("Seconds that the oldest of them has waited.", default=0)
+    unsettled_count: int = attribute(
+        "Of those who grant: messages now that were sent and have no outcome yet.", default=0
+    )
+    missed_count: int = attribute(
+        "Of a subscriber of a multicast: copies that it missed while it was excluded.", default=0
+    )
+    zero_credit_seconds: int | None = attribute(
+        "Seconds that a publisher, or a subscriber that counts for a multicast, has had no credit; null when it has "
+        "some, and for others.",
+        default=None,
+    )
+    excluded_seconds: int | None = attribute(
+        "Seconds that a subscriber has not counted for its multicast, since it was without credit for too long; null "
+        "when it counts, and for others.",
+        default=None,
+    )
+    is_draining: bool = attribute("Whether its credit is asked back now by a drain.", default=False)
+    is_withdrawn: bool = attribute("Of a subscriber: it took its credit back, and did not use it up.", default=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -236,7 +326,7 @@ class ListenerRow(SocketRow):
     connection_count: int = attribute("Connections now.")
     max_connections: int = attribute("Connections at one time.")
     initial_handshake_timeout_seconds: int = attribute("Time until the peer's Open must be there.")
-    link_capacity: int = attribute("Credit of a publisher while its address has a subscriber.")
+    link_capacity: int = attribute("Credit made here toward subscribers behind a neighbor without circuits.")
     multi_tenant: bool = attribute("Whether the host name of a client's Open is put before its addresses.")
     authenticate_peer: bool = attribute("Whether peers must say who they are.")
     http: bool = attribute("Always false.")
@@ -283,6 +373,9 @@ class View(Protocol):
 
     def rows(self, kind: type[Row]) -> Rows:
         """All entities of one kind, in a lasting order."""
+
+    def rows_of_address(self, kind: type[Row], key: str) -> Rows:
+        """Those of one address, of a kind that belongs to addresses."""
 
     def reachable_routers(self) -> Iterable[str]:
         """Ids of the routers that a request can be sent to, this one included, sorted."""

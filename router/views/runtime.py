@@ -17,6 +17,7 @@ from typing import Final, TypedDict
 from mesh_config.models import LinkSettings, Role
 from router import __version__
 from router.core.controlplane import NeighborView, NodeView
+from router.core.forwarding.fib import AddressEntry
 from router.core.linkstate.messages import PROTOCOL_VERSION
 from router.core.terms import AREA, RouterId
 from router.dataplane.interface import EgressLink, IngressLink
@@ -25,9 +26,11 @@ from router.management.snapshot import (
     AddressRow,
     ConnectionRow,
     ConnectorRow,
+    CreditRow,
     LinkRow,
     ListenerRow,
     NodeRow,
+    PartyRow,
     RouterRow,
     Row,
     Rows,
@@ -35,6 +38,7 @@ from router.management.snapshot import (
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
+from router.views.credit import Party, PartyView, credit_row, entry_of, has_credit, parties, parties_of
 from router.views.links import AnyLink, UnderWay, address_row, is_blocked, key_of, link_row, total
 
 CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
@@ -56,6 +60,10 @@ class RuntimeView:
             LinkRow: self._links,
             AddressRow: self._addresses,
             NodeRow: self._nodes,
+            CreditRow: lambda: self._credit(self._runtime.fib.entries()),
+            PartyRow: lambda: self._parties(
+                parties((link for _, link in self._all_links()), self._runtime.relay.brokerage)
+            ),
             ListenerRow: lambda: Rows(self._listeners, lambda found: self._listener(*found)),
             ConnectorRow: lambda: Rows(self._connectors, _connector_row),
         }
@@ -68,6 +76,13 @@ class RuntimeView:
     def rows(self, kind: type[Row]) -> Rows:
         """All entities of one kind: in the order in which they came, addresses by key."""
         return self._makers[kind]()
+
+    def rows_of_address(self, kind: type[Row], key: str) -> Rows:
+        """The entities that belong to one address."""
+        entry = entry_of(self._runtime.fib, key)
+        if entry is None:
+            return Rows()
+        return self._credit([entry]) if kind is CreditRow else self._parties(parties_of(entry))
 
     def reachable_routers(self) -> Iterable[str]:
         """Ids of this router and of those that it can reach, sorted."""
@@ -158,6 +173,14 @@ class RuntimeView:
         now = self._runtime.clock()
         entries = sorted(self._runtime.fib.entries(), key=key_of)
         return Rows(entries, lambda entry: address_row(entry, now))
+
+    def _credit(self, entries: Iterable[AddressEntry]) -> Rows:
+        now = self._runtime.clock()
+        return Rows(sorted(filter(has_credit, entries), key=key_of), lambda entry: credit_row(entry, now))
+
+    def _parties(self, found: Iterable[Party]) -> Rows:
+        view = PartyView(self._runtime.connections, self._runtime.clock())
+        return Rows(list(found), view.row)
 
     def _nodes(self) -> Rows:
         control = self._runtime.control

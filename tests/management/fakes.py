@@ -48,6 +48,9 @@ class FakeView:
         count = 1 if any(each.row is kind and each.is_singleton for each in TYPES.values()) else self.count
         return Rows(range(count), lambda number: sample(kind, number))
 
+    def rows_of_address(self, kind: type[Row], key: str) -> Rows:
+        return Rows([attrs.evolve(sample(kind, 1), key=key)])  # type: ignore[call-arg]
+
     def reachable_routers(self) -> Iterable[str]:
         return ["A", "B", "C"]
 

@@ -160,6 +160,14 @@ def test_pages_go_on_across_types() -> None:
     assert pages == whole["results"]
 
 
+@pytest.mark.parametrize("kind", [kind for kind in types() if kind.is_of_address], ids=lambda kind: kind.short_name)
+def test_a_query_may_be_for_one_address(kind: EntityType) -> None:
+    reply = query(kind.name, ["type", "key"], key="M0topic")
+    assert status(reply) == (200, "OK")
+    assert isinstance(reply.body, dict)
+    assert reply.body["results"] == [[kind.name, "M0topic"]]
+
+
 # What is refused
 
 
@@ -216,6 +224,14 @@ def test_pages_go_on_across_types() -> None:
         ({"operation": "QUERY"}, {"attributeNames": "linkName"}, 400, "`attributeNames` is a list of strings"),
         ({"operation": "QUERY"}, {"attributeNames": [1]}, 400, "`attributeNames` is a list of strings"),
         ({"operation": "QUERY"}, [1], 400, "the body of a QUERY is a map with `attributeNames`"),
+        (
+            {"operation": "QUERY", "entityType": "router.address", "key": "M0x"},
+            None,
+            400,
+            "`key` goes with a QUERY of amqp-mesh.credit, amqp-mesh.credit.party",
+        ),
+        ({"operation": "QUERY", "key": "M0x"}, None, 400, "`key` goes with a QUERY of amqp-mesh.credit"),
+        ({"operation": "QUERY", "entityType": "amqp-mesh.credit", "key": 1}, None, 400, "`key` is a string"),
         ({"operation": "QUERY", "offset": -1}, None, 400, "`offset` is a number from 0 on"),
         ({"operation": "QUERY", "count": "5"}, None, 400, "`count` is a number from 0 on"),
         ({"operation": "QUERY", "count": True}, None, 400, "`count` is a number from 0 on"),
@@ -274,7 +290,7 @@ scalars = st.one_of(
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=6
 )
-keys = st.sampled_from(["operation", "type", "entityType", "name", "identity", "offset", "count"])
+keys = st.sampled_from(["operation", "type", "entityType", "name", "identity", "key", "offset", "count"])
 names = st.lists(st.sampled_from(list(TYPES[f"{PREFIX}router.link"].attributes)) | texts, max_size=4)
 ids = st.none() | texts | st.integers(-5, 2**64 + 5) | st.binary(max_size=4) | st.uuids()
 messages = st.builds(

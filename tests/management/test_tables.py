@@ -120,6 +120,10 @@ def test_names_of_peers_move_no_cursor_and_are_no_markup() -> None:
         (["routres"], "'routres' is not one of"),
         (["--router", "A", "--all-routers"], "--router and --all-routers exclude each other"),
         (["--timeout", "0"], "0.0 is not in the range x>0"),
+        (["links", "--credit"], "--credit and links exclude each other"),
+        (["links", "--address", "x"], "--address and --limit go with credit"),
+        (["--limit", "5"], "--address and --limit go with credit"),
+        (["--credit", "--limit", "0"], "0 is not in the range x>=1"),
     ],
 )
 def test_wrong_calls_are_refused_before_anything_is_asked(arguments: list[str], text: str) -> None:
