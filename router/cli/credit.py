@@ -123,7 +123,9 @@ def party_state(party: Entity) -> str:
     for attribute, word in (("isWithdrawn", "withdrawn"), ("isDraining", "draining")):
         if party[attribute]:
             return word
-    return "" if party["role"] == "circuit in" or party["granted"] else "no credit"
+    # A circuit that nobody uses is granted nothing.
+    is_idle = party["role"] == "circuit in" or (party["role"] == "circuit out" and not party["weight"])
+    return "" if is_idle or party["granted"] else "no credit"
 
 
 def _address_text(entity: Entity) -> str:
