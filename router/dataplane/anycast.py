@@ -43,6 +43,8 @@ class AnycastBroker(Broker):
         """A client's reply address at another router: the first message of each publisher goes as a datagram."""
         self.first: dict[IngressLink, None] = {}
         """Publishers to a reply address that have not sent anything."""
+        self._is_reached = False
+        """Some egress is reached: each of them has one credit."""
         self.second: dict[IngressLink, None] = {}
         """Those that have sent one message; the next brings them under the rule."""
         self._connections: dict[RouterId, object] = {}
@@ -79,7 +81,7 @@ class AnycastBroker(Broker):
             return
         link.broker = self
         self.first[link] = None
-        if self.machine.pools:
+        if self._is_reached:
             self.grant(link, 1)
 
     def remove_publisher(self, link: IngressLink) -> None:
@@ -117,14 +119,14 @@ class AnycastBroker(Broker):
         if not self._is_ready(transfer):
             self._house.forwarder.hold(transfer)
             return
-        del self.first[link]
-        self.second[link] = None
         assert self.entry.owner is not None
         route = self._house.fib.route(self.entry.owner)
+        self.grant(link, 1)
         if route is None:
             self._house.settlement.settle(transfer, RELEASE)
             return
-        self.grant(link, 1)
+        del self.first[link]
+        self.second[link] = None
         self._house.forwarder.send_datagram(transfer, route)
 
     def _sent_at_once(self) -> None:
@@ -139,6 +141,13 @@ class AnycastBroker(Broker):
     def _requeue(self, transfer: Transfer) -> bool:
         link = transfer.ingress
         return self.machine.requeue(transfer, self._me if link is None or link.root is None else link.root)
+
+    def drop(self, transfer: Transfer) -> None:
+        """If the message waits here it no longer does."""
+        link = transfer.ingress
+        if link is not None and link in self.first and not transfer.is_brokered:
+            self.grant(link, 1)  # it was given up before it was whole
+        super().drop(transfer)
 
     def used_for_nothing(self, link: IngressLink) -> None:
         """A transfer without a message used a credit of a publisher or a circuit."""
@@ -156,7 +165,6 @@ class AnycastBroker(Broker):
         wanted = {router for router, route in routes.items() if route is not None}
         if self.entry.subscribers:
             wanted.add(self._me)
-        was_open = bool(self.machine.pools)
         for egress in sorted(router for router, pool in self.machine.pools.items() if pool.has_path):
             if egress not in wanted:
                 self._leave(egress)
@@ -176,9 +184,10 @@ class AnycastBroker(Broker):
                 self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=house.now)
                 if egress not in self.own and egress not in self.windowed:
                     self.machine.circuit_lost(egress, house.now)  # so that it is made, now that it may be possible
-        if bool(self.machine.pools) != was_open:
+        if bool(wanted) != self._is_reached:
+            self._is_reached = bool(wanted)
             for link in self.first:
-                self.grant(link, -1 if was_open else 1)
+                self.grant(link, 1 if wanted else -1)
         self.touch()
 
     def _leave(self, egress: RouterId) -> None:

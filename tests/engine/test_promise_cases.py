@@ -406,6 +406,61 @@ def test_two_routers_that_take_each_other_for_the_next_hop(bench: Bench) -> None
             broker.machine.check_invariants()  # type: ignore[attr-defined]
 
 
+# Reply addresses
+
+
+def test_a_first_message_to_a_reply_address_that_is_given_up(bench: Bench) -> None:
+    a, _, c = bench.mesh(*LINE)
+    requester = bench.client(c).receiver(None, dynamic=True, credit=5).accepting()
+    sender = bench.client(a).sender(requester.address)
+    for _ in range(3):
+        given_up = sender.begin(message("x" * 1000)[:500])
+        bench.run()
+        given_up.abort()
+        bench.run()
+    assert sender.credit == 1
+    sent = [sender.send(message(number)) for number in range(3)]
+    bench.advance(0.1)
+    assert requester.bodies == [0, 1, 2]
+    assert [one.outcome for one in sent] == ["accepted"] * 3
+
+
+def test_a_first_message_to_a_reply_address_that_crosses_the_loss_of_its_path(bench: Bench) -> None:
+    a, b, c = bench.mesh(*LINE)
+    requester = bench.client(c).receiver(None, dynamic=True, credit=5).accepting()
+    client = bench.client(a)
+    sender = client.sender(requester.address)
+    client.wire.is_still = True
+    sent = sender.send(message(1))
+    between(bench, a, b).cut()
+    bench.advance(0.1)
+    client.wire.is_still = False
+    bench.run()
+    assert sent.outcome == "released"
+    assert sender.credit == 0
+    assert all(0 <= frame.flow("link_credit") < 2**31 for frame in link_flows(client.wire.log[1]))
+    bench.join(a, b)
+    bench.advance(5)
+    assert sender.credit == 1
+    sender.send(message(2))
+    bench.advance(0.1)
+    assert requester.bodies == [2]
+
+
+def test_a_reply_address_is_forgotten_with_its_publishers(bench: Bench) -> None:
+    a, b, c = bench.mesh(*LINE, forwarding={"circuit_idle_s": 1.0})
+    requester = bench.client(c).receiver(None, dynamic=True, credit=5).accepting()
+    sender = bench.client(a).sender(requester.address)
+    for number in range(3):
+        sender.send(message(number))
+        bench.advance(0.1)
+    assert requester.bodies == [0, 1, 2]
+    sender.close()
+    bench.advance(5)
+    for router in (a, b):
+        assert not [entry.text for entry in router.fib.entries() if entry.text.startswith("temp.")]
+
+
 # Crowds
 
 

@@ -115,7 +115,8 @@ class AddressEntry:
     @property
     def is_idle(self) -> bool:
         """Whether nothing refers to it any more."""
-        is_used = self.subscribers or self.remotes or self.publishers or self.waiting
+        is_known = self.remotes and self.owner is None  # nobody tells of another router's reply addresses
+        is_used = self.subscribers or is_known or self.publishers or self.waiting
         return not (is_used or self.broker is not None or self.service is not None)
 
 
