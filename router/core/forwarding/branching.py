@@ -250,14 +250,21 @@ class Branching:
         self.is_touched = True
         self._told[key] = weight
 
+    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> None:
+        """A message of a publisher arrived."""
+        self.is_touched = True
+        self._restate(now)  # it may be sent at once
+        self.machine.published(key, message, now, is_ready=is_ready)
+
     def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
         """A message came on a circuit. Returns whether it is kept; not from a neighbor that is not upstream."""
         self.is_touched = True
-        self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
-        if not self._is_upstream(self.pool.circuits[key]):
-            self.machine.drop(message)
-            return False
-        return True
+        if self._is_upstream(self.pool.circuits[key]):
+            self._restate(now)
+            return self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
+        self.pool.arrived(key, message, now)
+        self.pool.drop(message)
+        return False
 
     def circuit_drained(self, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""
@@ -297,8 +304,8 @@ class Branching:
             if circuit.out > 0 and not circuit.is_draining:
                 self._recall(circuit)
         elif circuit.key in self._closed:
-            # Only credit tells it that somebody is live again, whether it has busy publishers or not.
-            weight = max(1, weight)
+            # Only credit tells it that somebody is live again, and until then live subscribers miss its messages.
+            weight = max(HUNGRY, weight)
         if circuit.weight != weight:
             self.machine.set_weight(OUTLETS, circuit.key, weight)
 

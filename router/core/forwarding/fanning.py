@@ -73,15 +73,16 @@ class Fanning:
         self.own.machine.remove_publisher(key)
 
     def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
-        """A message of a publisher arrived and waits as the youngest.
+        """A message of a publisher arrived: it is sent, or waits as the youngest.
 
         Args:
             message: what orders name it by, not in use.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: whether it is kept; False when there is no subscriber anywhere.
         """
-        self.own.is_touched = True
-        self.own.machine.published(key, message, now, is_ready=is_ready)
+        self._now = now
+        self._see(self.own)
+        self.own.published(key, message, now, is_ready=is_ready)
         return self._keep_published(message)
 
     def ready(self, message: Key) -> bool:
@@ -191,12 +192,14 @@ class Fanning:
         self.trees[ingress].set_weight(key, weight)
 
     def arrived(self, ingress: RouterId, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit; it waits until the turn, longer only when credit was withdrawn.
+        """A message arrived on a circuit: it is sent, or waits if credit was withdrawn.
 
         Args:
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: whether it is kept; False when the circuit comes from elsewhere than upstream.
         """
+        self._now = now
+        self._see(self.trees[ingress])
         return self.trees[ingress].arrived(key, message, now, is_ready=is_ready)
 
     def circuit_drained(self, ingress: RouterId, key: Key, credit: int) -> None:
