@@ -186,7 +186,8 @@ def _is_open(broker: Broker) -> bool:
         return broker.machine.own.machine.is_open
     assert isinstance(broker, AnycastBroker)
     # To a reply address one credit is given before any was granted.
-    return broker.machine.is_open or (broker.is_reply and bool(broker.machine.pools))
+    is_reached = any(pool.has_path for pool in broker.machine.pools.values())
+    return broker.machine.is_open or (broker.is_reply and is_reached)
 
 
 def _granted(entry: AddressEntry, subscribers: list[EgressLink], broker: Broker | None) -> int:
