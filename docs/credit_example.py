@@ -25,7 +25,9 @@ PAGE = Path(__file__).parent / "explanation" / "credit.md"
 BEGIN = "<!-- From here on made by docs/credit_example.py; changes belong there. -->\n"
 END = "<!-- Made until here. -->\n"
 A, B, C = (RouterId(name) for name in "ABC")
-CREDIT = 10
+CREDIT = 20
+GET = 10
+"""What the subscriber grants and drains at the end."""
 Numbers = dict[str, int]
 """All numbers of one moment, by the names that the texts use."""
 
@@ -69,8 +71,8 @@ class Story:
     def get(self) -> None:
         """The subscriber grants and drains with one frame, as a get does that does not want to wait."""
         subscriber = self._subscribers[0]
-        subscriber.granted += CREDIT
-        subscriber.link.grant(CREDIT)
+        subscriber.granted += GET
+        subscriber.link.grant(GET)
         subscriber.drain()
 
     @property
@@ -98,13 +100,11 @@ class Story:
             found[f"{word}_circuits"] = len(circuits)
             found[f"{word}_dealt"] = sum(circuit.out for circuit in circuits)
             found[f"{word}_weight"] = pool.told_weight if pool else 0
-            found[f"{word}_unlent"] = machine.allotted - machine.publishers.lent
             found[f"{word}_wait"] = len(machine.publishers.waiting)
         for key, client in mesh.publishers.items():
             publisher = mesh.routers[mesh.home(client)].machine.publishers.attached[key]
             word = f"p{key + 1}"
             found |= {word: publisher.held, f"{word}_lent": publisher.lent, f"{word}_lowered": publisher.lowered}
-            found |= {f"{word}_sent": client.sent, f"{word}_waits": publisher.waiting}
         return found
 
 
@@ -123,6 +123,10 @@ class Step:
 
 def sends(publisher: int, count: int) -> Callable[[Story], object]:
     return lambda story: story.send(publisher, count)
+
+
+def send_both(count: int) -> Callable[[Story], object]:
+    return lambda story: (story.send(1, count), story.send(3, count))
 
 
 def stalls_and_sends(publisher: int, count: int) -> Callable[[Story], object]:
@@ -151,8 +155,9 @@ STEPS = [
     Step(
         "C deals",
         """
-        B is the only one that draws on C's pool, so its circuit gets all {c_dealt}. Meanwhile B has heard of A's
-        {was[a_weight]} and tells C {b_weight}: its own publisher and those behind it.
+        B is the only one that draws on C's pool, so it could have all of it. But a circuit begins with a window of
+        {first_window}, so B gets {c_dealt}. Meanwhile B has heard of A's {was[a_weight]} and tells C {b_weight}: its
+        own publisher and those behind it.
         """,
         ms=1.5,
     ),
@@ -169,7 +174,7 @@ STEPS = [
         "A gives first credits",
         """
         A has {a}, all for its own publishers. P1 gets {p1} and P2 gets {p2}, unbacked. As long as nobody sends,
-        nobody holds more. The {unspent} credits lie ready in the routers, {a_own} of them at A and {b_own} at B.
+        nobody holds more. Of the {unspent} credits {c_unlent} are still free at C.
         """,
         ms=3.5,
     ),
@@ -177,94 +182,121 @@ STEPS = [
         "P1 wants to send {count}",
         """
         The first message uses P1's one credit, leaves A at once with one of A's {was[a_own]}, and shows that P1 is
-        busy. No other publisher of A is, so A lends it the {p1_lent} that remain. With the unbacked one P1 holds
-        {p1}.
+        busy. Its window of 1 has been used, so it becomes 2: P1 holds {p1}, of which {p1_lent} is lent.
         """,
         ms=10.15,
-        act=sends(1, 4),
+        act=sends(1, 30),
         at_ms=10,
-        count=4,
+        count=30,
+    ),
+    Step(
+        "The windows grow",
+        """
+        Whoever uses half of its window gets twice as much: P1 now holds {p1}, A's circuit {b_dealt} and B's
+        {c_dealt}. {taken} messages have arrived, and the subscriber has topped up.
+        """,
+        ms=19,
     ),
     Step(
         "All {taken} have arrived",
         """
-        The subscriber has {unspent} credits left. P1 holds {p1}: {p1_lent} lent to it and the unbacked one.
+        The subscriber has {unspent} credits left. All of them lie at A; P1 holds {p1}, of which {p1_lent} are lent.
         """,
-        ms=14,
+        ms=40,
     ),
     Step(
-        "P3 sends {count}, and the subscriber tops up",
+        "P1 has sent nothing for {busy_ms} ms",
         """
-        With the first of them the subscriber is down to half of its {credit} and grants up to {credit} again; the
-        second has used one of these. C deals to B what it gets, and B to both who draw on its pool: {b_dealt} to the
-        circuit from A and {b_own} to its own publisher, which has been lent all of them.
+        Nobody asks for credit, and still A lowers P1 from {was[p1]} to {p1}: credit that lies idle would be missing
+        where somebody needs it. The other {p1_lowered} are in quarantine: they still count as held, since P1 may have
+        used them before it sees the lowering. A tells B its weight, {a_weight}, and B tells C. So C drains B's
+        circuit, and B drains A's.
         """,
-        ms=30,
+        ms=130,
+    ),
+    Step(
+        "The credit is back",
+        """
+        After the quarantine of {quarantine_ms} ms A has answered the drain, and then B. The circuits stay, with
+        {c_dealt} credits. All {unspent} are free at C, a round trip away from whoever sends next.
+        """,
+        ms=200,
+    ),
+    Step(
+        "P3 wants to send {count}",
+        """
+        It uses its one credit, and B has none to send the message on with. So {b_wait} message waits at B until its
+        weight has reached C, and credit has come back.
+        """,
+        ms=250.2,
         act=sends(3, 2),
-        at_ms=20,
+        at_ms=250,
         count=2,
+    ),
+    Step(
+        "P1 and P3 want to send {count} each",
+        """
+        All have arrived. P1 and P3 are both still busy, so B has dealt its {b} to both who draw on its pool: {b_dealt}
+        to the circuit from A and {b_own} to its own publishers. P1 holds {p1}, of which {p1_lent} are lent, and P3
+        holds {p3}, of which {p3_lent}.
+        """,
+        ms=540,
+        act=send_both(20),
+        at_ms=500,
+        count=20,
     ),
     Step(
         "P3 wants to send {count} more, and the subscriber stalls",
         """
-        From now on the subscriber grants nothing. P3 uses up its {was[p3]} credits: {p3_left} messages leave,
-        {b_wait} waits at B. A has had {was[a]} credits and used none for more than {idle_ms} ms. So B drains the
-        circuit from A. A takes back at once the {was[a_unlent]} that it has lent to nobody, and lowers P1 from
-        {was[p1]} to {p1}. The other {p1_lowered} are in quarantine: they still count as held, since P1 may have used
-        them before it sees the lowering.
+        From now on the subscriber grants nothing. P3 has used all {was[b_own]} that B had dealt to it, and {b_wait}
+        message waits at B. A has had {was[a]} credits and used none for more than {idle_ms} ms. Now that somebody is
+        hungry this is enough: B drains the circuit from A, and A lowers P1 from {was[p1]} to {p1}; {p1_lowered} are
+        in quarantine.
         """,
-        ms=153,
-        act=stalls_and_sends(3, 7),
-        at_ms=150,
-        count=7,
+        ms=553,
+        act=stalls_and_sends(3, 20),
+        at_ms=550,
+        count=20,
     ),
     Step(
         "The idle holder has given way",
         """
-        After the quarantine of {quarantine_ms} ms A answers the drain and returns the {was[a]}. B deals them to P3,
-        whose last messages leave; the subscriber was sent {taken} in all. P3 holds {p3}, of which {p3_lent} are lent.
+        After the quarantine A has answered the drain and returned its {was[a]}. B lent them to P3, and they are used
+        up: {got} more messages have arrived, and the last of P3's waits at B: {b_wait}. The subscriber has {unspent}
+        credits left.
         """,
-        ms=210,
+        ms=620,
     ),
     Step(
         "P1 wants to send {count} more",
         """
-        One of them goes out on its one credit. A has no credit to send it on, so {a_wait} message waits at A, and A
-        tells B its weight, {a_weight}. B finds that P3 has not used what it was lent: it lowers P3 to {p3}, and
-        {p3_lowered} are in quarantine.
+        It uses its one credit. A has none to send the message on with, so {a_wait} waits at A. Each publisher
+        is at one, as credit or as a message that waits: P1, P2 and P3 hold {p1}, {p2} and {p3}.
         """,
-        ms=302,
-        act=sends(1, 3),
-        at_ms=300,
-        count=3,
-    ),
-    Step(
-        "The credit is used up",
-        """
-        After the quarantine B has dealt the {was[b]} to A, and {got} messages of P1 have left with them. The last one
-        waits at A: {a_wait}. The subscriber has {unspent} credits left, and each publisher is back to one, as credit
-        or as a message that waits: P1, P2 and P3 hold {p1}, {p2} and {p3}.
-        """,
-        ms=360,
+        ms=702,
+        act=sends(1, 1),
+        at_ms=700,
+        count=1,
     ),
     Step(
         "The subscriber grants {unspent} and drains",
         """
         It wants what there is, now, and the rest of its credit back. C grants B {c_dealt} and drains it with the same
-        frame, since B has told a weight. B does so with A: {b_dealt}.
+        frame, since B has told a weight. B sends on the message that waited there, and grants and drains A's circuit
+        in the same way: {b_dealt}, as much as a window begins with.
         """,
-        ms=501.2,
+        ms=801.2,
         act=Story.get,
-        at_ms=500,
+        at_ms=800,
     ),
     Step(
         "The drain is answered",
         """
-        A sends on the message that waited and returns the other {rest}; so do B and C. The subscriber gets {got}
-        message, and {drain_ms} ms after it asked it has {unspent} credits: a round trip to the farthest router.
-        Nothing had been lent, so nobody is lowered. P1, P2 and P3 hold {p1}, {p2} and {p3}.
+        A sends on the message that waited and returns the rest; so do B and C. The subscriber gets {got} messages, and
+        {drain_ms} ms after it asked it has {unspent} credits: a round trip to the farthest router. Nothing had been
+        lent, so nobody is lowered. P1, P2 and P3 hold {p1}, {p2} and {p3}.
         """,
-        ms=505,
+        ms=805,
     ),
     Step(
         "The address closes",
@@ -272,7 +304,7 @@ STEPS = [
         The subscriber took back its credit and has granted none for {linger_s} s. C tells B, B tells A, and all
         credit is taken back: P1, P2 and P3 hold {p1}, {p2} and {p3}. The next credit opens the address again.
         """,
-        ms=1600,
+        ms=1900,
     ),
 ]
 COLUMNS = ("step", "ms", "S", "C→B", "B→A", "B", "A", "P1", "P2", "P3", "wait", "sum", "most")
@@ -294,11 +326,11 @@ def play() -> list[tuple[Step, str, str, Numbers]]:
             **now,
             "was": was,
             "count": step.count,
-            "credit": CREDIT,
             "got": got,
-            "rest": was.get("unspent", 0) - got,
-            "p3_left": now["p3_sent"] - was.get("p3_sent", 0) - now["p3_waits"] if was else 0,
+            "c_unlent": now["unspent"] - now["c_dealt"],
             "drain_ms": f"{story.drain_ms:.1f}",
+            "first_window": timing.first_window,
+            "busy_ms": f"{timing.busy_s * 1000:g}",
             "idle_ms": f"{timing.idle_s * 1000:g}",
             "quarantine_ms": f"{timing.quarantine_s * 1000:g}",
             "linger_s": f"{timing.linger_s:g}",

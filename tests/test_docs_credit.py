@@ -10,7 +10,10 @@ from types import ModuleType
 
 import pytest
 
+from mesh_config.models import ForwardingSettings
+from router.core.forwarding.audience import Patience
 from router.core.forwarding.orders import Timing
+from router.dataplane.brokerage import RETIRED_S, RETRY_S
 from router.simulation.credit import CreditMesh
 from router.simulation.credit_clients import TopUp
 
@@ -56,21 +59,20 @@ def test_the_picture_of_a_pool_has_numbers_of_the_example() -> None:
 
 
 def test_the_tests_that_the_page_names_exist() -> None:
-    sources = "".join(
-        (ROOT / "tests" / "core" / name).read_text(encoding="utf-8")
-        for name in ("test_allotting.py", "test_allotting_mesh.py")
-    )
+    folders = ("core", "engine")
+    paths = [path for folder in folders for path in sorted((ROOT / "tests" / folder).glob("test_*.py"))]
+    sources = "".join(path.read_text(encoding="utf-8") for path in paths)
     named = re.findall(r"`(test_\w+)`", PAGE)
-    assert named
+    assert len(set(named)) == len(named) > 0
     assert [name for name in named if f"def {name}(" not in sources] == []
 
 
 def test_the_times_of_the_page_are_those_of_the_machine() -> None:
-    timing = Timing()
+    timing, patience, settings = Timing(), Patience(), ForwardingSettings()
     units = {"ms": 0.001, "s": 1.0}
     table = PAGE.partition("## The times")[2]
-    times = [float(number) * units[unit] for number, unit in re.findall(r"\| ([\d.]+) (ms|s) \|$", table, re.MULTILINE)]
-    assert times == pytest.approx(
+    rows = re.findall(r"\| +(?:`(\w+)`)? *\| ([\d.]+) (ms|s) \|$", table, re.MULTILINE)
+    assert [float(number) * units[unit] for _, number, unit in rows] == pytest.approx(
         [
             timing.busy_s,
             timing.idle_s,
@@ -78,8 +80,17 @@ def test_the_times_of_the_page_are_those_of_the_machine() -> None:
             timing.quarantine_s,
             timing.linger_s,
             timing.drain_bound_s,
+            patience.grace_s,
+            patience.first_pause_s,
+            patience.longest_pause_s,
+            settings.circuit_idle_s,
+            RETRY_S,
+            RETIRED_S,
+            settings.waiting_s,
         ]
     )
+    for name, number, unit in rows:
+        assert not name or getattr(settings, name) == pytest.approx(float(number) * units[unit])
 
 
 def test_the_credit_to_grant_is_rate_times_round_trip() -> None:
@@ -104,6 +115,6 @@ def test_one_publisher_reaches_the_part_of_credit_by_round_trip_that_the_page_sa
     mesh.run_for(duration_s)
     rate = (len(subscriber.received) - before) / duration_s
     round_trip_s = 2 * (hops * wire_s + 2 * client_s * 1.125)  # a client's wire takes up to a quarter more, by chance
-    said = re.search(r"a single publisher reaches (\d+) %", PAGE)
+    said = re.search(r"a single publisher reaches (\d+) to (\d+) %", PAGE)
     assert said is not None
-    assert round(100 * rate * round_trip_s / credit) == pytest.approx(int(said[1]), abs=2)
+    assert int(said[1]) <= round(100 * rate * round_trip_s / credit) <= int(said[2])
