@@ -325,6 +325,7 @@ class Broker:
         What it has sent and nobody has read yet used some of it: no more is taken back than is left, since a
         link-credit below zero is read as four billion; the rest is kept back from what is granted next.
         """
+        # DEV-27: qdrouterd grants 250 of its own.
         assert isinstance(publisher, IngressLink)
         handle = publisher.handle
         if credit < 0:

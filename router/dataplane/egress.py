@@ -133,6 +133,7 @@ class Egress:
         data = bytes(transfer.data)
         if transfer.is_ready:
             return data
+        # DEV-31: what leaves on a circuit leaves as it came.
         return self.leading_for(transfer, data, to_router=link.is_router and link.root is None)
 
     def _new_delivery(self, link: EgressLink) -> Handle:

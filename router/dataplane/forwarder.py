@@ -219,6 +219,7 @@ class Forwarder:
             else:
                 self._settlement.strand(transfer)
             return
+        # DEV-29: of one that came on a circuit nobody knows where it entered, so annotations begin here.
         if not self._look_into(transfer):
             return
         entry = transfer.entry

@@ -31,6 +31,7 @@ from router.core.terms import Condition, LinkId, RouterId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.connection import Connection
 
+# DEV-28: a qdrouterd takes and makes none.
 CIRCUIT: Final = "amqp-mesh.circuit"
 """Capability of the target."""
 EGRESS: Final = "amqp-mesh.egress"

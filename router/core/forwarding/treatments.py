@@ -60,6 +60,7 @@ def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str], now: 
 def _balanced(
     entry: AddressEntry, routes: Routes, passed: Collection[str], window: int, now: float
 ) -> Subscriber | Route | None:
+    # DEV-30: so for datagrams, as in qdrouterd. Others go to the nearest router with credit (`allotting.py`).
     local = _least_busy(entry)
     if not entry.remotes or (local is not None and local.outstanding == 0):
         return local
