@@ -31,6 +31,7 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, ConnectionId, RouterId
+from router.dataplane.broker import Broker
 from router.dataplane.interface import IngressLink, Port
 from router.dataplane.relay import Relay
 from router.engine import codec
@@ -68,7 +69,7 @@ class Runtime:
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib.tree_of = self.control.tree
-        self.relay.brokerage.fault = self._note_fault
+        self.relay.brokerage.guard = self.guard_turn
         self.connections: dict[ConnectionId, Connection] = {}
         self.flushers: dict[ConnectionId, Callable[[], None]] = {}
         """Writes what a connection has to write, as far as the kernel takes it."""
@@ -186,8 +187,14 @@ class Runtime:
         if self.relay.settlement.is_stopping and self.relay.is_quiet():
             self.quieted()
 
-    def _note_fault(self, address: str) -> None:
-        self.log.exception("address_fault", address=address)
+    def guard_turn(self, broker: Broker) -> bool:
+        """Give a broker its turn. Returns False when that failed by a fault of ours, which must not stop the others."""
+        try:
+            broker.turn(self.relay.now)
+        except Exception:
+            self.log.exception("address_fault", address=broker.entry.text)
+            return False
+        return True
 
     def _flush(self, port: Port) -> None:
         port.is_dirty = False

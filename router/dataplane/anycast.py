@@ -300,6 +300,10 @@ class AnycastBroker(Broker):
 
     def _choose_subscriber(self) -> EgressLink:
         """A local subscriber with credit: one that drains, else by the treatment's rule."""
+        links = self.entry.subscribers
+        if len(links) == 1:
+            assert isinstance(links[0], EgressLink)
+            return links[0]
         able = [link for link in self._draining if _has_credit(link)]
         if not able:
             able = [link for link in self._subscribers() if _has_credit(link)]

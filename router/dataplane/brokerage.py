@@ -55,8 +55,8 @@ class Brokerage:
     """The brokers of one router, and what they share."""
 
     forwarder: Sender
-    fault: Callable[[str], None]
-    """Told of a fault of ours with an address, while the exception is handled."""
+    guard: Callable[[Broker], bool]
+    """Gives a broker its turn. Returns False when that failed by a fault of ours, which must not stop the others."""
     end_circuit: Callable[[EgressLink], None]
     """Forgets a circuit of ours and ends its link."""
 
@@ -180,10 +180,7 @@ class Brokerage:
         while self.touched:
             touched, self.touched = self.touched, {}
             for broker in touched:
-                try:
-                    broker.turn(self.now)
-                except Exception:  # a fault of ours with one address must not stop the others
-                    self.fault(broker.entry.text)
+                if not self.guard(broker):
                     continue
                 if broker.deadline < broker.scheduled:
                     broker.scheduled = broker.deadline

@@ -275,8 +275,8 @@ class Egress:
                 is_buffered = bool(pn_delivery_buffered(delivery))
                 was_written = lost.state == STREAMING or not is_buffered
                 if lost.state == STREAMING or is_buffered:
-                    # Else proton ends one that streams, and a peer still reading takes the half for whole; and the bytes
-                    # of one that is not written count as unwritten for ever.
+                    # Else proton ends one that streams, and a peer still reading takes the half for whole; and the
+                    # bytes of one that is not written count as unwritten for ever.
                     pn_delivery_abort(delivery)
                 lost.egress = lost.egress_delivery = None
                 if lost.state == SENT and lost.data and not was_written:

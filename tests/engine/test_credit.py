@@ -118,7 +118,7 @@ def test_crossing_transfers_however_they_are_cut(step: int) -> None:
         receiver = subscriber.receiver("topic", credit=50).accepting()
         use(bench, sender, receiver, 30)
         count = sender.credit
-        assert count > 5
+        assert count >= 5
         publisher.wire.is_still = True
         for number in range(count):
             sender.send(message(number), settled=number % 3 == 0)

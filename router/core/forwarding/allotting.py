@@ -52,6 +52,8 @@ class Allotting:
         """Something has happened since the last turn that another would do something about."""
         self._is_sated = False
         """No publisher waits for credit."""
+        self._is_calm = False
+        """Credit may be lent without looking at anything else: nothing is owed, asked back or closed."""
 
     @property
     def is_open(self) -> bool:
@@ -84,6 +86,7 @@ class Allotting:
         """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
         be dropped with `drop`."""
         self.publishers.remove(key)
+        self._is_calm = False
 
     def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
         """A message of a publisher arrived: it is sent, or waits as the youngest.
@@ -99,9 +102,11 @@ class Allotting:
         is_kept = self._keep_published(message)
         if is_kept and is_ready and len(self.publishers.waiting) == 1:
             self._serve_waiting(now)
-        has_enough = 2 * publisher.held > publisher.goal and not self.publishers.waiting
-        if not (has_enough and was_busy and self.allotted >= self.publishers.lent) or self._is_asked:
+        allotted = self.allotted
+        if not (self._is_calm and was_busy) or self.publishers.waiting or allotted <= self.publishers.lent:
             self.is_due = True
+        elif 2 * publisher.held <= publisher.goal and not self.is_due:
+            self.publishers.top_up(publisher, allotted, now)
         return is_kept
 
     def ready(self, message: Key) -> bool:
@@ -113,11 +118,6 @@ class Allotting:
         if pool is not None:
             pool.ready(message)
         return pool is not None
-
-    @property
-    def _is_asked(self) -> bool:
-        """Whether downstream asks for credit."""
-        return any(pool.returning for pool in self.pools.values())
 
     def _keep_published(self, message: Key) -> bool:
         if not self._candidates:
@@ -137,6 +137,7 @@ class Allotting:
             pool = next(iter(self._candidates), None)
         if pool is not None:
             pool.core[message] = None
+            self._is_calm = False
         return pool is not None
 
     def drop(self, message: Key) -> bool:
@@ -158,6 +159,7 @@ class Allotting:
         """The own circuit toward *egress* is gone, or can be made again after it could not: `weigh` will be ordered
         anew. The next one has no credit yet."""
         self.pools[egress].reset(now)
+        self._is_calm = False
 
     def remove_path(self, egress: RouterId, now: float) -> list[Key]:
         """*egress* has no subscribers any more or cannot be reached.
@@ -196,6 +198,8 @@ class Allotting:
         pool = self.pools[egress]
         is_more = credit >= pool.capacity > 0 and not (returning or pool.returning)
         pool.set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
+        if not is_more:
+            self._is_calm = False
         # Who has some comes for more when it has used it.
         return not (is_more and self._is_sated) or pool.is_starving_circuits
 
@@ -204,6 +208,7 @@ class Allotting:
         pool = self.pools.get(egress)
         if pool is not None and pool.has_path and pool.capacity == 0:
             pool.close()
+            self._is_calm = False
 
     def _pool(self, egress: RouterId) -> Pool:
         if egress not in self.pools:
@@ -215,6 +220,7 @@ class Allotting:
         if self._is_closest:
             pools = [pool for pool in pools if pool.cost == pools[0].cost]
         self._candidates = pools
+        self._is_calm = False
         for pool in self.pools.values():
             if pool not in pools:
                 pool.local.out = pool.local.weight = 0
@@ -252,7 +258,10 @@ class Allotting:
         is_kept = pool.arrived(key, message, now, is_ready=is_ready)
         pool.serve_core(now)
         circuit = pool.circuits[key]
-        if 4 * circuit.out <= circuit.goal or pool.core or pool.returning or pool.free < 0:
+        if pool.core or pool.returning or pool.free < 0:
+            self._is_calm = False
+            self.is_due = True
+        elif 4 * circuit.out <= circuit.goal:
             self.is_due = True
         return is_kept
 
@@ -288,6 +297,9 @@ class Allotting:
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
         self._is_sated = not self.publishers.is_hungry
+        self._is_calm = self.is_open and self._debt_since == math.inf
+        for pool in self.pools.values():
+            self._is_calm = self._is_calm and pool.debt_since == math.inf and not (pool.returning or pool.core)
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""

@@ -225,17 +225,21 @@ class Publishers:
                     self._was_active(publisher, now)
                 self._grant(publisher, 1, allotted, now)
                 left -= 1
-        target = allotted // max(1, self.demand) + 1
         while self._wanting and allotted > self.lent:
-            publisher, _ = self._wanting.popitem(last=False)
-            # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
-            has = publisher.held + publisher.waiting
-            publisher.window = min(publisher.window, 2 * target)
-            most = publisher.goal = min(publisher.window, target)
-            # Whoever has more than half comes again with its next use.
-            if 2 * has <= most:
-                self._grant(publisher, min(most - has, allotted - self.lent), allotted, now)
+            self.top_up(next(iter(self._wanting)), allotted, now)
         return bool(self._starved or self._fresh)
+
+    def top_up(self, publisher: Publisher, allotted: int, now: float) -> None:
+        """Give one that has made use of its credit more, as far as it is backed."""
+        self._wanting.pop(publisher, None)
+        target = allotted // max(1, self.demand) + 1
+        # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
+        has = publisher.held + publisher.waiting
+        publisher.window = min(publisher.window, 2 * target)
+        publisher.goal = min(publisher.window, target)
+        # Whoever has more than half comes again with its next use.
+        if 2 * has <= publisher.goal:
+            self._grant(publisher, min(publisher.goal - has, allotted - self.lent), allotted, now)
 
     def _grant(self, publisher: Publisher, credit: int, allotted: int, now: float) -> None:
         if publisher.held <= 1:
