@@ -72,6 +72,14 @@ class AnycastBroker(Broker):
         self.machine.is_stopping = True
         self.touch()
 
+    def flowed(self, link: EgressLink) -> None:
+        """A local subscriber or a circuit of ours may have other credit or room than before."""
+        is_more = link.root is None and 0 < link.brokered <= pn_link_credit(link.handle)
+        if is_more and self.machine.has_enough and link not in self._draining and not pn_link_get_drain(link.handle):
+            self._changed[link] = None  # looked at with the next message
+        else:
+            self.touch(link)
+
     # Publishers
 
     def add_publisher(self, link: IngressLink) -> None:

@@ -116,6 +116,10 @@ class Broker:
             self._is_due = True
         self._house.touched[self] = None
 
+    def flowed(self, link: EgressLink) -> None:
+        """A local subscriber or a circuit of ours may have other credit or room than before."""
+        self.touch(link)
+
     # Publishers and circuits of neighbors
 
     def add_publisher(self, link: IngressLink) -> None:

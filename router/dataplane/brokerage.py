@@ -139,7 +139,7 @@ class Brokerage:
         if link.is_answering and isinstance(broker, Broker):
             broker.give_back(link)
         if isinstance(broker, Broker):
-            broker.touch(link)
+            broker.flowed(link)
         elif link in self._retired:
             self._give_back_retired(link)
 

@@ -69,6 +69,11 @@ class Allotting:
         return False
 
     @property
+    def has_enough(self) -> bool:
+        """Whether more credit would change nothing before the next message comes."""
+        return self._is_sated and not any(pool.circuits for pool in self.pools.values())
+
+    @property
     def allotted(self) -> int:
         """What the local publishers may use, messages."""
         allotted = 0
