@@ -203,7 +203,11 @@ class Share:
 
         Returns: when to look again without an event, seconds.
         """
-        due = min(self._debt_since + self._timing.debt_s, self._returning_since + self._timing.drain_bound_s)
+        # While a subscriber asks for all of it, a debt needs no time of its own.
+        since, patience_s = self._debt_since, self._timing.debt_s
+        if self._is_returning:
+            since, patience_s = self._returning_since, self._timing.drain_bound_s
+        due = since + patience_s
         if not self.is_closed:
             due = min(due, self._withdrawn_at + self._timing.linger_s)
         if self._is_returning:
