@@ -154,9 +154,9 @@ class Audience:
         return [s.key for s in live], self._miss(excluded)
 
     def miss(self) -> list[Key]:
-        """One message comes here while nobody is live. Returns: who misses it."""
-        assert not self.live
-        return self._miss(self.excluded)
+        """One message comes here while nobody is live, or all that are have withdrawn. Returns: who misses it."""
+        assert self.capacity == 0
+        return self._miss([s for s in self.subscribers.values() if s.is_live or s.is_excluded])
 
     def _miss(self, excluded: list[Subscriber]) -> list[Key]:
         for subscriber in excluded:
