@@ -12,6 +12,7 @@ Source: design, section 6; Kung, Blackwell and Chapman (1994), credit-based flow
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import OrderedDict
 
@@ -245,16 +246,20 @@ class Pool:
     def _deal(self, drawers: list[Drawer], free: int, now: float) -> None:
         total = sum(d.weight for d in drawers)
         before = {d: d.out for d in drawers if self._is_worth(d, free, total)}
-        while free > 0:
-            able = [d for d in before if d.out < self._target(d, total)]
-            if not able:
-                break
-            drawer = min(able, key=lambda d: d.served)
-            target = drawer.goal = self._target(drawer, total)
+        able = [(d.served, at, self._target(d, total), d) for at, d in enumerate(before)]
+        able = [item for item in able if item[3].out < item[2]]
+        heapq.heapify(able)  # the least served first, of equals the one that joined first
+        while free > 0 and able:
+            _, at, target, drawer = able[0]
+            drawer.goal = target
             credit = min(free, target - drawer.out, max(1, target // 4))
             drawer.out += credit
             drawer.served += credit / drawer.weight
             free -= credit
+            if drawer.out < target:
+                heapq.heapreplace(able, (drawer.served, at, target, drawer))
+            else:
+                heapq.heappop(able)
         small = 0
         for drawer, out in before.items():
             credit = drawer.out - out
