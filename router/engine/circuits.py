@@ -26,7 +26,7 @@ from router.binding.handles import Handle, address_of, text
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.linkstate.messages import CircuitStates, is_router_id
+from router.core.linkstate.messages import MAX_WEIGHT, CircuitStates, is_router_id
 from router.core.terms import Condition, LinkId, RouterId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.connection import Connection
@@ -224,7 +224,8 @@ class Circuits:
     def _tell_weights(self, weights: Mapping[str, int]) -> None:
         items = list(weights.items())
         for at in range(0, len(items), MAX_NAMES):
-            self._tell(CircuitStates(id=self._fib.me, weights=dict(items[at : at + MAX_NAMES])))
+            told = {name: min(weight, MAX_WEIGHT) for name, weight in items[at : at + MAX_NAMES]}
+            self._tell(CircuitStates(id=self._fib.me, weights=told))
 
     # The neighbor's
 
