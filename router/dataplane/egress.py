@@ -174,7 +174,10 @@ class Egress:
         if link.has_credit():
             self.send(transfer, link)
         else:
-            self._waiting.enter(transfer, link)
+            source = transfer.ingress
+            # A publisher's own has waited here before: there is no more of it than there was.
+            is_own = transfer.is_brokered and source is not None and source.broker is not None and source.root is None
+            self._waiting.enter(transfer, link, is_bounded=not is_own)
 
     def commit_in_order(self, transfer: Transfer, link: EgressLink) -> None:
         """Send to a neighbor: on a data link, or where that would hold up others, on a streaming link.
