@@ -94,6 +94,7 @@ class Brokerage:
         self.is_stopping = False
         self._brokers: dict[Broker, None] = {}
         self._deadlines: list[tuple[float, int, Broker]] = []
+        self._deadlines_room = DEADLINES_ROOM
         self._number = 0
         self._words: dict[Port, Word] = {}
         self._retired: dict[EgressLink, float] = {}
@@ -143,6 +144,14 @@ class Brokerage:
         elif link in self._retired:
             self._give_back_retired(link)
 
+    def used_by_copies(self, entry: AddressEntry) -> None:
+        """A multicast came as a datagram and has used credit of each local subscriber."""
+        broker = self.find(entry)
+        if broker is not None:
+            for link in entry.subscribers:
+                assert isinstance(link, EgressLink)
+                broker.touch(link)
+
     def freed(self) -> None:
         """Datagrams have their outcomes: windows have room again."""
         freed, self.settlement.freed = self.settlement.freed, []
@@ -183,9 +192,7 @@ class Brokerage:
                 if not self.guard(broker):
                     continue
                 if broker.deadline < broker.scheduled:
-                    broker.scheduled = broker.deadline
-                    self._number += 1
-                    heapq.heappush(self._deadlines, (broker.deadline, self._number, broker))
+                    self._schedule(broker)
                 if broker.is_idle:
                     self._forget(broker)
         words, self._words = self._words, {}
@@ -193,9 +200,19 @@ class Brokerage:
             if port.id in self.ports:
                 port.tell_circuits(word.weights, word.closed)
 
+    def _schedule(self, broker: Broker) -> None:
+        broker.scheduled = broker.deadline
+        self._number += 1
+        heapq.heappush(self._deadlines, (broker.deadline, self._number, broker))
+        if len(self._deadlines) > self._deadlines_room:  # most of them were for later, and are not needed any more
+            self._deadlines = [item for item in self._deadlines if item[2].scheduled == item[0]]
+            heapq.heapify(self._deadlines)
+            self._deadlines_room = 2 * len(self._deadlines) + DEADLINES_ROOM
+
     def _forget(self, broker: Broker) -> None:
         if self._brokers.pop(broker, broker) is None:
             broker.entry.broker = None
+            broker.scheduled = math.inf
             for link in broker.entry.subscribers:
                 assert isinstance(link, EgressLink)
                 link.brokered = link.unspent = 0
@@ -204,7 +221,7 @@ class Brokerage:
     def next_deadline(self) -> float:
         """When `handle_deadline` is due, seconds; infinity when never."""
         due = self._deadlines[0][0] if self._deadlines else math.inf
-        return min(due, min(self._retired.values(), default=math.inf))
+        return min(due, next(iter(self._retired.values()), math.inf))  # in the order of their times
 
     def handle_deadline(self, now: float) -> None:
         """Time has passed: `turn` is to be called for those that are due."""
@@ -274,6 +291,8 @@ class Brokerage:
                 self.waiting.refuse(message)
 
 
+DEADLINES_ROOM = 1000
+"""Deadlines that are kept before those that are not needed any more are looked for."""
 RETRY_S = 5.0
 """A circuit that a neighbor refused is tried again after so long."""
 RETIRED_S = 1.0

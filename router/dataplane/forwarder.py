@@ -177,6 +177,7 @@ class Forwarder:
         if entry.service is None:
             if not entry.remotes or self._look_into(transfer):
                 self._fanout.send(transfer, entry)
+                self._brokerage.used_by_copies(entry)
             return
         data = bytes(transfer.data)
         self._settlement.settle(transfer, ACCEPTED)
@@ -297,6 +298,7 @@ class Forwarder:
         assert entry is not None
         if not transfer.is_complete and (entry.service is not None or entry.treatment is Treatment.MULTICAST):
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
+            self.forget(transfer)
             self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))
             return
         transfer.may_stream = not transfer.is_complete
@@ -307,6 +309,7 @@ class Forwarder:
         broker = self._brokerage.find(entry)
         if broker is not None:
             broker.update_paths()
+            return  # it sees to all publishers of the address
         for link in entry.publishers:
             assert isinstance(link, IngressLink)
             self._settlement.top_up(link)
