@@ -111,8 +111,6 @@ class AnycastBroker(Broker):
 
     def take(self, transfer: Transfer) -> None:
         """A message of the address: it is sent, or waits."""
-        if self._changed:
-            self._is_due |= self._restate(self._house.now)  # nothing is sent on credit that was taken back meanwhile
         link = transfer.ingress
         if link is not None and link in self.first and not transfer.is_brokered:
             self._take_first(transfer, link)
@@ -222,6 +220,7 @@ class AnycastBroker(Broker):
 
     def subscriber_gone(self, link: EgressLink) -> None:
         """A local subscriber is no more."""
+        self._forget_subscriber(link)
         self._draining.pop(link, None)
         self._local_credit -= link.brokered
         link.brokered = 0

@@ -10,7 +10,7 @@ Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from router.binding.handles import (
     pn_link_credit,
@@ -92,6 +92,8 @@ class Broker:
         """Links whose credit is to be looked at."""
         self._fresh: list[Transfer] = []
         """Messages that came since the last turn."""
+        self._beside: dict[Port, dict[EgressLink, None]] = {}
+        """Local subscribers by their connections."""
 
     @property
     def publishers(self) -> Publishers:
@@ -165,8 +167,12 @@ class Broker:
     # Messages
 
     def take(self, transfer: Transfer) -> None:
-        """A message of the address: it waits, until the turn at least."""
+        """A message of the address: it is sent, or waits."""
         link = transfer.ingress
+        if link is not None:
+            self._look_beside(link.port)
+        if self._changed:
+            self._is_due |= self._restate(self._house.now)  # nothing is sent on credit that was taken back meanwhile
         is_ready = self._is_ready(transfer)
         now = self._house.now
         if transfer.is_coming:
@@ -196,6 +202,13 @@ class Broker:
         else:
             transfer.is_coming = True
             self._house.forwarder.hold(transfer)
+
+    def _look_beside(self, port: Port) -> None:
+        """Look at subscribers of the connection that a message came on: flows in the same write have changed their
+        credit already, though their events come after that of the message."""
+        for link in self._beside.get(port, ()):
+            if pn_link_credit(link.handle) != link.unspent:
+                self.touch(link)
 
     def _sent_at_once(self) -> None:
         """A message was sent as it came."""
@@ -278,6 +291,9 @@ class Broker:
         """It waits for longer than this turn. A publisher's own needs no bound: it has no credit for a second one."""
         link = transfer.ingress
         is_own = link is not None and link.root is None and link.broker is self and not link.is_gone
+        publisher = self.publishers.attached.get(link)
+        if publisher is not None and publisher.excess > MOST_EXCESS:
+            is_own = False  # it takes no notice of its credit
         self._house.waiting.enter(transfer, self.entry, is_bounded=not is_own)
 
     def _restate(self, now: float) -> bool:
@@ -286,12 +302,21 @@ class Broker:
 
     def _see_withdrawal(self, link: EgressLink) -> None:
         """See whether a local subscriber took its credit back, since its credit was last looked at."""
+        self._beside.setdefault(link.port, {})[link] = None
         unspent = pn_link_credit(link.handle)
         if unspent > 0:
             link.is_withdrawn = False
         elif link.unspent > 0:
             link.is_withdrawn = True
         link.unspent = unspent
+
+    def _forget_subscriber(self, link: EgressLink) -> None:
+        """A local subscriber is no more."""
+        self._changed.pop(link, None)
+        beside = self._beside.get(link.port, {})
+        beside.pop(link, None)
+        if not beside:
+            self._beside.pop(link.port, None)
 
     def _measure(self, link: EgressLink) -> int:
         """Messages that may be sent on a link at once: none while a long one is under way, or too much is unwritten."""
@@ -379,6 +404,10 @@ class Broker:
             if pn_link_drained(link.handle):
                 link.port.touch()
             self.touch(link)
+
+
+MOST_EXCESS: Final = 100
+"""Messages that came later than a quarantine after their credit was taken back: so many are a slow client's."""
 
 
 def root_of(link: IngressLink) -> RouterId:

@@ -137,7 +137,7 @@ class MulticastBroker(Broker):
 
     def subscriber_gone(self, link: EgressLink) -> None:
         """A local subscriber is no more."""
-        self._changed.pop(link, None)
+        self._forget_subscriber(link)
         if link in self._known:
             del self._known[link]
             for message in self.machine.remove_subscriber(link):

@@ -26,6 +26,7 @@ class Publisher:
 
     __slots__ = (
         "active_at",
+        "excess",
         "goal",
         "held",
         "is_attached",
@@ -50,6 +51,8 @@ class Publisher:
         """End of the quarantine, seconds."""
         self.waiting = 0
         """Its messages that wait here."""
+        self.excess = 0
+        """Its transfers that found no credit, and none that was taken back a short time ago."""
         self.lent = 0
         """Its part of the sum."""
         self.active_at = -math.inf
@@ -153,6 +156,8 @@ class Publishers:
             if publisher.lowered > 0:
                 publisher.lowered -= 1
                 self.lowered -= 1
+            else:
+                publisher.excess += 1
             self._orders.grant(key, 1)
         publisher.waiting += 1
         (self.waiting if is_ready else self.coming)[message] = publisher
