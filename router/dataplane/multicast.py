@@ -190,6 +190,7 @@ class MulticastBroker(Broker):
         place = next(place for place, own in self.own.items() if own is link)
         del self.own[place]
         self.machine.outlet_lost(*place)
+        self.touch()  # before a message is sent on what it had
 
     # Orders of the machine
 
