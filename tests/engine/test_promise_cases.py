@@ -616,3 +616,52 @@ def test_an_excluded_subscriber_counts_again_when_it_grants_and_has_paused(bench
     bench.advance(0.1)
     assert stalled.bodies == [0, 1, 2, 3, "again"]
     assert well.bodies[-1] == "again"
+
+
+def test_a_multicast_passes_subscribers_that_have_all_withdrawn(bench: Bench) -> None:
+    a, _, c = bench.mesh(*LINE, forwarding={"grace_s": 60.0})
+    withdrawn = bench.client(c).receiver(FANOUT, credit=5)
+    well = bench.client(a).receiver(FANOUT, credit=50).accepting()
+    sender = bench.client(a).sender(FANOUT)
+    sender.send(message(1))
+    bench.run()
+    withdrawn.flow(-withdrawn.credit)
+    bench.advance(2)
+    sent = sender.send(message(2))
+    other = bench.client(c).sender(FANOUT).send(message(3))
+    bench.advance(1)
+    assert withdrawn.bodies == [1]
+    assert well.bodies == [1, 2, 3]
+    assert (sent.outcome, other.outcome) == ("accepted", "accepted")
+
+
+def test_a_drain_of_a_multicast_by_one_that_lowered_its_credit_before_is_waited_for_in_peace(bench: Bench) -> None:
+    """More is out than there is, and all of it is asked for already: nothing is due before the answer or the bound."""
+    a, b = bench.mesh(("A", "B"))
+    receiver = bench.client(a).receiver(FANOUT, credit=100).accepting()
+    client = bench.client(b)
+    sender = client.sender(FANOUT)
+    for number in range(100):
+        sender.send(message(number), settled=True)
+        bench.run()
+        receiver.flow(1)
+        bench.run()
+    assert sender.credit > 3
+    between(bench, a, b).is_still = True
+    receiver.flow(1 - receiver.credit)
+    bench.run()
+    receiver.drain(0)
+    turns = 0
+    handle_deadline = a.handle_deadline
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        handle_deadline()
+
+    a.handle_deadline = count  # type: ignore[method-assign]
+    bench.advance(0.5)
+    assert turns < 50
+    between(bench, a, b).is_still = False
+    bench.advance(1)
+    assert receiver.credit == 0
