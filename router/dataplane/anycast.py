@@ -8,7 +8,6 @@ Source: design, section 6.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from mesh_config.models import Treatment
@@ -35,10 +34,6 @@ class AnycastBroker(Broker):
     def __init__(self, entry: AddressEntry, house: Brokerage) -> None:
         super().__init__(entry, house)
         self.machine = Allotting(self, timing=house.timing, is_closest=entry.treatment is Treatment.CLOSEST)
-        self.own: dict[RouterId, EgressLink] = {}
-        """Our circuits, by egress."""
-        self.windowed: dict[RouterId, float] = {}
-        """Egresses toward which there is no circuit on the present path, and when to try again, seconds."""
         self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
         """A client's reply address at another router: the first message of each publisher goes as a datagram."""
         self.first: dict[IngressLink, None] = {}
@@ -63,7 +58,7 @@ class AnycastBroker(Broker):
     @property
     def is_idle(self) -> bool:
         """Whether nobody needs it any more."""
-        if not super().is_idle or self.first or self.second or self.own:
+        if not super().is_idle or self.first or self.second:
             return False
         return not any(pool.circuits or pool.core or pool.coming for pool in self.machine.pools.values())
 
@@ -196,27 +191,13 @@ class AnycastBroker(Broker):
                 self.grant(link, 1 if wanted else -1)
         self.touch()
 
-    def _leave(self, egress: RouterId) -> None:
-        """The way to an egress is another one, or none."""
-        self._connections.pop(egress, None)
-        self.windowed.pop(egress, None)
-        link = self.own.pop(egress, None)
-        if link is not None:
-            self._changed.pop(link, None)
-            self._house.retire(link)
+    def _leave(self, place: RouterId) -> None:
+        self._connections.pop(place, None)
+        super()._leave(place)
 
-    def circuit_gone(self, link: EgressLink) -> None:
-        """A circuit of ours was lost, or refused by the next hop."""
-        egress = link.root
-        self._changed.pop(link, None)
-        if egress is None or self.own.get(egress) is not link:
-            return
-        del self.own[egress]
-        if link.is_refused:
-            self.windowed[egress] = self._house.now + self._house.retry_s
-        if egress in self.machine.pools:
-            self.machine.circuit_lost(egress, self._house.now)
-        self.touch()
+    def _circuit_lost(self, place: RouterId) -> None:
+        if place in self.machine.pools:
+            self.machine.circuit_lost(place, self._house.now)
 
     def subscriber_gone(self, link: EgressLink) -> None:
         """A local subscriber is no more."""
@@ -227,14 +208,6 @@ class AnycastBroker(Broker):
         self.touch(link)  # what the others have is all that there is now
 
     # The turn
-
-    def turn(self, now: float) -> None:
-        """Tell the machine what credit there is, let it work, and see to what waits."""
-        for egress in [egress for egress, until in self.windowed.items() if until <= now]:
-            del self.windowed[egress]
-            self.machine.circuit_lost(egress, now)
-        super().turn(now)
-        self.deadline = min(self.deadline, *self.windowed.values()) if self.windowed else self.deadline
 
     def _restate(self, now: float) -> bool:
         changed, self._changed = self._changed, {}
@@ -273,14 +246,6 @@ class AnycastBroker(Broker):
             self._draining[link] = None
         else:
             self._draining.pop(link, None)
-
-    def _own_circuits(self) -> list[EgressLink]:
-        return list(self.own.values())
-
-    def _ended(self, link: EgressLink) -> None:
-        assert link.root is not None
-        del self.own[link.root]
-        self.machine.circuit_lost(link.root, self._house.now)
 
     # Orders of the machine
 
@@ -329,25 +294,7 @@ class AnycastBroker(Broker):
 
     def weigh(self, egress: RouterId, weight: int) -> None:
         """Tell the next hop how many busy publishers are behind this router; make the circuit for the first."""
-        link = self.own.get(egress)
-        if link is None and weight and egress not in self.windowed:
-            link = self._make_circuit_toward(egress)
-        if link is not None:
-            self._tell_weight(link, weight)
-
-    def _make_circuit_toward(self, egress: RouterId) -> EgressLink | None:
-        route = self._house.fib.route(egress)
-        port = self._house.ports.get(route.connection) if route is not None else None
-        if port is None:
-            return None  # its connection is gone; the new path brings us here again
-        link = self._make_circuit(port, egress, is_multicast=False)
-        if link is None:
-            takes_some = port.open_circuit is not None
-            self.windowed[egress] = self._house.now + self._house.retry_s if takes_some else math.inf
-            self.touch()
-        else:
-            self.own[egress] = link
-        return link
+        self._tell_weight(egress, weight, toward=egress, root=egress, is_multicast=False)
 
 
 def _has_credit(link: EgressLink) -> bool:

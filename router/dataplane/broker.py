@@ -10,7 +10,7 @@ Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from router.binding.handles import (
     pn_link_credit,
@@ -30,6 +30,10 @@ from router.dataplane.settlement import RELEASE
 
 if TYPE_CHECKING:
     from router.dataplane.brokerage import Brokerage
+
+
+Place = Any
+"""What a circuit of ours stands for: an egress router, or an ingress router and a child of this one in its tree."""
 
 
 class Machine(Protocol):
@@ -83,6 +87,10 @@ class Broker:
         self._me = house.fib.me
         self._address = router_address(entry.owner, entry.text) if entry.owner is not None else entry.text
         """As other routers know it."""
+        self.own: dict[Place, EgressLink] = {}
+        """Our circuits."""
+        self.windowed: dict[Place, float] = {}
+        """Where no circuit can be on the present path, and when to try again, seconds."""
         self.deadline = math.inf
         """When a turn is due without an event, seconds."""
         self.scheduled = math.inf
@@ -104,7 +112,7 @@ class Broker:
     def is_idle(self) -> bool:
         """Whether nobody needs it any more. It knows that subscribers have granted credit as long as there are any."""
         publishers = self.publishers
-        return not (self.entry.subscribers or publishers.attached or publishers.waiting or self._fresh)
+        return not (self.entry.subscribers or publishers.attached or publishers.waiting or self._fresh or self.own)
 
     def stop(self) -> None:
         """Give publishers no credit any more."""
@@ -253,9 +261,33 @@ class Broker:
         """Routes or subscribers have changed."""
         raise NotImplementedError
 
+    def _circuit_lost(self, place: Place) -> None:
+        """Tell the machine that a circuit of ours is gone, or can be made after it could not."""
+        raise NotImplementedError
+
+    def _place_of(self, link: EgressLink) -> Place | None:
+        """What a circuit of ours stands for; None when it does no longer."""
+        return next((place for place, own in self.own.items() if own is link), None)
+
     def circuit_gone(self, link: EgressLink) -> None:
         """A circuit of ours was lost, or refused by the next hop."""
-        raise NotImplementedError
+        place = self._place_of(link)
+        self._changed.pop(link, None)
+        if place is None:
+            return
+        del self.own[place]
+        if link.is_refused:
+            self.windowed[place] = self._house.now + self._house.retry_s
+        self._circuit_lost(place)
+        self.touch()
+
+    def _leave(self, place: Place) -> None:
+        """The way there is another one, or none."""
+        self.windowed.pop(place, None)
+        link = self.own.pop(place, None)
+        if link is not None:
+            self._changed.pop(link, None)
+            self._house.retire(link)
 
     def subscriber_gone(self, link: EgressLink) -> None:
         """A local subscriber is no more."""
@@ -264,18 +296,38 @@ class Broker:
     def _subscribers(self) -> list[EgressLink]:
         return [link for link in self.entry.subscribers if isinstance(link, EgressLink)]
 
-    def _make_circuit(self, port: Port, root: RouterId, *, is_multicast: bool) -> EgressLink | None:
-        """A new circuit of ours; None when there can be none."""
-        link = port.open_circuit(self._address, root, is_multicast) if port.open_circuit is not None else None
+    def _tell_weight(self, place: Place, weight: int, *, toward: RouterId, root: RouterId, is_multicast: bool) -> None:
+        """Tell the next hop *toward* a router how many busy publishers are behind us; the first makes the circuit."""
+        link = self.own.get(place)
+        if link is None and weight and place not in self.windowed:
+            link = self._make_circuit(place, toward, root, is_multicast=is_multicast)
         if link is not None:
-            link.broker = self
-            link.idle_since = self._house.now
+            link.weight = weight
+            self._house.word_to(link.port).weights[link.name] = weight
+
+    def _make_circuit(self, place: Place, toward: RouterId, root: RouterId, *, is_multicast: bool) -> EgressLink | None:
+        house = self._house
+        route = house.fib.route(toward)
+        port = house.ports.get(route.connection) if route is not None else None
+        if port is None:
+            return None  # its connection is gone; the new path brings us here again
+        link = port.open_circuit(self._address, root, is_multicast) if port.open_circuit is not None else None
+        if link is None:
+            self.windowed[place] = house.now + house.retry_s if port.open_circuit is not None else math.inf
+            self.touch()
+            return None
+        link.broker = self
+        link.idle_since = house.now
+        self.own[place] = link
         return link
 
     # The turn
 
     def turn(self, now: float) -> None:
         """Tell the machine what credit there is, let it work, and see to what waits."""
+        for place in [place for place, until in self.windowed.items() if until <= now]:
+            del self.windowed[place]
+            self._circuit_lost(place)
         is_due = self._restate(now) or self._is_due or self.deadline <= now
         self._is_due = False
         if not is_due:
@@ -285,7 +337,8 @@ class Broker:
         for transfer in fresh:
             if transfer.state == QUEUED:
                 self._let_wait(transfer)
-        self.deadline = min(self.machine.next_deadline(), self._end_idle_circuits(now))
+        due = min(self.windowed.values(), default=math.inf)
+        self.deadline = min(due, self.machine.next_deadline(), self._end_idle_circuits(now))
 
     def _let_wait(self, transfer: Transfer) -> None:
         """It waits for longer than this turn. A publisher's own needs no bound: it has no credit for a second one."""
@@ -323,23 +376,17 @@ class Broker:
         credit = int(pn_link_credit(link.handle)) - len(link.waiting)
         return credit if credit > 0 and link.can_send() else 0
 
-    def _own_circuits(self) -> list[EgressLink]:
-        raise NotImplementedError
-
-    def _ended(self, link: EgressLink) -> None:
-        """A circuit of ours has been ended."""
-        raise NotImplementedError
-
     def _end_idle_circuits(self, now: float) -> float:
         """End circuits of ours that nobody behind us needs. Returns when to look again, seconds."""
         due = math.inf
-        for link in self._own_circuits():
+        for place, link in list(self.own.items()):
             if link.weight or link.outstanding or link.current is not None or link.waiting:
                 link.idle_since = now
             elif link.idle_since + self._house.circuit_idle_s <= now:
                 link.broker = None
                 self._house.end(link)
-                self._ended(link)
+                del self.own[place]
+                self._circuit_lost(place)
                 due = now
                 continue
             if not link.weight:
@@ -386,10 +433,6 @@ class Broker:
         """Tell a neighbor that nobody takes messages of its circuit any more."""
         assert isinstance(circuit, IngressLink)
         self._house.word_to(circuit.port).closed.append(circuit.name)
-
-    def _tell_weight(self, link: EgressLink, weight: int) -> None:
-        link.weight = weight
-        self._house.word_to(link.port).weights[link.name] = weight
 
     def _answer_drain(self, link: EgressLink) -> None:
         link.is_answering = True

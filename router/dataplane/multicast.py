@@ -9,7 +9,6 @@ Source: design, section 6.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ from router.dataplane.interface import NEW, WAITING, EgressLink, IngressLink, Tr
 if TYPE_CHECKING:
     from router.dataplane.brokerage import Brokerage
 
-Place = tuple[RouterId, RouterId]
+Branch = tuple[RouterId, RouterId]
 """An ingress router, and a child of this router in its tree."""
 
 
@@ -38,10 +37,6 @@ class MulticastBroker(Broker):
     def __init__(self, entry: AddressEntry, house: Brokerage) -> None:
         super().__init__(entry, house)
         self.machine = Fanning(self, self._me, timing=house.timing, patience=house.patience)
-        self.own: dict[Place, EgressLink] = {}
-        """Our circuits."""
-        self.windowed: dict[Place, float] = {}
-        """Children that get datagrams, and when to try again whether they take a circuit, seconds."""
         self._known: dict[EgressLink, None] = {}
         """Local subscribers that the machine knows."""
         for link in self._subscribers():
@@ -56,7 +51,7 @@ class MulticastBroker(Broker):
     @property
     def is_idle(self) -> bool:
         """Whether nobody needs it any more."""
-        return super().is_idle and not self.own and len(self.machine.trees) == 1
+        return super().is_idle and len(self.machine.trees) == 1
 
     def stop(self) -> None:
         """Give publishers no credit any more."""
@@ -68,7 +63,8 @@ class MulticastBroker(Broker):
         """A child tells that nobody below it is live."""
         place = self._place_of(link)
         if place is not None:
-            self.machine.outlet_closed(*place)
+            ingress, child = place
+            self.machine.outlet_closed(ingress, child)
             self.touch()
 
     def _is_ready(self, transfer: Transfer) -> bool:
@@ -94,8 +90,7 @@ class MulticastBroker(Broker):
         children = [route.next_hop for route in house.fib.multicast_hops(self.entry, ingress)] if is_known else []
         for place in [place for place in (*self.own, *self.windowed) if place[0] == ingress]:
             if place[1] not in children:
-                self.windowed.pop(place, None)
-                self._retire(place)
+                self._leave(place)
         predecessor = house.fib.predecessor(ingress) if is_known else None
         lost = self.machine.set_children(ingress, children, predecessor)
         for child in children:
@@ -105,35 +100,10 @@ class MulticastBroker(Broker):
             assert isinstance(message, Transfer)
             self._try_elsewhere(message)
 
-    def _retire(self, place: Place) -> None:
-        link = self.own.pop(place, None)
-        if link is not None:
-            self._changed.pop(link, None)
-            self._house.retire(link)
-
-    def _place_of(self, link: EgressLink) -> Place | None:
-        neighbor = link.port.neighbor
-        if link.root is None or neighbor is None:
-            return None
-        place = (link.root, neighbor)
-        return place if self.own.get(place) is link else None
-
-    def circuit_gone(self, link: EgressLink) -> None:
-        """A circuit of ours was lost, or refused by the child."""
-        self._changed.pop(link, None)
-        place = self._place_of(link)
-        if place is None:
-            return
-        del self.own[place]
-        if link.is_refused:
-            self._send_datagrams(place, self._house.now + self._house.retry_s)
-        else:
-            self.machine.outlet_lost(*place)
-        self.touch()
-
-    def _send_datagrams(self, place: Place, until: float) -> None:
-        self.windowed[place] = until
-        self.machine.set_outlet(*place, MOST_CREDIT)
+    def _circuit_lost(self, place: Branch) -> None:
+        ingress, child = place
+        self.machine.outlet_lost(ingress, child)
+        self.touch()  # before a message is sent on what it had
 
     def subscriber_gone(self, link: EgressLink) -> None:
         """A local subscriber is no more."""
@@ -147,14 +117,6 @@ class MulticastBroker(Broker):
 
     # The turn
 
-    def turn(self, now: float) -> None:
-        """Tell the machine what credit there is, let it work, and see to what waits."""
-        for place in [place for place, until in self.windowed.items() if until <= now]:
-            del self.windowed[place]
-            self.machine.outlet_lost(*place)
-        super().turn(now)
-        self.deadline = min(self.deadline, *self.windowed.values()) if self.windowed else self.deadline
-
     def _restate(self, now: float) -> bool:
         changed, self._changed = self._changed, {}
         for link in changed:
@@ -167,9 +129,10 @@ class MulticastBroker(Broker):
             if place is not None:
                 credit = self._measure(link)
                 is_draining = credit > 0 and bool(pn_link_get_drain(link.handle))
-                self.machine.set_outlet(*place, credit, is_draining=is_draining)
-        for place in self.windowed:
-            self.machine.set_outlet(*place, MOST_CREDIT)
+                ingress, child = place
+                self.machine.set_outlet(ingress, child, credit, is_draining=is_draining)
+        for ingress, child in self.windowed:
+            self.machine.set_outlet(ingress, child, MOST_CREDIT)
         return bool(changed)
 
     def _restate_subscriber(self, link: EgressLink, now: float) -> None:
@@ -182,15 +145,6 @@ class MulticastBroker(Broker):
         self.machine.subscriber_changed(
             link, link.brokered, now, is_draining=is_draining, is_withdrawn=link.is_withdrawn
         )
-
-    def _own_circuits(self) -> list[EgressLink]:
-        return list(self.own.values())
-
-    def _ended(self, link: EgressLink) -> None:
-        place = next(place for place, own in self.own.items() if own is link)
-        del self.own[place]
-        self.machine.outlet_lost(*place)
-        self.touch()  # before a message is sent on what it had
 
     # Orders of the machine
 
@@ -243,24 +197,4 @@ class MulticastBroker(Broker):
 
     def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
         """Tell a child how many busy publishers are upstream; make the circuit for the first."""
-        place = (ingress, neighbor)
-        link = self.own.get(place)
-        if link is None and weight and place not in self.windowed:
-            link = self._make_circuit_to(place)
-        if link is not None:
-            self._tell_weight(link, weight)
-
-    def _make_circuit_to(self, place: Place) -> EgressLink | None:
-        ingress, neighbor = place
-        route = self._house.fib.route(neighbor)
-        port = self._house.ports.get(route.connection) if route is not None else None
-        if port is None:
-            return None  # its connection is gone; the new tree brings us here again
-        link = self._make_circuit(port, ingress, is_multicast=True)
-        if link is None:
-            takes_some = port.open_circuit is not None
-            self.windowed[place] = self._house.now + self._house.retry_s if takes_some else math.inf
-            self.touch()
-        else:
-            self.own[place] = link
-        return link
+        self._tell_weight((ingress, neighbor), weight, toward=neighbor, root=ingress, is_multicast=True)
