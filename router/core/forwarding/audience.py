@@ -210,6 +210,8 @@ class Audience:
         """When an excluded one counts again if nothing changes, seconds."""
         if not subscriber.is_excluded or subscriber.credit == 0 or subscriber.is_draining:
             return math.inf
+        if not (self.is_elsewhere or self.live):
+            return subscriber.excluded_at  # it can hold up nobody
         is_usual = 2 * subscriber.credit >= subscriber.usual
         return subscriber.excluded_at + (subscriber.pause_s if is_usual else self._patience.longest_pause_s)
 
