@@ -665,3 +665,20 @@ def test_a_drain_of_a_multicast_by_one_that_lowered_its_credit_before_is_waited_
     between(bench, a, b).is_still = False
     bench.advance(1)
     assert receiver.credit == 0
+
+
+def test_an_excluded_subscriber_counts_again_at_once_when_it_is_the_only_one_left(bench: Bench) -> None:
+    a, _, c = bench.mesh(*LINE)
+    slow = bench.client(c).receiver(FANOUT, credit=20).accepting()
+    other = bench.client(c).receiver(FANOUT, credit=1000)
+    sender = bench.client(a).sender(FANOUT)
+    sent = [sender.send(message(number)) for number in range(30)]
+    bench.advance(2 * GRACE_S)
+    assert len(other.messages) == 30
+    other.close()
+    slow.flow(1)  # much less than usual
+    bench.advance(0.1)
+    sent.append(sender.send(message("last")))
+    bench.advance(0.1)
+    assert slow.bodies == [*range(20), "last"]
+    assert {one.outcome for one in sent} == {"accepted"}
