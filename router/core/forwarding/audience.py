@@ -67,7 +67,7 @@ class Subscriber:
         self.pause_s = 0.0
         """From its last exclusion on."""
         self.missed = 0
-        """Copies that came here while it was excluded."""
+        """Copies that went past it."""
 
     @property
     def is_excluded(self) -> bool:
@@ -87,7 +87,7 @@ class Audience:
         self.subscribers: dict[Key, Subscriber] = {}
         self.is_elsewhere = False
         self.missed = 0
-        """Copies that excluded subscribers did not get, in all, of departed ones too."""
+        """Copies that went past subscribers, in all, departed ones too."""
 
     # What stands
 
@@ -154,14 +154,14 @@ class Audience:
         return [s.key for s in live], self._miss(excluded)
 
     def miss(self) -> list[Key]:
-        """One message comes here while nobody is live, or all that are have withdrawn. Returns: who misses it."""
+        """One message goes past all subscribers. Returns: who misses it, which is not who has never granted."""
         return self._miss([s for s in self.subscribers.values() if s.is_live or s.is_excluded])
 
-    def _miss(self, excluded: list[Subscriber]) -> list[Key]:
-        for subscriber in excluded:
+    def _miss(self, subscribers: list[Subscriber]) -> list[Key]:
+        for subscriber in subscribers:
             subscriber.missed += 1
-        self.missed += len(excluded)
-        return [s.key for s in excluded]
+        self.missed += len(subscribers)
+        return [s.key for s in subscribers]
 
     def drained(self, subscriber: Subscriber, now: float) -> None:
         """A subscriber got back all it had granted."""

@@ -119,6 +119,8 @@ class Branching:
         self.machine.set_path(OUTLETS, cost=0, next_hop=OUTLETS, now=0.0)
         self.local = Outlet()
         self.local.is_closed = True
+        self.is_awaited = False
+        """Local subscribers count, though all may have taken their credit back: what came for them stays."""
         self.children: dict[RouterId, Outlet] = {}
         self.predecessor: RouterId | None = None
         self.weight = 0
@@ -216,7 +218,7 @@ class Branching:
         if outlet is not None:
             self.is_touched = True
             outlet.is_draining = is_draining and credit > 0
-            if credit > outlet.credit and not outlet.is_draining:
+            if credit > outlet.credit:
                 outlet.is_closed = False
             outlet.credit = credit
 
@@ -323,7 +325,7 @@ class Branching:
     def _close(self) -> None:
         """Nobody is live below: nothing may come, and what came is for nobody."""
         pool = self.pool
-        for message in list(pool.core):
+        for message in [] if self.is_awaited else list(pool.core):
             del pool.core[message]
             self._orders.send(message, self.ingress, [], [], self._miss())
         for circuit in pool.circuits.values():

@@ -253,9 +253,11 @@ class Fanning:
         credit = min(part.out, self.audience.capacity)
         is_closed = self.share.is_closed
         is_draining = part.is_draining and credit > 0
-        is_changed = (credit, is_closed, is_draining) != (local.credit, local.is_closed, local.is_draining)
+        is_awaited = bool(self.audience.live)
+        before = (local.credit, local.is_closed, local.is_draining, tree.is_awaited)
         local.credit, local.is_closed, local.is_draining = credit, is_closed, is_draining
-        return tree.is_touched or is_changed
+        tree.is_awaited = is_awaited
+        return tree.is_touched or before != (credit, is_closed, is_draining, is_awaited)
 
     def _turn_tree(self, tree: Branching, now: float) -> None:
         self._see(tree)  # others may have spent

@@ -22,18 +22,23 @@ from router.core.forwarding.orders import Key, Timing
 from router.core.terms import RouterId
 
 
+PATIENCE = 4
+
+
 class Part:
     """What one tree has of the share."""
 
-    __slots__ = ("has_returned", "is_draining", "out", "recent", "served", "since", "used", "weight")
+    __slots__ = ("failed", "has_returned", "is_draining", "out", "passed", "recent", "since", "used", "weight")
 
     def __init__(self) -> None:
         self.out = 0
         """Credit dealt to it and not used."""
         self.weight = 0
         """Busy publishers behind it."""
-        self.served = 0.0
-        """What it used and holds, but for what it is asked to return, each divided by its weight at the time."""
+        self.passed = 0.0
+        """Messages of it that were sent here, each divided by its weight at the time: who has least is next."""
+        self.failed = 0
+        """How often it was next and did not use its credit, since it last used any."""
         self.used = 0
         """Credit that it used since the last count."""
         self.recent = 0
@@ -44,6 +49,11 @@ class Part:
         """Asked to return what it holds; gets nothing until it has."""
         self.has_returned = False
         """Has returned credit since a subscriber asked for its own: nothing waits in this tree."""
+
+    @property
+    def served(self) -> float:
+        """What it used and holds, divided by its weight."""
+        return self.passed + self.out / max(1, self.weight)
 
 
 def _is_starving(targets: dict[Part, int]) -> bool:
@@ -72,9 +82,10 @@ class Share:
         self._returning_since = math.inf
         self._withdrawn_at = math.inf
         self._debt_since = math.inf
-        self._vain = 0
-        """How often credit had to go back unused since any was used."""
-        self._vain_since = math.inf
+        self._quiet_since = math.inf
+        """Since when trees are hungry and nothing was sent, or the order was last changed, seconds."""
+        self._changes = 0
+        """How often the order was changed since anything was sent."""
         self._counted_at = -math.inf
         self._deadline = math.inf
 
@@ -99,7 +110,7 @@ class Share:
         part = self.parts[ingress]
         if weight >= 4 * part.weight:
             # Who wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
-            part.served = min((p.served for p in self._drawing() if p is not part), default=part.served)
+            part.passed = min((p.passed for p in self._drawing() if p is not part), default=part.passed)
         part.weight = weight
 
     def spend(self, ingress: RouterId, now: float) -> None:
@@ -110,10 +121,10 @@ class Share:
         self._capacity -= 1
         part.since = now
         part.used += 1
-        if part.is_draining:
-            part.served += 1 / max(1, part.weight)
-            part.is_draining = part.out > 0
-        self._vain = 0
+        part.passed += 1 / max(1, part.weight)
+        part.failed = self._changes = 0
+        part.is_draining = part.is_draining and part.out > 0
+        self._quiet_since = math.inf
 
     def give_back(self, ingress: RouterId) -> None:
         """A tree returns its part."""
@@ -133,6 +144,9 @@ class Share:
             self._counted_at = now
             for part in self.parts.values():
                 part.recent, part.used = part.used, 0
+        if self._capacity == 0:
+            for ingress in [ingress for ingress, part in self.parts.items() if part.is_draining]:
+                self.give_back(ingress)  # nothing can be sent on it
         self._deal(now)
         self._deadline = self._take_back(now)
         self._answer_drains(now)
@@ -178,11 +192,10 @@ class Share:
             for other in drawing:
                 # Who wants nothing has no claim later to what others are dealt meanwhile.
                 if other not in able:
-                    other.served = max(other.served, part.served)
+                    other.passed += max(0.0, part.served - other.served)
             if part.out == 0:
                 part.since = now
             part.out += 1
-            part.served += 1 / part.weight
             free -= 1
 
     def _targets(self, drawing: list[Part]) -> dict[Part, int]:
@@ -217,31 +230,50 @@ class Share:
             self._debt_since = now  # again after the same time, if it has not come back
             due = now + self._timing.debt_s
         drawing = self._drawing()
-        if self.free <= 0 < self._capacity and _is_starving(self._targets(drawing)):
-            due = min(due, self._ask_idle(now))
-        return due
+        if not (self.free <= 0 < self._capacity and _is_starving(self._targets(drawing))):
+            self._quiet_since = math.inf
+            return due
+        self._quiet_since = min(self._quiet_since, now)
+        return min(due, self._change_order(now), self._ask_idle(now))
+
+    @property
+    def _first(self) -> list[Part]:
+        """Those that should have credit before anybody has more than one."""
+        return sorted((p for p in self.parts.values() if p.weight > 0), key=lambda p: p.passed)[: self._capacity]
+
+    def _change_order(self, now: float) -> float:
+        """When nothing is sent for long, other routers have another order, or the first in it are held up there.
+
+        Returns: when to look again without an event, seconds.
+        """
+        patience_s = PATIENCE * self._timing.idle_s * (1 + self._changes)
+        if self._quiet_since + patience_s > now:
+            return self._quiet_since + patience_s
+        if self._changes == 0:
+            for part in self.parts.values():
+                part.passed = 0.0
+        else:
+            for part in self._first:
+                if part.out > 0:
+                    part.passed += 2**part.failed / part.weight
+                    part.failed += 1
+        self._changes += 1
+        self._quiet_since = now
+        return self._quiet_since + PATIENCE * self._timing.idle_s * (1 + self._changes)
 
     def _ask_idle(self, now: float) -> float:
-        """Ask for credit that was not used for a while. Returns when the next will be due, seconds."""
+        """Ask for credit that is not used and that others should have. Returns when more will be due, seconds."""
+        first = self._first
+        hold_s = self._timing.idle_s
+        if any(part.out == 0 for part in first):
+            hold_s /= 4
         due = math.inf
-        hold_s = self._timing.idle_s * (1 + self._vain)
-        idle: list[Part] = []
         for part in self.parts.values():
-            if part.out > 0 and not part.is_draining:
+            if part.out > (part in first) and not part.is_draining:
                 if part.since + hold_s <= now:
-                    idle.append(part)
+                    part.is_draining = True
                 else:
                     due = min(due, part.since + hold_s)
-        if idle and self._vain == 0:
-            for part in self.parts.values():
-                part.served = part.out / max(1, part.weight)
-            self._vain, self._vain_since = 1, now
-        elif any(part.since >= self._vain_since for part in idle):
-            self._vain += 1
-        for part in idle:
-            self._ask(part)
-            if part.since >= self._vain_since:
-                part.served += 1.0  # the next in the order has its chance
         return due
 
     def _ask_for(self, credit: int) -> None:
@@ -249,11 +281,7 @@ class Share:
         for part in sorted(self.parts.values(), key=lambda part: part.since):
             if credit > 0 and part.out > 0 and not part.is_draining:
                 credit -= part.out
-                self._ask(part)
-
-    def _ask(self, part: Part) -> None:
-        part.is_draining = True
-        part.served -= part.out / max(1, part.weight)
+                part.is_draining = True
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds."""
