@@ -682,3 +682,31 @@ def test_an_excluded_subscriber_counts_again_at_once_when_it_is_the_only_one_lef
     bench.advance(0.1)
     assert slow.bodies == [*range(20), "last"]
     assert {one.outcome for one in sent} == {"accepted"}
+
+
+# Counting
+
+
+@pytest.mark.parametrize("before", [1, 3, 2**31])
+def test_a_delivery_count_that_wraps(bench: Bench, before: int) -> None:
+    """RFC 1982: a publisher that begins so far before the end of the count, or of its half."""
+    router = bench.router("A")
+    receiver = bench.client(router).receiver("topic", credit=5)
+    publisher = bench.raw(router)
+    begin = frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
+    attach = [
+        "p", 0, False, None, None, frames.source("topic"), frames.target("topic"), None, None, 2**32 - before,
+    ]  # fmt: skip
+    publisher.write(frames.AMQP_HEADER + frames.write(0x10, ["raw"]) + begin + frames.write(0x12, attach))
+    bench.run()
+    count = 2**32 - before
+    for number in range(6):
+        flow = link_flows(publisher.read)[-1]
+        assert 0 < (flow.flow("delivery_count") + flow.flow("link_credit") - count) % 2**32 < 100
+        publisher.write(frames.write(0x14, [0, number, bytes([number]), 0, True], payload=message(number)))
+        bench.run()
+        count = (count + 1) % 2**32
+        receiver.flow(1)
+        bench.run()
+    assert receiver.bodies == list(range(6))
+    assert all(flow.flow("link_credit") < 100 for flow in link_flows(publisher.read))
