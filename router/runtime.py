@@ -69,7 +69,7 @@ class Runtime:
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib.tree_of = self.control.tree
-        self.relay.brokerage.guard = self.guard_turn
+        self.relay.brokerage.guard = self.guard
         self.connections: dict[ConnectionId, Connection] = {}
         self.flushers: dict[ConnectionId, Callable[[], None]] = {}
         """Writes what a connection has to write, as far as the kernel takes it."""
@@ -187,10 +187,10 @@ class Runtime:
         if self.relay.settlement.is_stopping and self.relay.is_quiet():
             self.quieted()
 
-    def guard_turn(self, broker: Broker) -> bool:
-        """Give a broker its turn. Returns False when that failed by a fault of ours, which must not stop the others."""
+    def guard(self, broker: Broker, action: Callable[[], None]) -> bool:
+        """Do something for a broker. Returns False when that failed by a fault of ours, which must not stop others."""
         try:
-            broker.turn(self.relay.now)
+            action()
         except Exception:
             self.log.exception("address_fault", address=broker.entry.text)
             return False

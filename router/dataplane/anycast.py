@@ -8,7 +8,9 @@ Source: design, section 6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from mesh_config.models import Treatment
 from router.binding.handles import pn_link_credit, pn_link_get_drain
@@ -24,6 +26,9 @@ from router.dataplane.settlement import RELEASE
 
 if TYPE_CHECKING:
     from router.dataplane.brokerage import Brokerage
+
+LOOKED_AT: Final = 16
+"""Local subscribers among which `balanced` looks for the one with the least unsettled."""
 
 
 class AnycastBroker(Broker):
@@ -47,7 +52,8 @@ class AnycastBroker(Broker):
         self._draining: dict[EgressLink, None] = {}
         """Local subscribers that ask for their credit back."""
         self._local_credit = 0
-        self._turns = 0
+        self._able: OrderedDict[EgressLink, None] = OrderedDict()
+        """Local subscribers with credit, the one that was longest without a message first."""
         self.update_paths()
 
     @property
@@ -187,7 +193,7 @@ class AnycastBroker(Broker):
                     self.machine.circuit_lost(egress, house.now)  # so that it is made, now that it may be possible
         if bool(wanted) != self._is_reached:
             self._is_reached = bool(wanted)
-            for link in self.first:
+            for link in (*self.first, *self.second):
                 self.grant(link, 1 if wanted else -1)
         self.touch()
 
@@ -203,6 +209,7 @@ class AnycastBroker(Broker):
         """A local subscriber is no more."""
         self._forget_subscriber(link)
         self._draining.pop(link, None)
+        self._able.pop(link, None)
         self._local_credit -= link.brokered
         link.brokered = 0
         self.touch(link)  # what the others have is all that there is now
@@ -242,6 +249,10 @@ class AnycastBroker(Broker):
         credit = min(self._measure(link), self._house.brokered_messages)
         self._local_credit += credit - link.brokered
         link.brokered = credit
+        if credit > 0:
+            self._able.setdefault(link)
+        else:
+            self._able.pop(link, None)
         if credit > 0 and pn_link_get_drain(link.handle):
             self._draining[link] = None
         else:
@@ -259,6 +270,10 @@ class AnycastBroker(Broker):
             link = self._choose_subscriber()
             link.brokered -= 1  # as the machine has it: its credit is looked at again when this is written
             self._local_credit -= 1
+            if link.brokered > 0:
+                self._able.move_to_end(link)
+            else:
+                del self._able[link]
         elif egress in self.own:
             link = self.own[egress]
         else:
@@ -271,20 +286,17 @@ class AnycastBroker(Broker):
             self.touch(link)  # it can take less than what was counted on
 
     def _choose_subscriber(self) -> EgressLink:
-        """A local subscriber with credit: one that drains, else by the treatment's rule."""
-        links = self.entry.subscribers
-        if len(links) == 1:
-            assert isinstance(links[0], EgressLink)
-            return links[0]
-        able = [link for link in self._draining if _has_credit(link)]
-        if not able:
-            able = [link for link in self._subscribers() if _has_credit(link)]
-        assert able, "sent without a subscriber's credit"
-        self._turns += 1
-        turn = self._turns % len(able)
-        if len(able) == 1 or self.entry.treatment is Treatment.CLOSEST:
-            return able[turn]
-        return min(able[turn:] + able[:turn], key=lambda link: link.outstanding + len(link.waiting))
+        """A local subscriber with credit: one that drains, else by turns, or `balanced` the least busy of the next few.
+
+        However many there are, looking at few costs the same for each message.
+        """
+        assert self._able, "sent without a subscriber's credit"
+        draining = next((link for link in self._draining if link in self._able), None)
+        if draining is not None:
+            return draining
+        if len(self._able) == 1 or self.entry.treatment is Treatment.CLOSEST:
+            return next(iter(self._able))
+        return min(islice(self._able, LOOKED_AT), key=lambda link: link.outstanding + len(link.waiting))
 
     def drained(self, egress: RouterId, credit: int) -> None:
         """Give credit back on our circuit, or to the local subscribers that ask for it."""
@@ -295,7 +307,3 @@ class AnycastBroker(Broker):
     def weigh(self, egress: RouterId, weight: int) -> None:
         """Tell the next hop how many busy publishers are behind this router; make the circuit for the first."""
         self._tell_weight(egress, weight, toward=egress, root=egress, is_multicast=False)
-
-
-def _has_credit(link: EgressLink) -> bool:
-    return bool(pn_link_credit(link.handle) > len(link.waiting))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 import attrs
@@ -44,8 +45,8 @@ class Sender(Protocol):
     def hold(self, transfer: Transfer) -> None:
         """Collect a message until it is whole, or too large; then `dispatch` it."""
 
-    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> bool:
-        """Send a copy of a multicast on a data link of a neighbor. Returns False when it was rejected."""
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
+        """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""
 
     def send_datagram(self, transfer: Transfer, route: Route) -> None:
         """Send a message on the data links of a neighbor."""
@@ -55,8 +56,8 @@ class Brokerage:
     """The brokers of one router, and what they share."""
 
     forwarder: Sender
-    guard: Callable[[Broker], bool]
-    """Gives a broker its turn. Returns False when that failed by a fault of ours, which must not stop the others."""
+    guard: Callable[[Broker, Callable[[], None]], bool]
+    """Does something for a broker. Returns False when that failed by a fault of ours, which must not stop others."""
     end_circuit: Callable[[EgressLink], None]
     """Forgets a circuit of ours and ends its link."""
 
@@ -185,11 +186,11 @@ class Brokerage:
             for broker in list(self._brokers):
                 is_multicast = broker.entry.treatment is Treatment.MULTICAST
                 if (is_multicast and is_replanted) or not rerouted.isdisjoint(broker.entry.remotes):
-                    broker.update_paths()
+                    self.guard(broker, broker.update_paths)
         while self.touched:
             touched, self.touched = self.touched, {}
             for broker in touched:
-                if not self.guard(broker):
+                if not self.guard(broker, partial(broker.turn, self.now)):
                     continue
                 if broker.deadline < broker.scheduled:
                     self._schedule(broker)

@@ -233,10 +233,13 @@ class Forwarder:
         link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
         self._egress.commit_in_order(transfer, link)
 
-    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> bool:
-        """Send a copy of a multicast that entered at *ingress* on a data link. Returns False when it was rejected."""
-        if not self._look_into(transfer):
-            return False
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
+        """Send a copy of a multicast that entered at *ingress* on a data link; not if it is no message."""
+        if transfer.scan is None:
+            try:
+                transfer.scan = scan(transfer.data, transfer.is_complete, stop_at_annotations=True, from_client=True)
+            except RemoteProtocolError:
+                return  # others have it already, and it has one outcome
         found = transfer.scan
         assert found is not None
         if ingress != self._fib.me:
@@ -247,7 +250,6 @@ class Forwarder:
             self._fanout.copy(
                 self._egress.leading_for(transfer, bytes(transfer.data), to_router=True), transfer, port.data_links[0]
             )
-        return True
 
     def retry_stranded(self) -> None:
         """Send what lost its way by another, now that the routes are up to date; what has none is released."""
@@ -308,7 +310,7 @@ class Forwarder:
         """Who takes the messages of an address has changed: move credit, and what waits."""
         broker = self._brokerage.find(entry)
         if broker is not None:
-            broker.update_paths()
+            self._brokerage.guard(broker, broker.update_paths)
             return  # it sees to all publishers of the address
         for link in entry.publishers:
             assert isinstance(link, IngressLink)

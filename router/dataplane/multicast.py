@@ -171,8 +171,8 @@ class MulticastBroker(Broker):
             circuit = self.own.get((ingress, neighbor))
             if circuit is not None:
                 self._send_copy(own, message, circuit)
-            elif not house.forwarder.send_copy_as_datagram(message, ingress, neighbor):
-                return  # it is no message, and its publisher was told
+            else:
+                house.forwarder.send_copy_as_datagram(message, ingress, neighbor)
         for link in missed:
             assert isinstance(link, EgressLink)
             link.counters.dropped += 1

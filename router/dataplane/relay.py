@@ -231,5 +231,5 @@ class Relay:
         self.brokerage.handle_deadline(now)
 
     def is_quiet(self) -> bool:
-        """Whether every unsettled delivery has its outcome."""
-        return not self.settlement.transfers
+        """Whether every unsettled delivery has its outcome, and nothing waits."""
+        return not self.settlement.transfers and not self.waiting.count

@@ -30,6 +30,8 @@ class WaitingRoom:
         """Seconds, monotonic; set before each batch of events."""
         self._settings = settings
         self._settlement = settlement
+        self.count = 0
+        """Messages that wait, at all places."""
         self._deadlines: list[tuple[float, int, Transfer]] = []
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
@@ -56,6 +58,7 @@ class WaitingRoom:
             return
         transfer.state = WAITING
         place.waiting[transfer] = None
+        self.count += 1
         place.waiting_bytes += size
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += size
@@ -104,6 +107,7 @@ class WaitingRoom:
         place = transfer.egress or transfer.entry
         assert place is not None
         del place.waiting[transfer]
+        self.count -= 1
         place.waiting_bytes -= len(transfer.data)
         if transfer.ingress is not None:
             self._relieve(transfer.ingress, len(transfer.data))

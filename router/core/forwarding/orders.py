@@ -37,7 +37,8 @@ class Timing:
 
 
 class Orders(Protocol):
-    """What the machine asks for. Each is carried out at once and calls no event of the machine."""
+    """What the machine asks for. Each is carried out at once, and calls no event of the machine; but from within `send`
+    comes `published` or `arrived`, when a source is read again that was held up. So counts change before orders."""
 
     def grant(self, publisher: Key, credit: int) -> None:
         """Add *credit* to a publisher's link, or take it back when negative."""
