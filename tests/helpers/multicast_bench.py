@@ -117,6 +117,12 @@ class MulticastBench:
         self.machine.set_weight(RouterId(ingress), key, weight)
         return self.turn()
 
+    def upstream(self, ingress: str, key: Key, *children: str, weight: int = 1) -> list[Order]:
+        """A circuit of the tree of *ingress* comes from that router itself."""
+        self.machine.add_circuit(RouterId(ingress), key, RouterId(ingress))
+        self.machine.set_weight(RouterId(ingress), key, weight)
+        return self.tree(ingress, *children, predecessor=ingress)
+
     def arrive(self, ingress: str, key: Key, message: Key) -> list[Order]:
         self.machine.arrived(RouterId(ingress), key, message, self.now)
         return self.turn()

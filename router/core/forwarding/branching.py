@@ -36,7 +36,8 @@ MOST_CREDIT: Final = 1000
 
 
 class MulticastOrders(Protocol):
-    """What the machine asks for. Each is carried out at once and calls no event of the machine."""
+    """What the machine asks for. Each is carried out at once, and calls no event of the machine but `published` and
+    `arrived`, and these only from within `send`. Counts change before orders."""
 
     def grant(self, publisher: Key, credit: int) -> None:
         """Add *credit* to a publisher's link, or take it back when negative."""
@@ -141,8 +142,10 @@ class Branching:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to know of it."""
-        return not (self.children or self.pool.circuits or self.pool.core or self.pool.coming)
+        """Whether there is nothing to know of it: no circuit leads here, and no outlet waits for a word."""
+        if self.pool.circuits or self.pool.core or self.pool.coming:
+            return False
+        return not any(outlet.told_weight or outlet.credit for outlet in self.children.values())
 
     def _counting(self) -> list[tuple[RouterId | None, Outlet]]:
         """The outlets that count, the local share as None."""
@@ -161,7 +164,9 @@ class Branching:
 
     def grant_circuit(self, circuit: Key, credit: int) -> None:
         """Of the machine within."""
-        self._closed.pop(circuit, None)
+        if circuit in self._closed:
+            del self._closed[circuit]
+            self.is_touched = True  # from now on it has the weight that it told
         self._orders.grant_circuit(circuit, credit)
 
     def drain_circuit(self, circuit: Key) -> None:

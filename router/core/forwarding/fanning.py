@@ -44,8 +44,10 @@ class Fanning:
         self.audience = Audience(patience or Patience())
         self.share = Share(self.audience, self._timing, orders.drained_subscriber)
         self.trees: dict[RouterId, Branching] = {}
-        """By ingress router; this router's own is always there."""
+        """By ingress router; this router's own is always there, another while circuits of it lead here."""
         self._tree(me)
+        self._strays: dict[tuple[RouterId, RouterId], None] = {}
+        """Own circuits of trees that are forgotten, of which the credit is asked back."""
         self._now = -math.inf
         self._deadline = math.inf
 
@@ -143,18 +145,17 @@ class Fanning:
     def set_children(
         self, ingress: RouterId, neighbors: Sequence[RouterId], predecessor: RouterId | None = None
     ) -> list[Key]:
-        """This router's place in the tree of *ingress*: to be told for each tree of which there are circuits here, and
-        for this router's own always, since that tells whether there are subscribers elsewhere.
+        """This router's place in the tree of *ingress*: to be told after the first `add_circuit` of a tree, and for
+        this router's own tree always, since that tells whether there are subscribers elsewhere.
 
         Args:
             neighbors: children below which there are subscribers, in the order in which they are to get their copies.
-                None, when the last circuit of the tree is gone: then the tree is forgotten.
             predecessor: the neighbor upstream; None at the ingress itself, and when the ingress cannot be reached.
         Returns: messages that have nowhere to go now, forgotten here.
         """
-        self._tree(ingress).set_children(neighbors, predecessor)
+        if ingress in self.trees:
+            self.trees[ingress].set_children(neighbors, predecessor)
         self.audience.is_elsewhere = bool(self.own.children)
-        self._forget(ingress)
         return self._lost()
 
     def set_outlet(self, ingress: RouterId, neighbor: RouterId, credit: int, *, is_draining: bool = False) -> None:
@@ -165,6 +166,8 @@ class Fanning:
         """
         if ingress in self.trees:
             self.trees[ingress].set_outlet(neighbor, credit, is_draining=is_draining)
+        elif is_draining and credit > 0:
+            self._strays[ingress, neighbor] = None
 
     def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
         """The own circuit to a child is gone, or can be made again after it could not: `weigh` will be ordered anew."""
@@ -185,7 +188,6 @@ class Fanning:
     def remove_circuit(self, ingress: RouterId, key: Key) -> None:
         """A circuit is gone, with the credit that it held."""
         self.trees[ingress].remove_circuit(key)
-        self._forget(ingress)
 
     def set_weight(self, ingress: RouterId, key: Key, weight: int) -> None:
         """A neighbor told how many busy publishers are behind its circuit."""
@@ -223,27 +225,38 @@ class Fanning:
         self.share.spend(ingress, self._now)
         return self.audience.spend(self._now)
 
-    def _forget(self, ingress: RouterId) -> None:
-        if ingress != self._me and self.trees[ingress].is_idle:
+    @property
+    def _idle(self) -> list[RouterId]:
+        return [ingress for ingress, tree in self.trees.items() if ingress != self._me and tree.is_idle]
+
+    def _forget_idle(self) -> None:
+        for ingress in self._idle:
             del self.trees[ingress]
             self.share.remove(ingress)
+        for ingress, neighbor in self._strays:
+            self._orders.drained_outlet(ingress, neighbor)
+        self._strays.clear()
 
     # The turn
 
     def turn(self, now: float) -> None:
         """Send, deal, lend and take back."""
         self._now = now
+        self._forget_idle()
         self.audience.update(now)
         self.share.turn(now)
         turned = [tree for tree in self.trees.values() if self._see(tree) or tree.next_deadline() <= now]
         while turned:
             for tree in turned:
                 self._turn_tree(tree, now)
-            # What a tree did may free credit for another, or show its demand; each time less is left to deal.
-            self.share.turn(now)
+            if self.share.is_touched:
+                # What a tree did may free credit for another, or show its demand; each time less is left to deal.
+                self.share.turn(now)
             turned = [tree for tree in self.trees.values() if self._see(tree)]
         dues = [tree.next_deadline() for tree in self.trees.values()]
         self._deadline = min(self.share.next_deadline(), self.audience.next_deadline(), *dues)
+        if self._idle:
+            self._deadline = now
 
     def _see(self, tree: Branching) -> bool:
         """Tell a tree of its part of the share. Returns: whether it needs a turn."""

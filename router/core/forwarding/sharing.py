@@ -3,11 +3,12 @@
     free = what each live subscriber can still take - what the trees hold        free >= 0 whenever credit is dealt.
 
 The rule is that of a pool (`pools.py`) but for one thing. A message needs the credit of every router with subscribers,
-so where there is little of it two trees can each hold what the other lacks. Hence all routers deal in one order: one
-by one to the least served, which counts what it used and holds, of equals to the first by name; so two routers that
-have dealt equally much have dealt alike. Where they have not, credit that lies idle while others are hungry goes back,
-all begin to count anew, and each time in vain the credit may lie a little longer, so that the times of two routers
-overlap.
+so where there is little of it two trees can each hold what the other lacks. Hence all routers deal in one order: one by
+one to the tree of which the fewest messages passed here, for its weight, of equals to the first by name. The same
+messages pass everywhere, so the order is the same everywhere; who is first in it holds credit before others hold two,
+and what others hold is asked back if they do not use it. Routers that were there for different lengths of time may have
+different orders: when nothing passes for long though trees are hungry, all forget what has passed; and when nothing
+passes even so, the first in the order are held up elsewhere and let others by, twice as many each time.
 
 Source: design, section 6.
 """
@@ -16,13 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from router.core.forwarding.audience import Audience
 from router.core.forwarding.orders import Key, Timing
 from router.core.terms import RouterId
 
-
-PATIENCE = 4
+QUIET: Final = 4
+"""When trees are hungry and nothing passes for so many times `idle_s`, the order is changed. Above the longest round
+trip through the mesh, or it changes while credit is on its way."""
 
 
 class Part:
@@ -76,6 +79,8 @@ class Share:
         """By ingress router, in the order of their names."""
         self.is_closed = True
         """Nobody is live, or all who are have taken their credit back for the linger."""
+        self.is_touched = True
+        """Something has happened since the last turn."""
         self._capacity = 0
         self._is_returning = False
         """A live subscriber asks for its credit back, and so all parts are asked for."""
@@ -108,6 +113,7 @@ class Share:
     def set_weight(self, ingress: RouterId, weight: int) -> None:
         """How many busy publishers are behind a tree now."""
         part = self.parts[ingress]
+        self.is_touched = self.is_touched or weight != part.weight
         if weight >= 4 * part.weight:
             # Who wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
             part.passed = min((p.passed for p in self._drawing() if p is not part), default=part.passed)
@@ -117,6 +123,7 @@ class Share:
         """A message of a tree is sent to all live subscribers."""
         part = self.parts[ingress]
         assert part.out > 0, "sent without a part"
+        self.is_touched = True
         part.out -= 1
         self._capacity -= 1
         part.since = now
@@ -128,6 +135,7 @@ class Share:
 
     def give_back(self, ingress: RouterId) -> None:
         """A tree returns its part."""
+        self.is_touched = True
         part = self.parts[ingress]
         part.out = 0
         part.is_draining = False
@@ -149,7 +157,9 @@ class Share:
                 self.give_back(ingress)  # nothing can be sent on it
         self._deal(now)
         self._deadline = self._take_back(now)
-        self._answer_drains(now)
+        if any(subscriber.is_draining for subscriber in audience.subscribers.values()):
+            self._answer_drains(now)
+        self.is_touched = False
 
     def _answer_drains(self, now: float) -> None:
         # Who is held up by another has nothing to wait for, as little as who does not count.
@@ -246,7 +256,7 @@ class Share:
 
         Returns: when to look again without an event, seconds.
         """
-        patience_s = PATIENCE * self._timing.idle_s * (1 + self._changes)
+        patience_s = QUIET * self._timing.idle_s * (1 + self._changes)
         if self._quiet_since + patience_s > now:
             return self._quiet_since + patience_s
         if self._changes == 0:
@@ -259,7 +269,7 @@ class Share:
                     part.failed += 1
         self._changes += 1
         self._quiet_since = now
-        return self._quiet_since + PATIENCE * self._timing.idle_s * (1 + self._changes)
+        return self._quiet_since + QUIET * self._timing.idle_s * (1 + self._changes)
 
     def _ask_idle(self, now: float) -> float:
         """Ask for credit that is not used and that others should have. Returns when more will be due, seconds."""

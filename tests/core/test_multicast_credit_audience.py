@@ -1,0 +1,262 @@
+"""Who of the local subscribers of a multicast address counts: each rule one small case."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.core.forwarding.audience import Audience, Patience
+
+GRACE_S, PAUSE_S = 1.0, 1.0
+SHORTLY_S = 0.001
+
+
+class Room:
+    """An audience, and its time."""
+
+    def __init__(self, *grants: int, is_elsewhere: bool = False) -> None:
+        self.now = 100.0
+        self.audience = Audience(Patience(grace_s=GRACE_S, first_pause_s=PAUSE_S, longest_pause_s=60.0))
+        self.audience.is_elsewhere = is_elsewhere
+        for number, credit in enumerate(grants):
+            self.audience.add(number)
+            if credit:
+                self.grant(number, credit)
+
+    def grant(self, key: int, credit: int, *, is_draining: bool = False, is_withdrawn: bool = False) -> None:
+        self.audience.changed(key, credit, self.now, is_draining=is_draining, is_withdrawn=is_withdrawn)
+        self.look()
+
+    def look(self) -> None:
+        self.audience.update(self.now)
+        self.audience.check_invariants()
+
+    def wait(self, duration_s: float) -> None:
+        """Let time pass, and look at each deadline."""
+        end = self.now + duration_s
+        while (due := self.audience.next_deadline()) <= end:
+            assert due >= self.now, "late"
+            self.now = due
+            self.look()
+        self.now = end
+
+    def send(self) -> tuple[list[object], list[object]]:
+        live, missed = self.audience.spend(self.now)
+        self.audience.check_invariants()
+        return list(live), list(missed)
+
+    @property
+    def live(self) -> list[object]:
+        return [subscriber.key for subscriber in self.audience.live]
+
+
+def excluded_room() -> Room:
+    """The first of two subscribers is excluded, a second after it had used up its ten."""
+    room = Room(10, 100)
+    for _ in range(10):
+        room.send()
+    room.wait(GRACE_S)
+    assert room.live == [1]
+    return room
+
+
+# Counting
+
+
+def test_one_that_has_not_granted_yet_does_not_count_and_misses_nothing() -> None:
+    room = Room(0, 5)
+    assert room.live == [1]
+    assert room.audience.capacity == 5
+    assert room.send() == ([1], [])
+
+
+def test_it_counts_from_its_first_credit_on() -> None:
+    room = Room(0, 5)
+    room.grant(0, 2)
+    assert room.live == [0, 1]
+    assert room.audience.capacity == 2
+
+
+def test_together_they_can_take_what_the_one_with_the_least_credit_can() -> None:
+    room = Room(7, 3, 9)
+    assert room.audience.capacity == 3
+    assert room.send() == ([0, 1, 2], [])
+    assert [s.credit for s in room.audience.live] == [6, 2, 8]
+
+
+def test_nobody_takes_nothing() -> None:
+    assert Room().audience.capacity == Room(0, 0).audience.capacity == 0
+
+
+# Excluding
+
+
+def test_one_at_zero_counts_within_the_grace_and_is_excluded_after_it() -> None:
+    room = Room(1, 5)
+    room.send()
+    room.wait(GRACE_S - SHORTLY_S)
+    assert room.live == [0, 1]
+    assert room.audience.capacity == 0
+    room.wait(SHORTLY_S)
+    assert room.live == [1]
+    assert room.audience.capacity == 4
+
+
+def test_credit_within_the_grace_starts_it_anew() -> None:
+    room = Room(1, 5)
+    for _ in range(4):
+        room.send()
+        room.wait(GRACE_S - SHORTLY_S)
+        room.grant(0, 1)
+    assert room.live == [0, 1]
+
+
+def test_lowering_on_purpose_is_the_same_as_having_used_it_up() -> None:
+    room = Room(3, 5)
+    room.grant(0, 0, is_withdrawn=True)
+    room.wait(GRACE_S - SHORTLY_S)
+    assert room.live == [0, 1]
+    room.wait(SHORTLY_S)
+    assert room.live == [1]
+
+
+def test_credit_that_was_given_back_after_a_drain_is_the_same_as_none() -> None:
+    room = Room(3, 5)
+    room.grant(0, 3, is_draining=True)
+    assert room.audience.is_draining
+    room.audience.drained(room.audience.subscribers[0], room.now)
+    assert not room.audience.is_draining
+    room.wait(GRACE_S)
+    assert room.live == [1]
+
+
+def test_an_excluded_one_misses_copies_and_each_is_counted() -> None:
+    room = excluded_room()
+    assert room.send() == ([1], [0])
+    assert room.send() == ([1], [0])
+    assert room.audience.subscribers[0].missed == room.audience.missed == 2
+    room.audience.remove(0)
+    assert room.audience.missed == 2, "in all"
+
+
+def test_the_only_one_holds_up_nobody_and_is_never_excluded() -> None:
+    room = Room(1)
+    room.send()
+    room.wait(1000.0)
+    assert room.live == [0]
+
+
+def test_it_is_excluded_when_there_are_subscribers_elsewhere() -> None:
+    room = Room(1, is_elsewhere=True)
+    room.send()
+    room.wait(GRACE_S)
+    assert room.live == []
+    assert room.audience.capacity == 0
+
+
+def test_nobody_is_excluded_while_all_are_at_zero_but_at_once_when_another_has_credit() -> None:
+    room = Room(1, 1)
+    room.send()
+    room.wait(30.0)
+    assert room.live == [0, 1]
+    room.grant(1, 1)
+    assert room.live == [1]
+
+
+def test_one_that_leaves_holds_up_nobody() -> None:
+    room = Room(1, 5)
+    room.send()
+    room.audience.remove(0)
+    assert room.audience.capacity == 4
+
+
+# Coming back
+
+
+@pytest.mark.parametrize(("credit", "is_back"), [(1, False), (4, False), (5, True), (10, True)])
+def test_an_excluded_one_counts_again_with_half_its_usual_grant(credit: int, is_back: bool) -> None:
+    room = excluded_room()
+    room.wait(PAUSE_S)
+    room.grant(0, credit)
+    assert (0 in room.live) is is_back
+
+
+def test_the_usual_grant_is_the_largest_credit_it_had_after_a_grant() -> None:
+    room = Room(2, 100)
+    room.grant(0, 20)
+    for _ in range(20):
+        room.send()
+    room.grant(0, 1)
+    room.send()
+    room.wait(GRACE_S + PAUSE_S)
+    room.grant(0, 9)
+    assert room.live == [1]
+    room.grant(0, 10)
+    assert room.live == [0, 1]
+
+
+def test_not_before_it_has_paused() -> None:
+    room = excluded_room()
+    room.grant(0, 10)
+    room.wait(PAUSE_S - SHORTLY_S)
+    assert room.live == [1]
+    room.wait(SHORTLY_S)
+    assert room.live == [0, 1]
+
+
+def test_not_while_it_asks_for_its_credit_back() -> None:
+    room = excluded_room()
+    room.grant(0, 10, is_draining=True)
+    room.wait(10.0)
+    assert room.live == [1]
+
+
+def relapse(room: Room, after_s: float = 0.0) -> float:
+    """An excluded subscriber comes back as early as it may, and stalls again. Returns how long it had to pause."""
+    since = room.now
+    room.grant(0, 10)
+    room.wait(200.0)
+    paused_s = room.audience.subscribers[0].readmitted_at - since
+    room.now = room.audience.subscribers[0].readmitted_at + after_s
+    room.grant(0, 0)
+    room.wait(GRACE_S)
+    assert 0 not in room.live
+    return paused_s
+
+
+def test_the_pause_doubles_with_each_relapse_from_one_second_to_sixty() -> None:
+    room = excluded_room()
+    pauses = [relapse(room) for _ in range(9)]
+    assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60, 60])
+
+
+def test_one_that_stalls_again_long_after_it_came_back_has_not_relapsed() -> None:
+    room = excluded_room()
+    assert relapse(room) == pytest.approx(1)
+    assert relapse(room, after_s=60.0) == pytest.approx(2)
+    assert relapse(room) == pytest.approx(1)
+
+
+def test_one_that_grants_less_than_it_used_to_counts_again_after_the_longest_pause() -> None:
+    room = excluded_room()
+    room.grant(0, 1)
+    room.wait(60.0 - SHORTLY_S)
+    assert room.live == [1]
+    room.wait(SHORTLY_S)
+    assert room.live == [0, 1]
+    assert room.audience.subscribers[0].usual == 1, "its habit has changed"
+
+
+# Withdrawing
+
+
+def test_all_have_withdrawn_when_each_that_counts_has_and_not_when_one_used_up_its_credit() -> None:
+    room = Room(1, 2)
+    room.grant(1, 0, is_withdrawn=True)
+    assert not room.audience.is_withdrawn
+    room.grant(0, 0, is_withdrawn=True)
+    assert room.audience.is_withdrawn
+    room.grant(0, 1)
+    assert not room.audience.is_withdrawn
+    room.grant(1, 1)
+    room.send()
+    assert not room.audience.is_withdrawn, "used up"
