@@ -140,7 +140,8 @@ def test_credit_that_is_used_up_closes_nothing() -> None:
 def test_all_children_are_told_the_weight_at_once_and_those_that_come_later_too() -> None:
     bench = MulticastBench()
     bench.tree("me", "a", "b")
-    assert bench.attach("p") == [("weigh", "me", "a", HUNGRY), ("weigh", "me", "b", HUNGRY)]
+    assert bench.attach("p") == [("grant", "p", 1), ("weigh", "me", "a", 1), ("weigh", "me", "b", 1)]
+    assert bench.publish("p") == [("weigh", "me", "a", HUNGRY), ("weigh", "me", "b", HUNGRY)]
     assert ("weigh", "me", "c", HUNGRY) in bench.tree("me", "a", "b", "c")
 
 

@@ -278,8 +278,10 @@ class Share:
         if any(part.out == 0 for part in first):
             hold_s /= 4
         due = math.inf
+        small = self._capacity // (4 * len(self.parts))
         for part in self.parts.values():
-            if part.out > (part in first) and not part.is_draining:
+            # A little is not worth the frames where there is enough.
+            if part.out > max(part in first, min(small, 2 * part.weight)) and not part.is_draining:
                 if part.since + hold_s <= now:
                     part.is_draining = True
                 else:
