@@ -395,9 +395,21 @@ def test_publishers_that_never_had_credit_count_as_demand() -> None:
     # Finding 12.
     bench = Bench()
     bench.path("egress", cost=1, next_hop="near")
-    assert bench.attach("p", "q") == [("weigh", "egress", 2)]
+    # Each may have its one before anything was heard of the subscribers; until then they count as one that is busy.
+    assert bench.attach("p", "q") == [("grant", "p", 1), ("grant", "q", 1), ("weigh", "egress", 1)]
     assert bench.wait(10.0) == []
-    assert bench.pool("egress").told_weight == 2
+    assert bench.pool("egress").told_weight == 1
+    assert ("weigh", "egress", 2) in [*bench.publish("p"), *bench.publish("q")]
+
+
+def test_a_subscriber_elsewhere_that_has_withdrawn_takes_the_first_credit_back() -> None:
+    bench = Bench()
+    bench.path("egress", cost=1, next_hop="near")
+    bench.attach("p")
+    bench.machine.closed(RouterId("egress"))
+    assert bench.turn() == [("grant", "p", -1)]
+    assert bench.wait(10.0) == []
+    assert ("grant", "p", 1) in bench.credit(5, "egress")
 
 
 @pytest.mark.parametrize(

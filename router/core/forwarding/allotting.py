@@ -59,12 +59,14 @@ class Allotting:
     def is_open(self) -> bool:
         """Whether publishers may have credit: a reachable subscriber has granted some, and not all have withdrawn.
 
-        One that is new to publishers who have credit already, since the others left, has not withdrawn either.
+        One that is new to publishers who have credit already, since the others left, has not withdrawn either, nor has
+        one elsewhere of which nothing was heard yet.
         """
         if self.is_stopping:
             return False
         for pool in self.pools.values():
-            if pool.has_path and (pool.is_open or (self._is_lending and not pool.is_closed)):
+            is_awaited = (self._is_lending or pool.opens_early) and not pool.is_closed
+            if pool.has_path and (pool.is_open or is_awaited):
                 return True
         return False
 
@@ -158,6 +160,7 @@ class Allotting:
         if pool.has_path and pool.next_hop != next_hop:
             pool.reset(now)
         pool.has_path, pool.cost, pool.next_hop = True, cost, next_hop
+        pool.opens_early = next_hop is not None
         self._choose_candidates()
 
     def circuit_lost(self, egress: RouterId, now: float) -> None:
@@ -326,6 +329,8 @@ class Allotting:
     def _weigh(self) -> None:
         """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do."""
         demand = self.publishers.demand
+        if not demand and self.publishers.attached and not any(pool.is_open for pool in self._candidates):
+            demand = 1  # for the first credit, before there is a message that waits for it
         nearer = 0
         for pool in self._candidates:
             is_wanted = self._is_closest or nearer <= demand or bool(self.publishers.waiting)

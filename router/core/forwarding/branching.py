@@ -118,6 +118,7 @@ class Branching:
         self._timing = timing
         self.machine = Allotting(self, timing=timing)
         self.machine.set_path(OUTLETS, cost=0, next_hop=OUTLETS, now=0.0)
+        self.pool.opens_early = False
         self.local = Outlet()
         self.local.is_closed = True
         self.is_awaited = False
@@ -289,8 +290,11 @@ class Branching:
         for circuit in self.pool.circuits.values():
             self._look_after(circuit)
         self._restate(now)
+        self.pool.opens_early = any(not outlet.is_closed for outlet in self.children.values())
         if not self._counting():
             self._close()
+        elif self.pool.opens_early:
+            self.pool.is_closed = False
         self.machine.turn(now)
         self._answer_drains()
         self._weigh(now)

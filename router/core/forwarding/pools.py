@@ -104,6 +104,9 @@ class Pool:
         """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
         self.is_open = False
         """There was credit since the last close."""
+        self.opens_early = False
+        """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
+        publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
         self.is_closed = False
         """All subscribers have withdrawn, and upstream was told."""
         self.withdrawn_at = math.inf

@@ -215,8 +215,10 @@ class Share:
         targets: dict[Part, int] = {}
         for part in drawing:
             by_weight = -(-self._capacity * part.weight // total)
-            target = max(by_weight, min(2 * by_weight, max(part.recent, part.used) // 2))
-            targets[part] = min(target, 2 * part.weight)
+            use = max(part.recent, part.used)
+            target = max(by_weight, min(2 * by_weight, use // 2))
+            # What lies idle at one is missing elsewhere; who streams uses much and must not wait for each.
+            targets[part] = min(target, max(2 * part.weight, 2 * use))
         return targets
 
     # Taking back
