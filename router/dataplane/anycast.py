@@ -191,6 +191,12 @@ class AnycastBroker(Broker):
                 self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=house.now)
                 if egress not in self.own and egress not in self.windowed:
                     self.machine.circuit_lost(egress, house.now)  # so that it is made, now that it may be possible
+        if not wanted and self.entry.kind is not AddressKind.MOBILE:
+            # Nobody else will tell the routers upstream that a requester is gone.
+            for pool in list(self.machine.pools.values()):
+                for circuit in list(pool.circuits):
+                    assert isinstance(circuit, IngressLink)
+                    circuit.port.end_circuit(circuit)
         if bool(wanted) != self._is_reached:
             self._is_reached = bool(wanted)
             for link in (*self.first, *self.second):

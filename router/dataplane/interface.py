@@ -30,6 +30,10 @@ def _no_circuit(link: EgressLink) -> None:
     raise AssertionError("there are no circuits on this connection")
 
 
+def _no_incoming(link: IngressLink) -> None:
+    raise AssertionError("there are no circuits on this connection")
+
+
 def _no_word(weights: Mapping[str, int], closed: Sequence[str]) -> None:
     raise AssertionError("there are no circuits on this connection")
 
@@ -44,6 +48,7 @@ class Port:
         "circuits_out",
         "close_circuit",
         "data_links",
+        "end_circuit",
         "held_bytes",
         "id",
         "is_dirty",
@@ -80,6 +85,8 @@ class Port:
         too many already. None when the neighbor does not take circuits."""
         self.close_circuit: Callable[[EgressLink], None] = _no_circuit
         """Ends a circuit of our own, which `Relay.remove_egress` has forgotten already."""
+        self.end_circuit: Callable[[IngressLink], None] = _no_incoming
+        """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
         self.tell_circuits: Callable[[Mapping[str, int], Sequence[str]], None] = _no_word
         """Tells the neighbor the weights of our circuits, by link name, and which of its own are closed."""
         self.circuits_in: dict[str, IngressLink] = {}

@@ -75,6 +75,7 @@ class Circuits:
         port = connection.port
         port.open_circuit = self.open
         port.close_circuit = self.close
+        port.end_circuit = self.end_incoming
         port.tell_circuits = self.tell
 
     # Our own
@@ -265,6 +266,9 @@ class Circuits:
         if parsed.kind not in (AddressKind.MOBILE, AddressKind.ROUTER) or parsed.is_reserved:
             raise RemoteProtocolError(f"no circuit leads to {address}", condition=Condition.INVALID_FIELD)
         entry = self._fib.attach(address)
+        if entry.kind is AddressKind.LOCAL and not entry.is_open:
+            self._fib.forget(entry)
+            raise RemoteProtocolError(f"nobody receives from {address}", condition=Condition.NOT_FOUND)
         if is_multicast != (entry.treatment is Treatment.MULTICAST):
             self._fib.forget(entry)
             raise RemoteProtocolError(
@@ -274,6 +278,18 @@ class Circuits:
         return entry
 
     # The end
+
+    def end_incoming(self, link: IngressLink) -> None:
+        """End a circuit of the neighbor: there is nobody behind its address any more."""
+        connection = self._connection
+        if connection.is_ending or connection.take_link(link.handle) is None:
+            return
+        self.remove(link)
+        data.set_condition(pn.pn_link_condition(link.handle), Condition.NOT_FOUND, f"{link.address} is gone")
+        pn.pn_link_close(link.handle)
+        pn.pn_link_free(link.handle)
+        connection.refused += 1
+        connection.port.touch()
 
     def remove(self, link: IngressLink | EgressLink) -> None:
         """The neighbor detached a circuit, or it goes with its session or the connection."""

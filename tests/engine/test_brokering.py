@@ -50,6 +50,34 @@ def test_a_publisher_gets_no_credit_for_a_requester_that_nobody_reaches(bench: B
     assert sender.credit == 0
 
 
+def test_a_requester_that_leaves_ends_the_circuits_of_its_reply_address(bench: Bench) -> None:
+    routers = bench.mesh(*LINE, forwarding={"circuit_idle_s": 5.0})
+    requester = bench.client(routers[2])
+    receiver = requester.receiver(None, dynamic=True, credit=100).accepting()
+    clients = [bench.client(router) for router in routers]
+    senders = [client.sender(receiver.address) for client in clients]
+    for number in range(3):
+        for sender in senders:
+            sender.send(message(number))
+        bench.run()
+    assert len(receiver.messages) == 9
+    assert any(port.circuits_out for port in routers[0].relay.ports.values())
+    receiver.close()
+    bench.run()
+    late = [sender.send(message("late")) for sender in senders[:2]]
+    bench.advance(0.2)
+    assert [one.outcome for one in late] == ["released"] * 2
+    again = senders[0].send(message("again"))
+    bench.advance(0.2)
+    assert again.outcome == "released"
+    for client in clients:
+        client.close()
+    bench.advance(20)
+    for router in routers:
+        assert not list(router.relay.brokerage)
+        assert not any(port.circuits_in or port.circuits_out for port in router.relay.ports.values())
+
+
 def test_circuits_are_ended_when_nobody_needs_them(bench: Bench) -> None:
     routers = bench.mesh(*LINE, forwarding={"circuit_idle_s": 5.0})
     receiver = bench.client(routers[2]).receiver("topic", credit=10).accepting()

@@ -168,6 +168,7 @@ def test_the_neighbor_knows_address_and_egress_and_gives_no_credit(
     bench: Bench, pair: list[Runtime], address: str, root: str, found: str
 ) -> None:
     a, b = pair
+    bench.client(b).receiver("amqp:/_topo/0/B/temp.x")  # else nobody would be behind that one
     link = open_circuit(a, address, root)
     assert (link.root, link.entry, link.address) == (root, None, address)
     run(bench)
@@ -267,7 +268,7 @@ EGRESS, INGRESS = symbol("amqp-mesh.egress"), symbol("amqp-mesh.ingress")
         ("_topo", {EGRESS: "A"}, "amqp:invalid-field", "no circuit leads to"),
         ("topic", {INGRESS: "A"}, "amqp:precondition-failed", "topic is balanced at router A"),
         (NEWS, {EGRESS: "A"}, "amqp:precondition-failed", f"{NEWS} is multicast at router A"),
-        ("_topo/0/A/temp.x", {INGRESS: "A"}, "amqp:precondition-failed", "is closest at router A"),
+        ("_topo/0/A/temp.x", {EGRESS: "A"}, "amqp:not-found", "nobody receives from _topo/0/A/temp.x"),
         ("_topo/0/Z/temp.x", {INGRESS: "Z"}, "amqp:precondition-failed", "is closest at router A"),
     ],
 )
