@@ -146,8 +146,10 @@ STEPS = [
         "The subscriber attaches at C and grants {unspent}",
         """
         C's pool has {c}. Nobody draws on it yet: there are {c_circuits} circuits. A and B hear that C has a
-        subscriber. Each makes its circuit and tells its weight on it, A {a_weight} and B {b_weight}, since publishers
-        without credit count as busy.
+        subscriber, but not yet what it has granted. Each publisher gets its one credit at once, P1 {p1}, P2 {p2} and
+        P3 {p3}: nothing backs it, so it need not wait for the subscriber's. A and B make their circuits and tell their
+        weights on them, A {a_weight} and B {b_weight}. Nobody is busy, but until the first credit has come all idle
+        publishers of a router count together as one busy one.
         """,
         ms=0.5,
         act=Story.subscribe,
@@ -156,33 +158,35 @@ STEPS = [
         "C deals",
         """
         B is the only one that draws on C's pool, so it could have all of it. But a circuit begins with a window of
-        {first_window}, so B gets {c_dealt}. Meanwhile B has heard of A's {was[a_weight]} and tells C {b_weight}: its
-        own publisher and those behind it.
+        {first_window}, so B gets {c_dealt}. Meanwhile B has heard of A's {was[a_weight]} and tells C {b_weight}: this
+        and {was[b_weight]} for its own publisher.
         """,
         ms=1.5,
     ),
     Step(
         "B deals",
         """
-        Of its {b} credits B sets {b_dealt} aside for the circuit from A, which has weight {was[a_weight]}, and
-        {b_own} for its own publisher. P3 gets its first credit, {p3}. It is not taken from the {b_own}: nothing backs
-        it.
+        B has its first credit, so P3, which is idle, counts no more: B tells C {b_weight}. Of its {b} credits it sets
+        {b_dealt} aside for the circuit from A, which has weight {was[a_weight]}, and {b_own} for its own publisher. P3
+        keeps its {p3}, which is not taken from the pool.
         """,
         ms=2.5,
     ),
     Step(
-        "A gives first credits",
+        "The first credit reaches A",
         """
-        A has {a}, all for its own publishers. P1 gets {p1} and P2 gets {p2}, unbacked. As long as nobody sends,
-        nobody holds more. Of the {unspent} credits {c_unlent} are still free at C.
+        A has {a} now. Its publishers are idle as well, so it tells B the weight {a_weight}, and deals them {a_own}: the
+        {a} lie ready for the one that sends first. As long as nobody sends, P1, P2 and P3 hold no more than their one.
+        Of the {unspent} credits {c_unlent} are still free at C.
         """,
         ms=3.5,
     ),
     Step(
         "P1 wants to send {count}",
         """
-        The first message uses P1's one credit, leaves A at once with one of A's {was[a_own]}, and shows that P1 is
-        busy. Its window of 1 has been used, so it becomes 2: P1 holds {p1}, of which {p1_lent} is lent.
+        The first message uses P1's one credit, leaves A at once with one of A's {was[a]}, and shows that P1 is busy.
+        So A deals the other {a_own} to its publishers. P1's window of 1 has been used and becomes 2: P1 holds {p1}, of
+        which {p1_lent} is lent.
         """,
         ms=10.15,
         act=sends(1, 30),
@@ -200,7 +204,8 @@ STEPS = [
     Step(
         "All {taken} have arrived",
         """
-        The subscriber has {unspent} credits left. All of them lie at A; P1 holds {p1}, of which {p1_lent} are lent.
+        The subscriber has topped up again and has {unspent} credits. All of them lie at A; P1 holds {p1}, of which
+        {p1_lent} are lent.
         """,
         ms=40,
     ),
@@ -262,8 +267,8 @@ STEPS = [
         "The idle holder has given way",
         """
         After the quarantine A has answered the drain and returned its {was[a]}. B lent them to P3, and they are used
-        up: {got} more messages have arrived, and the last of P3's waits at B: {b_wait}. The subscriber has {unspent}
-        credits left.
+        up: {got} more messages have arrived, and {b_wait} waits at B. P3 has {p3} credits, so its last message stays
+        with it. The subscriber has {unspent} credits left.
         """,
         ms=620,
     ),
@@ -282,8 +287,9 @@ STEPS = [
         "The subscriber grants {unspent} and drains",
         """
         It wants what there is, now, and the rest of its credit back. C grants B {c_dealt} and drains it with the same
-        frame, since B has told a weight. B sends on the message that waited there, and grants and drains A's circuit
-        in the same way: {b_dealt}, as much as a window begins with.
+        frame, since B has told a weight. B sends on the message that waited there, so P3 gets its {p3} credit back and
+        can send its last one. And B grants and drains A's circuit in the same way: {b_dealt}, as much as a window
+        begins with.
         """,
         ms=801.2,
         act=Story.get,
@@ -292,9 +298,10 @@ STEPS = [
     Step(
         "The drain is answered",
         """
-        A sends on the message that waited and returns the rest; so do B and C. The subscriber gets {got} messages, and
-        {drain_ms} ms after it asked it has {unspent} credits: a round trip to the farthest router. Nothing had been
-        lent, so nobody is lowered. P1, P2 and P3 hold {p1}, {p2} and {p3}.
+        B sends on P3's last message, A the one that waited there, and what is left is returned from A to B and from B
+        to C. The subscriber gets {got} messages, and {drain_ms} ms after it asked it has {unspent} credits: a
+        round trip to the farthest router. Nothing had been lent, so nobody is lowered. P1, P2 and P3 hold {p1}, {p2}
+        and {p3}.
         """,
         ms=805,
     ),
