@@ -405,6 +405,18 @@ def test_it_is_answered_at_once_where_another_outlet_lets_nothing_through() -> N
     assert ("drained_outlet", "in", "a") in bench.outlet("in", "a", 9, is_draining=True)
 
 
+def test_but_not_before_what_was_lent_on_it_has_come_back() -> None:
+    bench = transit("a", "b")
+    bench.outlet("in", "a", 9)
+    bench.outlet("in", "b", 4)
+    bench.outlet("in", "b", 0)
+    out = bench.of("in").pool.circuits["up"].out
+    assert out > 0
+    assert "drained_outlet" not in names(bench.outlet("in", "a", 9, is_draining=True))
+    bench.wait(0.04)
+    assert ("drained_outlet", "in", "a") in bench.returned("in", "up", out)
+
+
 def test_a_subscribers_drain_brings_what_waits_upstream_and_is_then_answered() -> None:
     bench = transit()
     bench.subscribe("s", 1)
@@ -465,6 +477,88 @@ def test_a_tree_that_is_not_hungry_gets_little() -> None:
     bench.credit("s", 100)
     assert parts(bench)[0] <= 2
     assert parts(bench)[1] >= 98
+
+
+def test_one_that_is_not_hungry_and_streams_gets_more_as_it_uses_more() -> None:
+    bench = shared(1)
+    bench.credit("s", 100)
+    assert parts(bench) == [2]
+    for message in range(20):
+        bench.arrive("a", "a", message)
+        bench.credit("s", 100)
+    assert parts(bench)[0] > 10
+
+
+def test_a_closed_tree_is_opened_soon_though_others_are_hungry() -> None:
+    bench = shared(HUNGRY, 3)
+    bench.tree("me", "elsewhere")
+    bench.credit("s", 8)
+    for message in range(2):
+        bench.arrive("b", "b", message)
+    bench.credit("s", 0)
+    assert ("close_circuit", "b") in bench.wait(GRACE_S + 0.1) + bench.returned("a", "a", 8) + bench.wait(1.0)
+    orders: list[Order] = []
+    for message in range(2, 6):
+        orders += bench.credit("s", 4 if message == 2 else 1)
+        for _ in range(parts(bench)[0]):
+            orders += bench.arrive("a", "a", (message, _))
+    assert "b" in [order[1] for order in orders if order[0] == "grant_circuit"]
+
+
+def test_credit_is_dealt_when_it_is_worth_a_frame() -> None:
+    bench = shared(1000)
+    bench.credit("s", 100)
+    for message in range(24):
+        bench.arrive("a", "a", message)
+        bench.credit("s", 100)
+    assert parts(bench) == [76]
+    bench.arrive("a", "a", 24)
+    bench.credit("s", 100)
+    assert parts(bench) == [100]
+
+
+def test_who_wants_no_more_has_no_claim_later_to_what_others_had() -> None:
+    bench = shared(1000, 1000)
+    bench.credit("s", 4)
+    assert parts(bench) == [2, 2]
+    for message in range(100):
+        bench.arrive("b", "b", message)
+        bench.credit("s", 4)
+    bench.credit("s", 2)
+    for message in range(100, 102):
+        bench.arrive("a", "a", message)
+    order = []
+    for message in range(102, 120):
+        bench.credit("s", 1)
+        got = parts(bench)
+        name = "ab"[got.index(max(got))]
+        bench.arrive(name, name, message)
+        order.append(name)
+    assert abs(order.count("a") - order.count("b")) <= 6
+
+
+def test_a_little_is_not_asked_back_where_there_is_enough() -> None:
+    bench = shared(1000, 1000, 1000)
+    bench.credit("s", 120)
+    for message in range(78):
+        name = "ab"[message >= 38]
+        bench.arrive(name, name, message)
+    assert parts(bench) == [2, 0, 40]
+    assert bench.wait(0.03) == [("drain_circuit", "c")]
+
+
+def test_no_more_is_sent_than_subscribers_have_left_though_trees_hold_more() -> None:
+    bench = shared(1000)
+    bench.attach("p")
+    bench.publish("p", "first")
+    bench.credit("s", 8)
+    bench.credit("s", 1, is_withdrawn=True)
+    assert bench.machine.arrived(RouterId("a"), "a", 1, bench.now)
+    assert bench.machine.published("p", 2, bench.now)
+    assert bench.machine.arrived(RouterId("a"), "a", 3, bench.now)
+    orders = bench.turn()
+    assert sends(orders) == [(1, ("s",), ())]
+    assert [order[0] for order in sends(bench.credit("s", 2))] in ([2, 3], [3, 2])
 
 
 def test_equals_are_dealt_credit_by_name_however_they_came() -> None:
@@ -570,6 +664,16 @@ def test_withdrawn_credit_is_taken_back_from_trees_after_the_debt_time() -> None
     assert orders == [("drain_circuit", "a")]
     bench.returned("a", "a", 10)
     assert parts(bench) == [0]
+
+
+def test_most_debts_pass_and_nothing_is_asked_back_before() -> None:
+    bench = shared(1000)
+    bench.credit("s", 10)
+    bench.credit("s", 6, is_withdrawn=True)
+    assert not bench.machine.share.parts[RouterId("a")].is_draining
+    assert bench.wait(0.0299) == []
+    bench.credit("s", 10)
+    assert bench.wait(1.0) == []
 
 
 def test_a_tree_that_ends_leaves_its_part_to_the_others() -> None:

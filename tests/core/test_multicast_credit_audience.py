@@ -260,3 +260,8 @@ def test_all_have_withdrawn_when_each_that_counts_has_and_not_when_one_used_up_i
     room.grant(1, 1)
     room.send()
     assert not room.audience.is_withdrawn, "used up"
+    room.grant(0, 1)
+    room.grant(1, 1)
+    for key in (0, 1):
+        room.grant(key, 0)
+    assert not room.audience.is_withdrawn, "it can take nothing now"
