@@ -109,5 +109,3 @@ def write(performative: int, fields: Sequence[Any], *, channel: int = 0, payload
     encoder.put_object(Described(ulong(performative), plain))
     body = encoder.encode() + payload
     return struct.pack(">IBBH", len(body) + 8, 2, kind, channel) + body
-
-
