@@ -201,7 +201,7 @@ class CreditRow(Row):
     treatment: str = attribute("`multicast`, `closest` or `balanced`.")
     has_subscriber: bool = attribute("Whether somebody, anywhere reachable, takes its messages.")
     is_open: bool = attribute(
-        "Whether publishers may have credit: a subscriber has granted some, and not all have taken theirs back."
+        "Whether publishers may have credit: some subscriber can be reached, and not all have taken their credit back."
     )
     granted: int = attribute(
         "Credit now that can be dealt here: of subscribers attached here, of own circuits and of windows, together; of "

@@ -20,7 +20,7 @@ import math
 
 from router.core.forwarding.orders import Key, Orders, Timing
 from router.core.forwarding.pools import Circuit, Pool
-from router.core.forwarding.publishers import Publishers
+from router.core.forwarding.publishers import Publisher, Publishers
 from router.core.terms import RouterId
 
 
@@ -105,16 +105,30 @@ class Allotting:
         """
         publisher = self.publishers.attached[key]
         was_busy = publisher.is_busy
+        if is_ready and was_busy and self._is_calm and publisher.held > 0 and not self.publishers.waiting:
+            pool = self._candidates[0]
+            if pool.local.out > 0 and pool.capacity > 0 and not (self._is_closest and len(self._candidates) > 1):
+                self.publishers.pass_on(publisher, now)
+                self._send_local(pool, message, now)
+                self._look_after(publisher, now)
+                return True
         self.publishers.published(key, message, now, is_ready=is_ready)
         is_kept = self._keep_published(message)
         if is_kept and is_ready and len(self.publishers.waiting) == 1:
             self._serve_waiting(now)
+        if self._is_calm and was_busy and not self.publishers.waiting:
+            self._look_after(publisher, now)
+        else:
+            self.is_due = True
+        return is_kept
+
+    def _look_after(self, publisher: Publisher, now: float) -> None:
+        """A message was sent in calm: its publisher may need more credit, and all of them more to be lent of."""
         allotted = self.allotted
-        if not (self._is_calm and was_busy) or self.publishers.waiting or allotted <= self.publishers.lent:
+        if allotted <= self.publishers.lent:
             self.is_due = True
         elif 2 * publisher.held <= publisher.goal and not self.is_due:
             self.publishers.top_up(publisher, allotted, now)
-        return is_kept
 
     def ready(self, message: Key) -> bool:
         """A message of which the first part had arrived may leave. Returns whether it is kept."""
@@ -321,10 +335,14 @@ class Allotting:
             # Several are equally near only to `closest`, which then takes turns; `balanced` has an order of all.
             pool = able[self._turns % len(able)] if self._is_closest else able[0]
             self._turns += 1
-            pool.local.out -= 1
-            pool.local.use(now, 2 * pool.capacity)
-            pool.spend(now)
-            self._orders.send(self.publishers.sent(now), pool.egress)
+            self._send_local(pool, self.publishers.sent(now), now)
+
+    def _send_local(self, pool: Pool, message: Key, now: float) -> None:
+        """A publisher's message takes what was allotted to all of them."""
+        pool.local.out -= 1
+        pool.local.use(now, 2 * pool.capacity)
+        pool.spend(now)
+        self._orders.send(message, pool.egress)
 
     def _weigh(self) -> None:
         """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do."""

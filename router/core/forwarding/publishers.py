@@ -171,6 +171,22 @@ class Publishers:
         self._wanting.setdefault(publisher)
         self._update(publisher)
 
+    def pass_on(self, publisher: Publisher, now: float) -> None:
+        """A message of a busy publisher that holds credit is sent as it arrives: `published` and `sent` in one."""
+        publisher.held -= 1
+        publisher.since = now
+        publisher.used += 1
+        if 2 * publisher.used >= publisher.window:
+            publisher.window, publisher.used = 2 * publisher.window, 0
+        self._was_active(publisher, now)
+        self._wanting[publisher] = None
+        if publisher.held > 1:
+            self._holders.move_to_end(publisher)
+            publisher.lent -= 1
+            self.lent -= 1
+        else:
+            self._update(publisher)
+
     def ready(self, message: Key) -> None:
         """A message that began to arrive may leave."""
         self.waiting[message] = self.coming.pop(message)
