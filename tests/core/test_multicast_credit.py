@@ -447,6 +447,19 @@ def test_a_subscriber_that_others_hold_up_or_that_does_not_count_gets_its_credit
     assert bench.credit("zero", 1, is_draining=True) == [("drained_subscriber", "zero")]
 
 
+def test_messages_that_wait_since_a_child_has_come_keep_no_credit_from_other_trees() -> None:
+    # Or two routers that are joined wait for each other: each one's own tree holds what the other's needs.
+    bench = local(5, "p")
+    for message in range(2):
+        bench.publish("p", message)
+    bench.tree("me", "a")
+    for message in range(2, 5):
+        bench.publish("p", message)
+    assert len(bench.machine.own.machine.publishers.waiting) == 3
+    bench.upstream("in", "up", weight=HUNGRY)
+    assert ("grant_circuit", "up", 1) in bench.wait(0.2) or bench.of("in").pool.circuits["up"].out
+
+
 # Sharing among trees
 
 

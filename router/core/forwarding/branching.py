@@ -353,7 +353,10 @@ class Branching:
         """Where another outlet lets nothing through, or the asking one does not count, the pool has nothing to return:
         the answer waits only for what is still lent."""
         pool = self.pool
-        is_lent = pool.local.out > 0 or any(circuit.out for circuit in pool.circuits.values())
+        publishers = self.machine.publishers
+        # Messages that wait here already are not sent on credit that is under way: they wait for any.
+        is_lent = publishers.lent > len(publishers.waiting) + len(publishers.coming)
+        is_lent = is_lent or any(circuit.out for circuit in pool.circuits.values())
         for neighbor, outlet in self._asking():
             if outlet.is_closed or (pool.capacity == 0 and not is_lent):
                 self._return(neighbor, outlet)
