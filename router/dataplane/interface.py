@@ -389,6 +389,8 @@ class Transfer:
         "scan",
         "state",
         "to",
+        "waits_since",
+        "waits_until",
     )
 
     def __init__(self, ingress: IngressLink | None, delivery: Handle | None, now: float) -> None:
@@ -417,4 +419,7 @@ class Transfer:
         self.egress_delivery: Handle | None = None
         self.remote: RouterId | None = None
         """Router toward which it was sent, for `balanced`."""
+        self.waits_since = 0.0
+        """When it began to wait, and how long it may at most but for its `ttl`, both seconds."""
+        self.waits_until = 0.0
         self.held_for: Port | None = None

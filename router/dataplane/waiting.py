@@ -62,12 +62,14 @@ class WaitingRoom:
         place.waiting_bytes += size
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += size
-        patience = min(self._own_patience(transfer), settings.waiting_s if is_bounded else math.inf)
-        if patience == math.inf:
-            return
+        transfer.waits_since = self.now
+        transfer.waits_until = self.now + settings.waiting_s if is_bounded else math.inf
+        # Most wait for a moment only, so its `ttl` is looked for later.
+        self._push(transfer, self.now + LOOK_S)
+
+    def _push(self, transfer: Transfer, due: float) -> None:
         self._number += 1
-        # DEV-19: a qdrouterd lets it wait for ever.
-        heapq.heappush(self._deadlines, (self.now + patience, self._number, transfer))
+        heapq.heappush(self._deadlines, (due, self._number, transfer))
         if len(self._deadlines) > self._deadlines_room:  # most of them were sent long ago
             self._deadlines = [item for item in self._deadlines if item[2].state == WAITING]
             heapq.heapify(self._deadlines)
@@ -139,7 +141,14 @@ class WaitingRoom:
         """Release what has waited too long."""
         while self._deadlines and self._deadlines[0][0] <= now:
             transfer = heapq.heappop(self._deadlines)[2]
-            if transfer.state == WAITING:
+            if transfer.state != WAITING:
+                continue
+            # DEV-19: a qdrouterd lets it wait for ever.
+            until = min(transfer.waits_until, transfer.waits_since + self._own_patience(transfer))
+            if until > now:
+                if until < math.inf:
+                    self._push(transfer, until)
+            else:
                 self._leave(transfer)
                 self.expired(transfer)
                 self._release(transfer)
@@ -169,6 +178,8 @@ class WaitingRoom:
         return math.inf if found is None or found.ttl_ms is None else found.ttl_ms / 1000
 
 
+LOOK_S = 0.01
+"""A message has waited so long before its `ttl` is read."""
 LOW_BACKLOG_BYTES = STREAM_BUFFER_BYTES // 2
 """A link that was not read because of its backlog is read again from here on."""
 DEADLINES_ROOM = 1000

@@ -328,7 +328,13 @@ class Allotting:
         return self._deadline
 
     def _serve_waiting(self, now: float) -> None:
+        only = self._candidates[0] if len(self._candidates) == 1 else None
         while self.publishers.waiting:
+            if only is not None:
+                if only.local.out <= 0 or only.capacity <= 0:
+                    return
+                self._send_local(only, self.publishers.sent(now), now)
+                continue
             able = [pool for pool in self._candidates if pool.local.out > 0 and pool.capacity > 0]
             if not able:
                 return
