@@ -11,6 +11,7 @@ import os
 import pytest
 
 from router.core.forwarding.audience import Patience
+from router.core.forwarding.orders import Timing
 from router.core.terms import RouterId
 from router.simulation.credit import jain_index
 from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
@@ -94,7 +95,8 @@ def test_live_subscribers_miss_nothing_and_afterwards_the_sums_hold_again(chunk:
         play.settle()
         play.finish()
         drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
-        assert max(drains, default=0.0) < 0.5, "a quarantine and round trips, not the bound"
+        # It is the bound where messages keep coming one by one, since another subscriber has little credit.
+        assert max(drains, default=0.0) < Timing().drain_bound_s + 0.1
         total.add(play)
     print(total)
 

@@ -61,6 +61,8 @@ class MulticastPlay:
         self.paused: list[SimSubscriber] = []
         self.live: dict[Link, list[tuple[float, float]]] = {}
         """When each subscriber counted, seconds."""
+        self.homes: dict[Link, RouterId] = {}
+        """The router of each subscriber."""
         self._live_since: dict[Link, float] = {}
         self._is_settled = False
         self._settled_at = 0.0
@@ -202,6 +204,7 @@ class MulticastPlay:
         for router in self.mesh.routers.values():
             if router.is_alive:
                 live.update(link for link in router.subscribers if router.machine.audience.subscribers[link].is_live)
+                self.homes.update(dict.fromkeys(router.subscribers, router.name))
         for link in [link for link in self._live_since if link not in live]:
             self.live.setdefault(link, []).append((self._live_since.pop(link), now))
         for link in live:
@@ -249,8 +252,11 @@ class MulticastPlay:
             assert not self._is_settled or len(new) == len(sent) - self._sent_before.get(link, 0), (
                 "a copy was sent twice"
             )
+            # One that was without credit for longer than the grace is excluded when another comes back, and then misses
+            # what waited at its router for it.
+            passed = self.mesh.passed.get(self.homes[link], {})
             for message, departed_at in self.mesh.departed_at.items():
-                if message in got or (self.kind is Kind.ROUGH and departed_at < self._settled_at):
+                if message in got or message in passed or (self.kind is Kind.ROUGH and departed_at < self._settled_at):
                     continue
                 until = departed_at + GONE_S
                 assert not any(since + NEWS_S <= departed_at and until <= end for since, end in times), (
