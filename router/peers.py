@@ -12,7 +12,7 @@ from typing import Any
 from mesh_config.models import Role, RouterSettings
 from router import __version__
 from router.binding import handles as pn
-from router.binding.handles import Handle, address_of
+from router.binding.handles import Handle
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.events import (
@@ -128,7 +128,7 @@ class Peers:
         if neighbor is not None and neighbor.is_control(link):
             neighbor.detach(link)
             self._emit(ControlLinkDown(connection=connection.id))
-        elif address_of(link) in connection.links:
+        elif link in connection.links:
             self._detach(connection, link)
         elif pn.pn_link_state(link) & pn.LOCAL_CLOSED and (circuits is None or not circuits.is_closing(link)):
             connection.refused -= 1

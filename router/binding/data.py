@@ -10,7 +10,6 @@ from proton import Data, ProtonException, int32, symbol
 from router.binding.handles import (
     NULL,
     Handle,
-    address_of,
     pn_condition_get_description,
     pn_condition_get_name,
     pn_condition_is_set,
@@ -25,7 +24,7 @@ UNREADABLE = (ProtonException, ValueError, TypeError, KeyError, OverflowError, R
 
 def _data(handle: Handle) -> Data:
     """Proton's own view of the same `pn_data_t`; it frees nothing."""
-    return Data(cproton.ffi.cast("pn_data_t *", address_of(handle)))
+    return Data(cproton.ffi.cast("pn_data_t *", handle))
 
 
 def read(handle: Handle) -> object:

@@ -2,14 +2,16 @@
 
 python-qpid-proton's own module (`cproton_ffi`) exports the whole C library; this file opens that very library a second
 time through cffi, so that both sides work on the same objects and no second copy of proton exists. Its own `lib` lacks
-what a router needs (`pn_transport_tail`, contexts, session windows).
+what a router needs (`pn_transport_tail`, session windows).
 
-A handle is a C pointer (here: a cffi object). Nothing is checked: a handle that was freed must not be used again. The
-functions keep proton's names, so that proton's documentation is theirs.
+A handle is the address of a C object of proton, a number; 0 is none. Nothing is checked: a handle that was freed must
+not be used again. The functions keep proton's names, so that proton's documentation is theirs. What compiled modules
+call is declared in `handles.pxd` again and needs no cffi.
 """
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Final
 
 import cffi
@@ -17,13 +19,16 @@ import cproton_ffi
 
 from router.binding.cdef import PROTON
 
-Handle = Any
-"""A C pointer of proton."""
+Handle = int
+"""The address of a C object of proton."""
+
+# Compiled modules look for proton's functions among those that are visible in the whole process.
+ctypes.CDLL(cproton_ffi.__file__, mode=ctypes.RTLD_GLOBAL)
 
 ffi: Final = cffi.FFI()
 ffi.cdef(PROTON)
 lib: Final[Any] = ffi.dlopen(cproton_ffi.__file__)
-NULL: Final[Any] = ffi.NULL
+NULL: Final = 0
 
 # Event types (proton's `pn_event_type_t`), the ones that a router handles.
 CONNECTION_REMOTE_OPEN: Final = cproton_ffi.lib.PN_CONNECTION_REMOTE_OPEN
@@ -68,18 +73,37 @@ EXPIRE_WITH_LINK: Final = cproton_ffi.lib.PN_EXPIRE_WITH_LINK
 TRACE_FRAMES: Final = cproton_ffi.lib.PN_TRACE_FRM
 
 
-def text(chars: Handle) -> str | None:
+def text(chars: Any) -> str | None:
     """A C string of proton as text; None for NULL. Bytes that are no UTF-8 are replaced."""
-    if chars == NULL:
+    if chars == ffi.NULL:
         return None
     raw: bytes = ffi.string(chars)
     return raw.decode("utf-8", "replace")
 
 
-def address_of(handle: Handle) -> int:
-    """The pointer as a number, usable as a key as long as the object lives."""
-    return int(ffi.cast("uintptr_t", handle))
+def memory_at(address: int, size: int) -> memoryview:
+    """So many bytes of proton's memory."""
+    return memoryview(ffi.buffer(ffi.cast("char *", address), size))
 
+
+def new_delivery(link: Handle, number: int) -> Handle:
+    """A delivery on a link on which nothing is half sent, with *number* as its tag."""
+    _tag_bytes[0:8] = number.to_bytes(8, "little")
+    delivery: Handle = lib.pn_delivery(link, _tag[0])
+    return delivery
+
+
+def receive(link: Handle, size: int) -> bytes:
+    """Up to *size* bytes of the link's current delivery."""
+    buffer = _scratch if size <= SCRATCH_BYTES else ffi.new("char[]", size)
+    count: int = lib.pn_link_recv(link, buffer, size)
+    return bytes(ffi.buffer(buffer, count)) if count > 0 else b""
+
+
+SCRATCH_BYTES: Final = 65536
+_scratch: Final = ffi.new("char[]", SCRATCH_BYTES)
+_tag_bytes: Final = ffi.new("char[8]")
+_tag: Final = ffi.new("pn_delivery_tag_t *", (8, _tag_bytes))
 
 # Proton's functions under their own names, as the data plane calls them.
 pn_collector: Final[Any] = lib.pn_collector
@@ -175,7 +199,6 @@ pn_unsettled_next: Final[Any] = lib.pn_unsettled_next
 pn_link_send: Final[Any] = lib.pn_link_send
 pn_link_flow: Final[Any] = lib.pn_link_flow
 pn_link_drain: Final[Any] = lib.pn_link_drain
-pn_link_recv: Final[Any] = lib.pn_link_recv
 pn_terminus_get_type: Final[Any] = lib.pn_terminus_get_type
 pn_terminus_set_type: Final[Any] = lib.pn_terminus_set_type
 pn_terminus_get_address: Final[Any] = lib.pn_terminus_get_address
@@ -185,7 +208,6 @@ pn_terminus_is_dynamic: Final[Any] = lib.pn_terminus_is_dynamic
 pn_terminus_capabilities: Final[Any] = lib.pn_terminus_capabilities
 pn_terminus_filter: Final[Any] = lib.pn_terminus_filter
 pn_terminus_copy: Final[Any] = lib.pn_terminus_copy
-pn_delivery: Final[Any] = lib.pn_delivery
 pn_delivery_link: Final[Any] = lib.pn_delivery_link
 pn_delivery_local: Final[Any] = lib.pn_delivery_local
 pn_delivery_remote: Final[Any] = lib.pn_delivery_remote

@@ -10,9 +10,7 @@ from __future__ import annotations
 from router.binding.handles import (
     ACCEPTED,
     Handle,
-    address_of,
-    ffi,
-    pn_delivery,
+    new_delivery,
     pn_delivery_abort,
     pn_delivery_buffered,
     pn_delivery_pending,
@@ -50,8 +48,6 @@ class Egress:
         self._settlement = settlement
         self._waiting = waiting
         self._tag = 0
-        self._tag_bytes = ffi.new("char[8]")
-        self._tag_struct = ffi.new("pn_delivery_tag_t *", (8, self._tag_bytes))
 
     # One message
 
@@ -77,7 +73,7 @@ class Egress:
         else:
             transfer.state = STREAMING
             link.current = transfer
-            self._settlement.transfers[address_of(delivery)] = transfer
+            self._settlement.transfers[delivery] = transfer
             self._settlement.resume(transfer)
         link.port.touch()
 
@@ -138,8 +134,7 @@ class Egress:
 
     def _new_delivery(self, link: EgressLink) -> Handle:
         self._tag += 1
-        self._tag_bytes[0:8] = self._tag.to_bytes(8, "little")
-        return pn_delivery(link.handle, self._tag_struct[0])
+        return new_delivery(link.handle, self._tag)
 
     def _count(self, transfer: Transfer, link: EgressLink) -> None:
         link.counters.deliveries += 1
@@ -157,7 +152,7 @@ class Egress:
         settlement = self._settlement
         if transfer.ingress_delivery is None or link.is_presettled:
             link.counters.presettled += 1
-            settlement.transfers.pop(address_of(delivery), None)
+            settlement.transfers.pop(delivery, None)
             transfer.egress = transfer.egress_delivery = None
             link.note_settled(pn_delivery_pending(delivery))
             pn_delivery_settle(delivery)
@@ -165,7 +160,7 @@ class Egress:
             return
         transfer.state = SENT
         link.outstanding += 1
-        settlement.transfers[address_of(delivery)] = transfer
+        settlement.transfers[delivery] = transfer
 
     # A link's own queue
 
@@ -273,7 +268,7 @@ class Egress:
         delivery = pn_unsettled_head(link.handle)
         while delivery:
             following = pn_unsettled_next(delivery)
-            lost = settlement.transfers.pop(address_of(delivery), None)
+            lost = settlement.transfers.pop(delivery, None)
             if lost is not None and lost.egress is link:
                 is_buffered = bool(pn_delivery_buffered(delivery))
                 was_written = lost.state == STREAMING or not is_buffered

@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from router.binding.handles import Handle, address_of, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
+from router.binding.handles import Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import ConnectionId, LinkId, RouterId
 from router.dataplane.sections import Scan
@@ -282,7 +282,7 @@ class EgressLink:
         """What its session has to write."""
         lost = self.port.lost_bytes
         unwritten = int(pn_session_outgoing_bytes(self.session))
-        return unwritten - lost.get(address_of(self.session), 0) if lost else unwritten
+        return unwritten - lost.get(self.session, 0) if lost else unwritten
 
     def note_settled(self, size: int) -> None:
         """A pre-settled message of so many bytes was sent on it."""
@@ -297,7 +297,7 @@ class EgressLink:
         queued = pn_link_queued(self.handle)
         lost = sum(list(self.settled_sizes)[-queued:]) if queued else 0
         if lost:
-            session = address_of(self.session)
+            session = self.session
             self.port.lost_bytes[session] = self.port.lost_bytes.get(session, 0) + lost
 
     def can_send(self) -> bool:

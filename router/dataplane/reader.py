@@ -9,8 +9,6 @@ from __future__ import annotations
 from router.binding.handles import (
     NULL,
     Handle,
-    address_of,
-    ffi,
     pn_delivery_aborted,
     pn_delivery_clear,
     pn_delivery_partial,
@@ -20,7 +18,7 @@ from router.binding.handles import (
     pn_delivery_updated,
     pn_link_advance,
     pn_link_current,
-    pn_link_recv,
+    receive,
 )
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
@@ -28,8 +26,6 @@ from router.dataplane.forwarder import Forwarder
 from router.dataplane.interface import STREAM_BUFFER_BYTES, STREAMING, WAITING, IngressLink, Transfer
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
-
-SCRATCH_BYTES = 65536
 
 
 class Reader:
@@ -48,14 +44,12 @@ class Reader:
         self._egress = egress
         self._forwarder = forwarder
         self._brokerage = brokerage
-        self._scratch = ffi.new("char[]", SCRATCH_BYTES)
-        self._scratch_size = SCRATCH_BYTES
 
     def arrived(self, link: IngressLink, delivery: Handle) -> None:
         """There is more of a delivery, or its sender has settled it."""
         if pn_delivery_updated(delivery):
             pn_delivery_clear(delivery)
-            transfer = self._settlement.transfers.get(address_of(delivery))
+            transfer = self._settlement.transfers.get(delivery)
             if transfer is not None and transfer.is_complete and pn_delivery_settled(delivery):
                 # The sender does not wait for the outcome: there is nobody left to tell it.
                 transfer.is_settled = True
@@ -100,7 +94,7 @@ class Reader:
             transfer = self._begin(link, delivery)
         elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
             return False
-        data = self._receive(link.handle, pending) if pending else b""
+        data = receive(link.handle, pending) if pending else b""
         if is_complete:
             self._complete(link, transfer, delivery)
         self._forwarder.progress(transfer, data)
@@ -111,7 +105,7 @@ class Reader:
         link.current = transfer
         link.in_flight += 1
         link.counters.deliveries += 1
-        self._settlement.transfers[address_of(delivery)] = transfer
+        self._settlement.transfers[delivery] = transfer
         self._settlement.top_up(link)  # a transfer that crossed a lowering: never a link-credit below zero on the wire
         return transfer
 
@@ -121,7 +115,7 @@ class Reader:
         if pn_delivery_settled(delivery):
             transfer.is_settled = True
             transfer.ingress_delivery = None
-            self._settlement.transfers.pop(address_of(delivery), None)
+            self._settlement.transfers.pop(delivery, None)
             link.counters.presettled += 1
             pn_delivery_settle(delivery)  # advances the link too
         else:
@@ -144,17 +138,6 @@ class Reader:
         else:
             self._brokerage.of_link(link).used_for_nothing(link)
 
-    def _receive(self, handle: Handle, size: int) -> bytes:
-        if size > self._scratch_size:
-            self._scratch = ffi.new("char[]", size)
-            self._scratch_size = size
-        count = pn_link_recv(handle, self._scratch, size)
-        data = bytes(ffi.buffer(self._scratch, count)) if count > 0 else b""
-        if self._scratch_size > STREAM_BUFFER_BYTES:
-            self._scratch = ffi.new("char[]", SCRATCH_BYTES)
-            self._scratch_size = SCRATCH_BYTES
-        return data
-
     def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
         """Whether no more of it should be read now, since what was read cannot be sent on."""
         egress = transfer.egress
@@ -176,7 +159,7 @@ class Reader:
         transfer = link.current
         link.current = None
         if transfer is not None:
-            self._settlement.transfers.pop(address_of(delivery), None)
+            self._settlement.transfers.pop(delivery, None)
             transfer.ingress_delivery = None
         pn_delivery_settle(delivery)
         if transfer is not None:

@@ -18,7 +18,6 @@ from router.binding.handles import (
     NULL,
     TRANSPORT,
     Handle,
-    address_of,
     pn_collector_next,
     pn_delivery_link,
     pn_event_delivery,
@@ -77,7 +76,7 @@ class Relay:
     def pump(self, collector: Handle) -> Handle:
         """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
         while True:
-            event = pn_collector_next(collector)
+            event: Handle = pn_collector_next(collector)
             if event == NULL:
                 if self.settlement.freed:
                     self.brokerage.freed()
@@ -87,7 +86,7 @@ class Relay:
             kind = pn_event_type(event)
             if kind == DELIVERY:
                 delivery = pn_event_delivery(event)
-                link = self._links.get(address_of(pn_delivery_link(delivery)))
+                link = self._links.get(pn_delivery_link(delivery))
                 if link is None:
                     return event
                 if isinstance(link, EgressLink):
@@ -100,7 +99,7 @@ class Relay:
                 else:
                     self._reader.arrived(link, delivery)
             elif kind == LINK_FLOW:
-                link = self._links.get(address_of(pn_event_link(event)))
+                link = self._links.get(pn_event_link(event))
                 if link is None:
                     return event
                 if isinstance(link, EgressLink):
@@ -146,7 +145,7 @@ class Relay:
 
     def add_ingress(self, link: IngressLink) -> None:
         """Messages may arrive on it from now on; gives its first credit."""
-        self._links[address_of(link.handle)] = link
+        self._links[link.handle] = link
         link.attached_at = self.now
         entry = link.entry
         if entry is not None:
@@ -157,7 +156,7 @@ class Relay:
 
     def add_circuit(self, link: IngressLink) -> None:
         """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight."""
-        self._links[address_of(link.handle)] = link
+        self._links[link.handle] = link
         assert link.entry is not None
         self.brokerage.of(link.entry).add_circuit(link)
 
@@ -178,15 +177,15 @@ class Relay:
 
     def add_egress(self, link: EgressLink) -> None:
         """Messages may leave on it from now on."""
-        self._links[address_of(link.handle)] = link
+        self._links[link.handle] = link
 
     def remove_ingress(self, link: IngressLink) -> None:
         """The link is gone. What is complete goes on; what is not ends here, and downstream where it was begun."""
-        self._links.pop(address_of(link.handle), None)
+        self._links.pop(link.handle, None)
         settlement = self.settlement
         delivery = pn_unsettled_head(link.handle)
         while delivery:
-            transfer = settlement.transfers.pop(address_of(delivery), None)
+            transfer = settlement.transfers.pop(delivery, None)
             if transfer is not None and transfer.ingress is link:
                 transfer.ingress_delivery = None
                 transfer.ingress = None
@@ -212,7 +211,7 @@ class Relay:
 
     def remove_egress(self, link: EgressLink) -> None:
         """The link is gone: its messages get their outcomes. The caller withdraws the subscription."""
-        self._links.pop(address_of(link.handle), None)
+        self._links.pop(link.handle, None)
         self.egress.lost(link)
         self.gone_egress.add(link.counters)
         broker = self.brokerage.find(link.entry)

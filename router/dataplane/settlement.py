@@ -18,7 +18,6 @@ from router.binding.handles import (
     REJECTED,
     RELEASED,
     Handle,
-    address_of,
     pn_condition_copy,
     pn_condition_info,
     pn_condition_set_description,
@@ -76,7 +75,7 @@ class Settlement:
         """The peer changed the state of a delivery that we sent it, or settled it."""
         if not pn_delivery_updated(delivery):
             return
-        transfer = self.transfers.get(address_of(delivery))
+        transfer = self.transfers.get(delivery)
         state = pn_delivery_remote_state(delivery)
         is_final = state > RECEIVED or pn_delivery_settled(delivery)
         pn_delivery_clear(delivery)
@@ -203,7 +202,7 @@ class Settlement:
         delivery = transfer.ingress_delivery
         if delivery is not None:
             transfer.ingress_delivery = None
-            self.transfers.pop(address_of(delivery), None)
+            self.transfers.pop(delivery, None)
             pn_delivery_settle(delivery)
         link = transfer.ingress
         if link is not None:
@@ -221,7 +220,7 @@ class Settlement:
             return
         transfer.egress_delivery = None
         transfer.egress = None
-        self.transfers.pop(address_of(delivery), None)
+        self.transfers.pop(delivery, None)
         if transfer.state == STREAMING:
             link.current = None
             pn_delivery_abort(delivery)

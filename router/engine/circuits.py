@@ -22,7 +22,7 @@ from typing import Final
 from mesh_config.models import ForwardingSettings, Treatment
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import Handle, address_of, text
+from router.binding.handles import Handle, text
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
@@ -95,7 +95,7 @@ class Circuits:
         link = EgressLink(LinkId(next(self._ids)), connection.port, handle, session, name)
         link.address = address
         link.root = root
-        key = self._handles[address_of(session)] = address_of(handle)
+        key = self._handles[session] = handle
         connection.add_link(link)
         connection.port.circuits_out[name] = link
         self._relay.add_egress(link)
@@ -131,7 +131,7 @@ class Circuits:
             self._connection.begin(link.session)
         pn.pn_link_open(link.handle)
         self._connection.port.touch()
-        self._unanswered.add(address_of(link.handle))
+        self._unanswered.add(link.handle)
 
     def _attach_held(self) -> None:
         """Attach what is held, as far as the answers have come."""
@@ -152,12 +152,12 @@ class Circuits:
         del self._connection.port.circuits_out[link.name]
         link.is_refused = True
         self._relay.remove_egress(link)
-        del self._handles[address_of(link.session)]
+        del self._handles[link.session]
         pn.pn_session_free(link.session)
 
     def answered(self, handle: Handle) -> None:
         """The neighbor answered an attach, with another one or with one that a refusal follows."""
-        self._unanswered.discard(address_of(handle))
+        self._unanswered.discard(handle)
         self._attach_held()
 
     def close(self, link: EgressLink) -> None:
@@ -167,10 +167,10 @@ class Circuits:
         if connection.port.circuits_out.pop(link.name, None) is None:
             return  # the neighbor was faster: its handle is gone
         connection.take_link(handle)
-        key = address_of(handle)
+        key = handle
         if key in self._held:
             self._forget(link.session)
-            self._spare[address_of(link.session)] = link.session
+            self._spare[link.session] = link.session
             pn.pn_link_free(handle)
         elif not connection.is_ending:
             self._closing.add(key)
@@ -179,28 +179,28 @@ class Circuits:
 
     def is_closing(self, handle: Handle) -> bool:
         """Whether it is a circuit that we closed."""
-        return address_of(handle) in self._closing
+        return handle in self._closing
 
     def free(self, handle: Handle) -> None:
         """A link is detached on both sides and about to be freed: if it is a circuit of ours, its session is spare."""
-        key, session = address_of(handle), pn.pn_link_session(handle)
-        if self._handles.get(address_of(session)) != key:
+        key, session = handle, pn.pn_link_session(handle)
+        if self._handles.get(session) != key:
             return
         self._forget(session)
         if pn.pn_session_outgoing_bytes(session):
             pn.pn_session_close(session)  # these would count as unwritten for ever
         else:
-            self._spare[address_of(session)] = session
+            self._spare[session] = session
         self._attach_held()
 
     def session_ended(self, session: Handle) -> None:
         """The neighbor ended a session; its circuit is removed already."""
-        self._spare.pop(address_of(session), None)
+        self._spare.pop(session, None)
         self._forget(session)
         self._attach_held()
 
     def _forget(self, session: Handle) -> None:
-        key = self._handles.pop(address_of(session), None)
+        key = self._handles.pop(session, None)
         if key is not None:
             held = self._held.pop(key, None)
             if held is not None:
@@ -216,7 +216,7 @@ class Circuits:
         for name, weight in weights.items():
             link = self._connection.port.circuits_out.get(name)
             if link is not None:
-                table = self._unsaid if address_of(link.handle) in self._held else known
+                table = self._unsaid if link.handle in self._held else known
                 table[name] = weight
         self._tell_weights(known)
         for at in range(0, len(closed), MAX_NAMES):

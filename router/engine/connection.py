@@ -16,7 +16,7 @@ import attrs
 from mesh_config.models import LinkSettings, Role
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import NULL, Handle, address_of, text
+from router.binding.handles import NULL, Handle, text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
@@ -180,7 +180,7 @@ class Connection:
 
     def new_session(self, *, begins: bool = True) -> Handle:
         """A session of our own; for one that does not begin at once, `begin` follows."""
-        session = pn.pn_session(self._connection)
+        session: Handle = pn.pn_session(self._connection)
         if begins:
             self.begin(session)
         return session
@@ -207,15 +207,15 @@ class Connection:
 
     def add_link(self, link: IngressLink | EgressLink) -> None:
         """A data link is attached."""
-        key = address_of(link.handle)
-        self.links[key] = self._session_links.setdefault(address_of(link.session), {})[key] = link
+        key = link.handle
+        self.links[key] = self._session_links.setdefault(link.session, {})[key] = link
 
     def take_link(self, handle: Handle) -> IngressLink | EgressLink | None:
         """A data link is gone: the link, None when there is none with this handle."""
-        key = address_of(handle)
+        key = handle
         link = self.links.pop(key, None)
         if link is not None:
-            session = address_of(link.session)
+            session = link.session
             siblings = self._session_links[session]
             del siblings[key]
             if not siblings:
@@ -224,11 +224,11 @@ class Connection:
 
     def count_links(self, session: Handle) -> int:
         """Data links of a session."""
-        return len(self._session_links.get(address_of(session), ()))
+        return len(self._session_links.get(session, ()))
 
     def links_of(self, session: Handle) -> list[IngressLink | EgressLink]:
         """The data links of a session."""
-        return list(self._session_links.get(address_of(session), {}).values())
+        return list(self._session_links.get(session, {}).values())
 
     # Bytes and time
 
@@ -238,7 +238,7 @@ class Connection:
 
     def tail(self, size: int) -> memoryview:
         """Where to put the next *size* bytes, at most `capacity`; then call `received`."""
-        return memoryview(pn.ffi.buffer(pn.pn_transport_tail(self._transport), size))
+        return pn.memory_at(pn.pn_transport_tail(self._transport), size)
 
     def received(self, size: int) -> None:
         """So many bytes stand in `tail`. What they cause is handled by `dispatch`."""
@@ -277,7 +277,7 @@ class Connection:
 
     def head(self, size: int) -> memoryview:
         """The first *size* pending bytes; then call `sent`."""
-        return memoryview(pn.ffi.buffer(pn.pn_transport_head(self._transport), size))
+        return pn.memory_at(pn.pn_transport_head(self._transport), size)
 
     def sent(self, size: int) -> None:
         """So many of them are written."""
@@ -356,7 +356,7 @@ class Connection:
             handler.session_ended(self, session)
             pn.pn_session_close(session)
             pn.pn_session_free(session)
-            self.port.lost_bytes.pop(address_of(session), None)
+            self.port.lost_bytes.pop(session, None)
             self._sessions -= 1
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()

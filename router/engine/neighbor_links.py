@@ -76,7 +76,7 @@ class NeighborLinks:
 
     def _attach(self, session: Handle, capability: str, *, is_sender: bool) -> Handle:
         name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
-        handle = pn.pn_sender(session, name) if is_sender else pn.pn_receiver(session, name)
+        handle: Handle = pn.pn_sender(session, name) if is_sender else pn.pn_receiver(session, name)
         _describe(handle, capability)
         pn.pn_link_open(handle)
         self._register(handle, capability)
@@ -216,8 +216,7 @@ class NeighborLinks:
         if pn.pn_link_queued(link) > CONTROL_BACKLOG:
             raise RemoteProtocolError("no credit for control messages", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         self._tag += 1
-        tag = pn.ffi.new("char[8]", self._tag.to_bytes(8, "little"))
-        delivery = pn.pn_delivery(link, pn.ffi.new("pn_delivery_tag_t *", (8, tag))[0])
+        delivery = pn.new_delivery(link, self._tag)
         pn.pn_link_send(link, message, len(message))
         pn.pn_link_advance(link)
         pn.pn_delivery_settle(delivery)
@@ -256,10 +255,7 @@ class NeighborLinks:
     def _read_part(self, link: Handle, delivery: Handle) -> None:
         size = pn.pn_delivery_pending(delivery)
         if size:
-            buffer = pn.ffi.new("char[]", size)
-            count = pn.pn_link_recv(link, buffer, size)
-            if count > 0:
-                self._parts += bytes(pn.ffi.buffer(buffer, count))
+            self._parts += pn.receive(link, size)
         if len(self._parts) > self._settings.held_message_bytes:
             raise RemoteProtocolError("control message is too large", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
 
