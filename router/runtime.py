@@ -69,7 +69,7 @@ class Runtime:
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib.tree_of = self.control.tree
-        self.relay.brokerage.guard = self.guard
+        self.relay.brokerage.fault = self.address_fault
         self.connections: dict[ConnectionId, Connection] = {}
         self.flushers: dict[ConnectionId, Callable[[], None]] = {}
         """Writes what a connection has to write, as far as the kernel takes it."""
@@ -187,14 +187,9 @@ class Runtime:
         if self.relay.settlement.is_stopping and self.relay.is_quiet():
             self.quieted()
 
-    def guard(self, broker: Broker, action: Callable[[], None]) -> bool:
-        """Do something for a broker. Returns False when that failed by a fault of ours, which must not stop others."""
-        try:
-            action()
-        except Exception:
-            self.log.exception("address_fault", address=broker.entry.text)
-            return False
-        return True
+    def address_fault(self, broker: Broker, error: Exception) -> None:
+        """A fault of ours with one address, which must not stop the others."""
+        self.log.error("address_fault", address=broker.entry.text, exc_info=error)
 
     def _flush(self, port: Port) -> None:
         port.is_dirty = False

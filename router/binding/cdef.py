@@ -129,6 +129,7 @@ const char *pn_terminus_get_address(pn_terminus_t);
 int pn_terminus_set_address(pn_terminus_t, const char *);
 int pn_terminus_set_expiry_policy(pn_terminus_t, int);
 bool pn_terminus_is_dynamic(pn_terminus_t);
+int pn_terminus_set_dynamic(pn_terminus_t, bool);
 pn_data_t pn_terminus_capabilities(pn_terminus_t);
 pn_data_t pn_terminus_filter(pn_terminus_t);
 int pn_terminus_copy(pn_terminus_t, pn_terminus_t);

@@ -205,6 +205,7 @@ pn_terminus_get_address: Final[Any] = lib.pn_terminus_get_address
 pn_terminus_set_address: Final[Any] = lib.pn_terminus_set_address
 pn_terminus_set_expiry_policy: Final[Any] = lib.pn_terminus_set_expiry_policy
 pn_terminus_is_dynamic: Final[Any] = lib.pn_terminus_is_dynamic
+pn_terminus_set_dynamic: Final[Any] = lib.pn_terminus_set_dynamic
 pn_terminus_capabilities: Final[Any] = lib.pn_terminus_capabilities
 pn_terminus_filter: Final[Any] = lib.pn_terminus_filter
 pn_terminus_copy: Final[Any] = lib.pn_terminus_copy

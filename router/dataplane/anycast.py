@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import cython
 
 from mesh_config.models import Treatment
-from router.binding.handles import pn_link_credit, pn_link_get_drain
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.allotting import Allotting
 from router.core.forwarding.fib import AddressEntry
@@ -21,11 +22,12 @@ from router.core.forwarding.orders import Key
 from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
 from router.dataplane.broker import Broker
+from router.dataplane.house import House
 from router.dataplane.interface import NEW, WAITING, EgressLink, IngressLink, Transfer
 from router.dataplane.settlement import RELEASE
 
-if TYPE_CHECKING:
-    from router.dataplane.brokerage import Brokerage
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import pn_link_credit, pn_link_get_drain
 
 LOOKED_AT: Final = 16
 """Local subscribers among which `balanced` looks for the one with the least unsettled."""
@@ -36,9 +38,11 @@ class AnycastBroker(Broker):
 
     machine: Allotting
 
-    def __init__(self, entry: AddressEntry, house: Brokerage) -> None:
+    def __init__(self, entry: AddressEntry, house: House) -> None:
         super().__init__(entry, house)
-        self.machine = Allotting(self, timing=house.timing, is_closest=entry.treatment is Treatment.CLOSEST)
+        self._allotting = Allotting(self, timing=house.timing, is_closest=entry.treatment is Treatment.CLOSEST)
+        self.machine = self._allotting
+        # The same twice: compiled, only the one of its own type is called at once.
         self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
         """A client's reply address at another router: the first message of each publisher goes as a datagram."""
         self.first: dict[IngressLink, None] = {}
@@ -76,7 +80,12 @@ class AnycastBroker(Broker):
     def flowed(self, link: EgressLink) -> None:
         """A local subscriber or a circuit of ours may have other credit or room than before."""
         is_more = link.root is None and 0 < link.brokered <= pn_link_credit(link.handle)
-        if is_more and self.machine.has_enough and link not in self._draining and not pn_link_get_drain(link.handle):
+        if (
+            is_more
+            and self._allotting.has_enough()
+            and link not in self._draining
+            and not pn_link_get_drain(link.handle)
+        ):
             self._changed[link] = None  # looked at with the next message
         else:
             self.touch(link)
@@ -119,7 +128,7 @@ class AnycastBroker(Broker):
         if link is not None and link in self.second:
             del self.second[link]
             self.machine.add_publisher(link, held=1)
-        super().take(transfer)
+        Broker.take(self, transfer)
 
     def _take_first(self, transfer: Transfer, link: IngressLink) -> None:
         """The first message to a reply address pays no round trip for a circuit."""
@@ -137,13 +146,15 @@ class AnycastBroker(Broker):
         self._house.forwarder.send_datagram(transfer, route)
 
     def _sent_at_once(self) -> None:
-        if self.machine.is_due:
+        if self._allotting.is_due:
             self.touch()
 
     def _is_ready(self, transfer: Transfer) -> bool:
         """Only a client must get it as a whole; what comes by a circuit for elsewhere goes on as it comes."""
         link = transfer.ingress
-        return super()._is_ready(transfer) or (link is not None and link.root is not None and link.root != self._me)
+        return Broker._is_ready(self, transfer) or (
+            link is not None and link.root is not None and link.root != self._me
+        )
 
     def _requeue(self, transfer: Transfer) -> bool:
         link = transfer.ingress
@@ -154,7 +165,7 @@ class AnycastBroker(Broker):
         link = transfer.ingress
         if link is not None and link in self.first and not transfer.is_brokered:
             self.grant(link, 1)  # it was given up before it was whole
-        super().drop(transfer)
+        Broker.drop(self, transfer)
 
     def used_for_nothing(self, link: IngressLink) -> None:
         """A transfer without a message used a credit of a publisher or a circuit."""
@@ -224,7 +235,7 @@ class AnycastBroker(Broker):
 
     def _restate(self, now: float) -> bool:
         changed, self._changed = self._changed, {}
-        machine = self.machine
+        machine = self._allotting
         is_local = is_due = False
         for link in changed:
             if link.is_gone:
@@ -245,8 +256,8 @@ class AnycastBroker(Broker):
                 self._me,
                 self._local_credit,
                 now,
-                returning=sum(link.brokered for link in self._draining),
-                is_withdrawn=self._local_credit == 0 and all(link.is_withdrawn for link in self._subscribers()),
+                returning=sum([link.brokered for link in self._draining]),
+                is_withdrawn=self._local_credit == 0 and all([link.is_withdrawn for link in self._subscribers()]),
             )
         return is_due
 

@@ -10,78 +10,40 @@ Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
-from router.binding.handles import (
-    pn_link_credit,
-    pn_link_drain,
-    pn_link_drained,
-    pn_link_flow,
-    pn_link_get_drain,
-    pn_link_queued,
-)
+import cython
+
 from router.core.addressing.address import router_address
 from router.core.forwarding.fib import AddressEntry
-from router.core.forwarding.orders import Key
+from router.core.forwarding.orders import Key, Machine, Orders
 from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
+from router.dataplane.house import House
 from router.dataplane.interface import HOLDING, NEW, QUEUED, WAITING, EgressLink, IngressLink, Port, Transfer
 from router.dataplane.settlement import RELEASE
 
-if TYPE_CHECKING:
-    from router.dataplane.brokerage import Brokerage
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        pn_link_credit,
+        pn_link_drain,
+        pn_link_drained,
+        pn_link_flow,
+        pn_link_get_drain,
+        pn_link_queued,
+    )
 
 
 Place = Any
 """What a circuit of ours stands for: an egress router, or an ingress router and a child of this one in its tree."""
 
 
-class Machine(Protocol):
-    """What both credit machines take as events, as `core.forwarding.allotting` describes them."""
-
-    def add_publisher(self, key: Key) -> None:
-        """A publisher attached."""
-
-    def remove_publisher(self, key: Key) -> None:
-        """A publisher is gone."""
-
-    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
-        """A message of a publisher arrived. Returns whether it is kept."""
-
-    def ready(self, message: Key) -> bool:
-        """A message may leave now. Returns whether it is kept."""
-
-    def drop(self, message: Key) -> bool:
-        """A message is no more. Returns whether it waited."""
-
-    def add_circuit(self, root: RouterId, key: Key, neighbor: RouterId, /) -> None:
-        """A neighbor attached a circuit."""
-
-    def remove_circuit(self, root: RouterId, key: Key, /) -> None:
-        """It is gone."""
-
-    def set_weight(self, root: RouterId, key: Key, weight: int, /) -> None:
-        """A neighbor told the weight of its circuit."""
-
-    def arrived(self, root: RouterId, key: Key, message: Key, now: float, /, *, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit. Returns whether it is kept."""
-
-    def circuit_drained(self, root: RouterId, key: Key, credit: int, /) -> None:
-        """A neighbor returned credit of a circuit."""
-
-    def turn(self, now: float) -> None:
-        """Send, deal, lend and take back."""
-
-    def next_deadline(self) -> float:
-        """When a turn is due without an event, seconds."""
-
-
-class Broker:
+class Broker(Orders):
     """The credit of one address."""
 
     machine: Machine
 
-    def __init__(self, entry: AddressEntry, house: Brokerage) -> None:
+    def __init__(self, entry: AddressEntry, house: House) -> None:
         self.entry = entry
         self._house = house
         self._me = house.fib.me
@@ -141,8 +103,21 @@ class Broker:
     def remove_publisher(self, link: IngressLink) -> None:
         """It is gone; `drop` what was never delivered."""
         self.machine.remove_publisher(link)
-        self._house.bound_departed(self)
+        self._bound_departed()
         self.touch()
+
+    def _bound_departed(self) -> None:
+        """Pre-settled messages stay when their publisher leaves: who comes, casts and leaves must not fill memory."""
+        publishers, entry, settings = self.publishers, self.entry, self._house.settings
+        if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
+            return
+        for message, owner in reversed(list(publishers.waiting.items())):
+            if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
+                break
+            if not owner.is_attached:
+                assert isinstance(message, Transfer)
+                self.drop(message)
+                self._house.waiting.refuse(message)
 
     def add_circuit(self, link: IngressLink) -> None:
         """A neighbor attached a circuit."""

@@ -5,61 +5,31 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Protocol
 
-import attrs
+import cython
 
 from mesh_config.models import ForwardingSettings, Treatment
-from router.binding.handles import pn_link_drained, pn_link_get_drain, pn_link_queued
 from router.core.addressing.address import AddressKind
-from router.core.forwarding.audience import Patience
-from router.core.forwarding.fib import AddressEntry, Fib, Route
-from router.core.forwarding.orders import Timing
+from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
 from router.dataplane.egress import Egress
+from router.dataplane.house import House
 from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.multicast import MulticastBroker
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
 
-
-@attrs.define
-class Word:
-    """What a neighbor is to be told of circuits at the end of a turn."""
-
-    weights: dict[str, int] = attrs.Factory(dict)
-    """Of our circuits, by link name."""
-    closed: list[str] = attrs.Factory(list)
-    """Its circuits whose subscribers have withdrawn, by link name."""
+if not cython.compiled:  # else they come by the .pxd
+    pass
 
 
-class Sender(Protocol):
-    """What a broker asks of the forwarder."""
+class Brokerage(House):
+    """The brokers of one router."""
 
-    def dispatch(self, transfer: Transfer) -> None:
-        """Choose a way for a message anew."""
-
-    def hold(self, transfer: Transfer) -> None:
-        """Collect a message until it is whole, or too large; then `dispatch` it."""
-
-    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
-        """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""
-
-    def send_datagram(self, transfer: Transfer, route: Route) -> None:
-        """Send a message on the data links of a neighbor."""
-
-
-class Brokerage:
-    """The brokers of one router, and what they share."""
-
-    forwarder: Sender
-    guard: Callable[[Broker, Callable[[], None]], bool]
-    """Does something for a broker. Returns False when that failed by a fault of ours, which must not stop others."""
-    end_circuit: Callable[[EgressLink], None]
-    """Forgets a circuit of ours and ends its link."""
+    fault: Callable[[Broker, Exception], None]
+    """Told of a fault of ours with one address."""
 
     def __init__(
         self,
@@ -70,24 +40,7 @@ class Brokerage:
         egress: Egress,
         waiting: WaitingRoom,
     ) -> None:
-        self.now = 0.0
-        """Seconds, monotonic; set before each batch of events."""
-        self.fib = fib
-        self.ports = ports
-        self.settlement = settlement
-        self.egress = egress
-        self.waiting = waiting
-        self.window = settings.publisher_window
-        self.brokered_messages = settings.brokered_messages
-        self.circuit_idle_s = settings.circuit_idle_s
-        self.retry_s = RETRY_S
-        self.patience = Patience(grace_s=settings.grace_s)
-        self.timing = Timing(
-            quarantine_s=settings.quarantine_s, linger_s=settings.linger_s, drain_bound_s=settings.drain_bound_s
-        )
-        self._settings = settings
-        self.touched: dict[Broker, None] = {}
-        """Brokers that are to have a turn."""
+        House.__init__(self, fib, ports, settings, settlement, egress, waiting)
         self.rerouted: set[RouterId] = set()
         """Routers whose paths have changed since the last turn."""
         self.is_replanted = False
@@ -97,9 +50,6 @@ class Brokerage:
         self._deadlines: list[tuple[float, int, Broker]] = []
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
-        self._words: dict[Port, Word] = {}
-        self._retired: dict[EgressLink, float] = {}
-        """Circuits that lead another way than the path now goes, until their messages have outcomes; seconds."""
         waiting.expired = self._expired
 
     def __iter__(self) -> Iterator[Broker]:
@@ -142,7 +92,7 @@ class Brokerage:
             broker.give_back(link)
         if isinstance(broker, Broker):
             broker.flowed(link)
-        elif link in self._retired:
+        elif link in self.retired:
             self._give_back_retired(link)
 
     def used_by_copies(self, entry: AddressEntry) -> None:
@@ -186,20 +136,34 @@ class Brokerage:
             for broker in list(self._brokers):
                 is_multicast = broker.entry.treatment is Treatment.MULTICAST
                 if (is_multicast and is_replanted) or not rerouted.isdisjoint(broker.entry.remotes):
-                    self.guard(broker, broker.update_paths)
+                    self.update_paths(broker)
         while self.touched:
             touched, self.touched = self.touched, {}
-            for broker in touched:
-                if not self.guard(broker, partial(broker.turn, self.now)):
-                    continue
-                if broker.deadline < broker.scheduled:
-                    self._schedule(broker)
-                if broker.is_idle:
-                    self._forget(broker)
-        words, self._words = self._words, {}
+            for each in touched:
+                assert isinstance(each, Broker)
+                self._turn(each)
+        words, self.words = self.words, {}
         for port, word in words.items():
             if port.id in self.ports:
                 port.tell_circuits(word.weights, word.closed)
+
+    def _turn(self, broker: Broker) -> None:
+        try:
+            broker.turn(self.now)
+        except Exception as error:  # a fault with one address must not stop the others
+            self.fault(broker, error)
+            return
+        if broker.deadline < broker.scheduled:
+            self._schedule(broker)
+        if broker.is_idle:
+            self._forget(broker)
+
+    def update_paths(self, broker: Broker) -> None:
+        """Routes or subscribers of its address have changed."""
+        try:
+            broker.update_paths()
+        except Exception as error:  # as above
+            self.fault(broker, error)
 
     def _schedule(self, broker: Broker) -> None:
         broker.scheduled = broker.deadline
@@ -222,7 +186,7 @@ class Brokerage:
     def next_deadline(self) -> float:
         """When `handle_deadline` is due, seconds; infinity when never."""
         due = self._deadlines[0][0] if self._deadlines else math.inf
-        return min(due, next(iter(self._retired.values()), math.inf))  # in the order of their times
+        return min(due, next(iter(self.retired.values()), math.inf))  # in the order of their times
 
     def handle_deadline(self, now: float) -> None:
         """Time has passed: `turn` is to be called for those that are due."""
@@ -231,43 +195,12 @@ class Brokerage:
             if broker.scheduled == time and broker in self._brokers:
                 broker.scheduled = math.inf
                 self.touched[broker] = None
-        for link in [link for link, until in self._retired.items() if until <= now]:
+        for link in [link for link, until in self.retired.items() if until <= now]:
             self.end(link)
-
-    def word_to(self, port: Port) -> Word:
-        """What *port*'s neighbor will be told at the end of this turn."""
-        return self._words.setdefault(port, Word())
-
-    # Circuits of ours that are to go
-
-    def retire(self, link: EgressLink) -> None:
-        """Send nothing more on a circuit; end it when its messages have their outcomes."""
-        link.broker = None
-        if link.is_gone:
-            return
-        self._retired[link] = self.now + RETIRED_S
-        self.word_to(link.port).weights[link.name] = 0
-        self.end_if_settled(link)
-
-    def end_if_settled(self, link: EgressLink) -> None:
-        """A message on a circuit has its outcome: a retired one may be through."""
-        if link in self._retired and not (link.outstanding or link.current or link.waiting):
-            self.end(link)
-
-    def _give_back_retired(self, link: EgressLink) -> None:
-        is_idle = link.current is None and not link.waiting and not pn_link_queued(link.handle)
-        if pn_link_get_drain(link.handle) and is_idle and pn_link_drained(link.handle):
-            link.port.touch()
-
-    def end(self, link: EgressLink) -> None:
-        """End a circuit of ours. Messages on it that have no outcome get one."""
-        self._retired.pop(link, None)
-        if not link.is_gone:
-            self.end_circuit(link)
 
     def circuit_gone(self, link: EgressLink) -> None:
         """A circuit of ours was lost."""
-        self._retired.pop(link, None)
+        self.retired.pop(link, None)
         if isinstance(link.broker, Broker):
             link.broker.circuit_gone(link)
 
@@ -278,23 +211,6 @@ class Brokerage:
         if broker is not None:
             broker.drop(transfer)
 
-    def bound_departed(self, broker: Broker) -> None:
-        """Pre-settled messages stay when their publisher leaves: who comes, casts and leaves must not fill memory."""
-        publishers, entry, settings = broker.publishers, broker.entry, self._settings
-        if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
-            return
-        for message, owner in reversed(list(publishers.waiting.items())):
-            if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
-                break
-            if not owner.is_attached:
-                assert isinstance(message, Transfer)
-                broker.drop(message)
-                self.waiting.refuse(message)
-
 
 DEADLINES_ROOM = 1000
 """Deadlines that are kept before those that are not needed any more are looked for."""
-RETRY_S = 5.0
-"""A circuit that a neighbor refused is tried again after so long."""
-RETIRED_S = 1.0
-"""Longest time that messages on a circuit are given for their outcomes when the path goes elsewhere."""

@@ -7,20 +7,8 @@ them; everything else crosses byte for byte.
 
 from __future__ import annotations
 
-from router.binding.handles import (
-    ACCEPTED,
-    Handle,
-    new_delivery,
-    pn_delivery_abort,
-    pn_delivery_buffered,
-    pn_delivery_pending,
-    pn_delivery_settle,
-    pn_link_advance,
-    pn_link_queued,
-    pn_link_send,
-    pn_unsettled_head,
-    pn_unsettled_next,
-)
+import cython
+
 from router.core.terms import RouterId
 from router.dataplane.interface import (
     DONE,
@@ -35,6 +23,23 @@ from router.dataplane.interface import (
 from router.dataplane.sections import annotate, strip
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        ACCEPTED,
+        NULL,
+        Handle,
+        new_delivery,
+        pn_delivery_abort,
+        pn_delivery_buffered,
+        pn_delivery_pending,
+        pn_delivery_settle,
+        pn_link_advance,
+        pn_link_queued,
+        pn_link_send,
+        pn_unsettled_head,
+        pn_unsettled_next,
+    )
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 """A paused source is read again when its session has no more than this unwritten."""
@@ -59,7 +64,7 @@ class Egress:
         data = self._leading(transfer, link)
         if transfer.held_for is not None:
             self._settlement.unhold(transfer)
-        if link.is_router and transfer.is_complete and transfer.ingress_delivery is not None:
+        if link.is_router and transfer.is_complete and transfer.ingress_delivery:
             link.port.keep_unwritten(transfer)  # with its data, until the kernel has them
         else:
             transfer.data = b""
@@ -97,7 +102,6 @@ class Egress:
             pn_link_send(link.handle, data, len(data))
         if transfer.is_complete:
             link.current = None
-            assert transfer.egress_delivery is not None
             self._sent(transfer, link, transfer.egress_delivery)
             self.flowed(link)
         link.port.touch()
@@ -150,10 +154,11 @@ class Egress:
         pn_link_advance(link.handle)
         link.unspent -= 1
         settlement = self._settlement
-        if transfer.ingress_delivery is None or link.is_presettled:
+        if not transfer.ingress_delivery or link.is_presettled:
             link.counters.presettled += 1
             settlement.transfers.pop(delivery, None)
-            transfer.egress = transfer.egress_delivery = None
+            transfer.egress = None
+            transfer.egress_delivery = NULL
             link.note_settled(pn_delivery_pending(delivery))
             pn_delivery_settle(delivery)
             settlement.settle(transfer, ACCEPTED)
@@ -218,7 +223,7 @@ class Egress:
 
     def commit_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """Keep a copy of a multicast for a link that cannot take it now."""
-        copy = Transfer(None, None, transfer.arrived)
+        copy = Transfer(None, NULL, transfer.arrived)
         copy.is_complete = copy.is_settled = copy.is_ready = True
         copy.data = data
         copy.entry = transfer.entry
@@ -276,7 +281,8 @@ class Egress:
                     # Else proton ends one that streams, and a peer still reading takes the half for whole; and the
                     # bytes of one that is not written count as unwritten for ever.
                     pn_delivery_abort(delivery)
-                lost.egress = lost.egress_delivery = None
+                lost.egress = None
+                lost.egress_delivery = NULL
                 if lost.state == SENT and lost.data and not was_written:
                     settlement.strand(lost)
                 elif lost.state != DONE:

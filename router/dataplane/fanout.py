@@ -6,12 +6,16 @@ credit has its copies kept at its link (`waiting.py`); beyond the bounds it miss
 
 from __future__ import annotations
 
-from router.binding.handles import ACCEPTED
+import cython
+
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.egress import Egress
 from router.dataplane.interface import EgressLink, Port, Transfer
 from router.dataplane.settlement import RELEASE, Settlement
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import ACCEPTED
 
 
 class Fanout:

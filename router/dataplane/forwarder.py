@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import cython
+
 from mesh_config.models import ForwardingSettings, Treatment
-from router.binding.handles import ACCEPTED, pn_link_drained, pn_link_get_drain, pn_link_queued
 from router.core.addressing.address import is_reserved, with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
@@ -30,9 +31,12 @@ from router.dataplane.interface import (
     Port,
     Transfer,
 )
-from router.dataplane.sections import scan
+from router.dataplane.scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain, pn_link_queued
 
 ANNOTATION_BYTES: Final = 65536
 """What a message may have grown by on its way, so that no router refuses what another one has passed on."""
@@ -72,7 +76,7 @@ class Forwarder:
 
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
-        transfer = Transfer(None, None, self.now)
+        transfer = Transfer(None, NULL, self.now)
         transfer.is_complete = transfer.is_settled = True
         transfer.data = data
         transfer.entry = self._fib.find(to)
@@ -310,7 +314,7 @@ class Forwarder:
         """Who takes the messages of an address has changed: move credit, and what waits."""
         broker = self._brokerage.find(entry)
         if broker is not None:
-            self._brokerage.guard(broker, broker.update_paths)
+            self._brokerage.update_paths(broker)
             return  # it sees to all publishers of the address
         for link in entry.publishers:
             assert isinstance(link, IngressLink)

@@ -13,10 +13,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from router.binding.handles import Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
+import cython
+
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import ConnectionId, LinkId, RouterId
-from router.dataplane.sections import Scan
+from router.dataplane.scan_result import Scan
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import NULL, Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
 
 STREAM_BUFFER_BYTES: Final = 1024 * 1024
 """Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""
@@ -393,10 +397,10 @@ class Transfer:
         "waits_until",
     )
 
-    def __init__(self, ingress: IngressLink | None, delivery: Handle | None, now: float) -> None:
+    def __init__(self, ingress: IngressLink | None, delivery: Handle, now: float) -> None:
         self.ingress = ingress
         self.ingress_delivery = delivery
-        """None when its sender settled it, or is gone."""
+        """NULL when its sender settled it, or is gone."""
         self.arrived = now
         self.state = NEW
         self.is_complete = False
@@ -416,7 +420,7 @@ class Transfer:
         """Value of `x-opt-qd.to` for the next router."""
         self.entry: AddressEntry | None = None
         self.egress: EgressLink | None = None
-        self.egress_delivery: Handle | None = None
+        self.egress_delivery = NULL
         self.remote: RouterId | None = None
         """Router toward which it was sent, for `balanced`."""
         self.waits_since = 0.0

@@ -10,9 +10,9 @@ Source: design, section 6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from router.binding.handles import ACCEPTED, pn_link_get_drain
+import cython
+
 from router.core.forwarding.branching import MOST_CREDIT
 from router.core.forwarding.fanning import Fanning
 from router.core.forwarding.fib import AddressEntry
@@ -20,10 +20,11 @@ from router.core.forwarding.orders import Key
 from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
 from router.dataplane.broker import Broker, root_of
+from router.dataplane.house import House
 from router.dataplane.interface import NEW, WAITING, EgressLink, IngressLink, Transfer
 
-if TYPE_CHECKING:
-    from router.dataplane.brokerage import Brokerage
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import ACCEPTED, pn_link_get_drain
 
 Branch = tuple[RouterId, RouterId]
 """An ingress router, and a child of this router in its tree."""
@@ -34,7 +35,7 @@ class MulticastBroker(Broker):
 
     machine: Fanning
 
-    def __init__(self, entry: AddressEntry, house: Brokerage) -> None:
+    def __init__(self, entry: AddressEntry, house: House) -> None:
         super().__init__(entry, house)
         self.machine = Fanning(self, self._me, timing=house.timing, patience=house.patience)
         self._known: dict[EgressLink, None] = {}
@@ -148,7 +149,7 @@ class MulticastBroker(Broker):
 
     # Orders of the machine
 
-    def send(
+    def send_copies(
         self,
         message: Key,
         ingress: RouterId,
@@ -195,6 +196,6 @@ class MulticastBroker(Broker):
         assert isinstance(subscriber, EgressLink)
         self._answer_drain(subscriber)
 
-    def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
         """Tell a child how many busy publishers are upstream; make the circuit for the first."""
         self._tell_weight((ingress, neighbor), weight, toward=neighbor, root=ingress, is_multicast=True)

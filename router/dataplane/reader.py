@@ -6,26 +6,30 @@ its bytes stay in the session, whose window closes, until there is room again.
 
 from __future__ import annotations
 
-from router.binding.handles import (
-    NULL,
-    Handle,
-    pn_delivery_aborted,
-    pn_delivery_clear,
-    pn_delivery_partial,
-    pn_delivery_pending,
-    pn_delivery_settle,
-    pn_delivery_settled,
-    pn_delivery_updated,
-    pn_link_advance,
-    pn_link_current,
-    receive,
-)
+import cython
+
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
 from router.dataplane.interface import STREAM_BUFFER_BYTES, STREAMING, WAITING, IngressLink, Transfer
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        NULL,
+        Handle,
+        pn_delivery_aborted,
+        pn_delivery_clear,
+        pn_delivery_partial,
+        pn_delivery_pending,
+        pn_delivery_settle,
+        pn_delivery_settled,
+        pn_delivery_updated,
+        pn_link_advance,
+        pn_link_current,
+        receive,
+    )
 
 
 class Reader:
@@ -114,7 +118,7 @@ class Reader:
         link.current = None
         if pn_delivery_settled(delivery):
             transfer.is_settled = True
-            transfer.ingress_delivery = None
+            transfer.ingress_delivery = NULL
             self._settlement.transfers.pop(delivery, None)
             link.counters.presettled += 1
             pn_delivery_settle(delivery)  # advances the link too
@@ -160,7 +164,7 @@ class Reader:
         link.current = None
         if transfer is not None:
             self._settlement.transfers.pop(delivery, None)
-            transfer.ingress_delivery = None
+            transfer.ingress_delivery = NULL
         pn_delivery_settle(delivery)
         if transfer is not None:
             self._forwarder.drop_incomplete(transfer)

@@ -11,21 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import cython
+
 from mesh_config.models import ForwardingSettings
-from router.binding.handles import (
-    DELIVERY,
-    LINK_FLOW,
-    NULL,
-    TRANSPORT,
-    Handle,
-    pn_collector_next,
-    pn_delivery_link,
-    pn_event_delivery,
-    pn_event_link,
-    pn_event_type,
-    pn_unsettled_head,
-    pn_unsettled_next,
-)
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import ConnectionId
 from router.dataplane.broker import Broker
@@ -36,6 +24,22 @@ from router.dataplane.interface import QUEUED, STRANDED, WAITING, EgressLink, In
 from router.dataplane.reader import Reader
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        DELIVERY,
+        LINK_FLOW,
+        NULL,
+        TRANSPORT,
+        Handle,
+        pn_collector_next,
+        pn_delivery_link,
+        pn_event_delivery,
+        pn_event_link,
+        pn_event_type,
+        pn_unsettled_head,
+        pn_unsettled_next,
+    )
 
 
 class Relay:
@@ -58,7 +62,7 @@ class Relay:
             fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.brokerage
         )
         self._reader = Reader(self.settlement, self.waiting, self.egress, self._forwarder, self.brokerage)
-        self.settlement.read = self._reader.read
+        self.settlement.reader = self._reader
         self.brokerage.forwarder = self._forwarder
         self.brokerage.end_circuit = self._end_circuit
 
@@ -187,7 +191,7 @@ class Relay:
         while delivery:
             transfer = settlement.transfers.pop(delivery, None)
             if transfer is not None and transfer.ingress is link:
-                transfer.ingress_delivery = None
+                transfer.ingress_delivery = NULL
                 transfer.ingress = None
                 if not transfer.is_complete:
                     self._forwarder.drop_incomplete(transfer)

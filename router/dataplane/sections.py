@@ -26,7 +26,7 @@ _ROUTER_HEAD: Final = tuple(bytes((0xA1, size)) + b"0/" for size in range(256))
 
 
 def annotate(
-    data: bytes | memoryview, found: Scan, *, to: str | None, ingress: str, trace: Sequence[str], phase: int = 0
+    data: bytes | memoryview, found: Scan, to: str | None, ingress: str, trace: Sequence[str], phase: int = 0
 ) -> bytes:
     """The leading bytes with router annotations, in place of those that were there.
 

@@ -8,40 +8,10 @@ Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; design, section 7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
-from router.binding.handles import (
-    ACCEPTED,
-    MODIFIED,
-    RECEIVED,
-    REJECTED,
-    RELEASED,
-    Handle,
-    pn_condition_copy,
-    pn_condition_info,
-    pn_condition_set_description,
-    pn_condition_set_name,
-    pn_data_copy,
-    pn_delivery_abort,
-    pn_delivery_clear,
-    pn_delivery_local,
-    pn_delivery_remote,
-    pn_delivery_remote_state,
-    pn_delivery_settle,
-    pn_delivery_settled,
-    pn_delivery_update,
-    pn_delivery_updated,
-    pn_disposition_annotations,
-    pn_disposition_condition,
-    pn_disposition_is_failed,
-    pn_disposition_is_undeliverable,
-    pn_disposition_set_failed,
-    pn_disposition_set_undeliverable,
-    pn_link_credit,
-    pn_link_flow,
-    pn_link_queued,
-)
+import cython
+
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding import credit
@@ -49,10 +19,51 @@ from router.core.forwarding.fib import AddressEntry
 from router.core.terms import Condition
 from router.dataplane.interface import DONE, SENT, STRANDED, STREAMING, EgressLink, IngressLink, Transfer
 
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        ACCEPTED,
+        MODIFIED,
+        NULL,
+        RECEIVED,
+        REJECTED,
+        RELEASED,
+        Handle,
+        pn_condition_copy,
+        pn_condition_info,
+        pn_condition_set_description,
+        pn_condition_set_name,
+        pn_data_copy,
+        pn_delivery_abort,
+        pn_delivery_clear,
+        pn_delivery_local,
+        pn_delivery_remote,
+        pn_delivery_remote_state,
+        pn_delivery_settle,
+        pn_delivery_settled,
+        pn_delivery_update,
+        pn_delivery_updated,
+        pn_disposition_annotations,
+        pn_disposition_condition,
+        pn_disposition_is_failed,
+        pn_disposition_is_undeliverable,
+        pn_disposition_set_failed,
+        pn_disposition_set_undeliverable,
+        pn_link_credit,
+        pn_link_flow,
+        pn_link_queued,
+    )
+
 RELEASE: Final = RELEASED
 """The message surely went to nobody: its sender may try again."""
 FAIL: Final = MODIFIED
 """It may have been seen: delivery-failed."""
+
+
+class Reads(Protocol):
+    """Who reads the messages of links."""
+
+    def read(self, link: IngressLink) -> None:
+        """Read a link again that was paused."""
 
 
 class Settlement:
@@ -60,8 +71,7 @@ class Settlement:
 
     def __init__(self) -> None:
         self.transfers: dict[int, Transfer] = {}
-        self.read: Callable[[IngressLink], None] | None = None
-        """Reads a link again that was paused."""
+        self.reader: Reads | None = None
         self.freed: list[AddressEntry] = []
         """Addresses of which a datagram that went to another router has ended: it may take the next."""
         self.stranded: list[Transfer] = []
@@ -81,7 +91,7 @@ class Settlement:
         pn_delivery_clear(delivery)
         if transfer is None or not is_final:
             return  # a state that is not final says nothing to a publisher (and ends oslo.messaging's wait)
-        if transfer.ingress_delivery is not None:
+        if transfer.ingress_delivery:
             self._copy_outcome(delivery, transfer, state)
         self.leave_egress(transfer)
         self.finish(transfer)
@@ -124,7 +134,7 @@ class Settlement:
     def settle(self, transfer: Transfer, outcome: int) -> None:
         """Give the publisher an outcome that this router found: ACCEPTED, RELEASE or FAIL."""
         delivery = transfer.ingress_delivery
-        if delivery is not None:
+        if delivery:
             counters = transfer.ingress.counters if transfer.ingress is not None else None
             if outcome == FAIL:
                 pn_disposition_set_failed(pn_delivery_local(delivery), True)
@@ -145,7 +155,7 @@ class Settlement:
     def reject(self, transfer: Transfer, condition: Condition, description: str) -> None:
         """Give the publisher REJECTED with an AMQP error."""
         delivery = transfer.ingress_delivery
-        if delivery is not None:
+        if delivery:
             error = pn_disposition_condition(pn_delivery_local(delivery))
             pn_condition_set_name(error, condition.encode())
             pn_condition_set_description(error, description.encode())
@@ -187,8 +197,8 @@ class Settlement:
         link = transfer.ingress
         if link is not None and link.is_paused and link.current is transfer:
             link.is_paused = False
-            assert self.read is not None
-            self.read(link)
+            assert self.reader is not None
+            self.reader.read(link)
             link.port.touch()  # its session has room again, which its peer must be told
 
     def unhold(self, transfer: Transfer) -> None:
@@ -200,8 +210,8 @@ class Settlement:
     def leave_ingress(self, transfer: Transfer) -> None:
         """Settle the ingress half and take the message off its sender's account."""
         delivery = transfer.ingress_delivery
-        if delivery is not None:
-            transfer.ingress_delivery = None
+        if delivery:
+            transfer.ingress_delivery = NULL
             self.transfers.pop(delivery, None)
             pn_delivery_settle(delivery)
         link = transfer.ingress
@@ -216,9 +226,9 @@ class Settlement:
         """Settle the egress half; a message that is not yet sent as a whole is aborted, as AMQP has it."""
         delivery = transfer.egress_delivery
         link = transfer.egress
-        if delivery is None or link is None:
+        if not delivery or link is None:
             return
-        transfer.egress_delivery = None
+        transfer.egress_delivery = NULL
         transfer.egress = None
         self.transfers.pop(delivery, None)
         if transfer.state == STREAMING:
@@ -233,7 +243,8 @@ class Settlement:
     def strand(self, transfer: Transfer) -> None:
         """The way was lost before it was written: nobody has seen it, so it may go another way."""
         # DEV-24: qdrouterd releases it, and the sender of an RPC waits for its retry.
-        transfer.egress = transfer.egress_delivery = None
+        transfer.egress = None
+        transfer.egress_delivery = NULL
         self._leave_remote(transfer)
         transfer.state = STRANDED
         self.stranded.append(transfer)

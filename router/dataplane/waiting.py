@@ -15,7 +15,7 @@ from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.interface import STREAM_BUFFER_BYTES, WAITING, EgressLink, IngressLink, Transfer
-from router.dataplane.sections import scan
+from router.dataplane.scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 
 Place = AddressEntry | EgressLink

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.orders import Key, Orders, Timing
 from router.core.terms import RouterId
 from router.simulation.credit_clients import SimPublisher
 from router.simulation.credit_links import Link, Wire, ignore_flow
@@ -38,7 +38,7 @@ class Surroundings(Protocol):
         """A router has finished a turn."""
 
 
-class SimRouter:
+class SimRouter(Orders):
     """A router as far as the credit of one address goes. It carries out the machine's `Orders`."""
 
     def __init__(self, name: RouterId, mesh: Surroundings, timing: Timing, *, is_closest: bool) -> None:

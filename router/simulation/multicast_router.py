@@ -99,7 +99,7 @@ class MulticastRouter:
         link.flush()  # what was granted before is told before
         link.back.send(lambda: upstream.circuit_closed(ingress, self.name, link))
 
-    def send(
+    def send_copies(
         self,
         message: Key,
         ingress: RouterId,
@@ -127,7 +127,7 @@ class MulticastRouter:
         assert isinstance(subscriber, Link)
         subscriber.give_back()
 
-    def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
         """Of the machine: told over the circuit's connection; the first weight makes the circuit."""
         wires = self._mesh.wires(self.name, neighbor)
         if wires is None:

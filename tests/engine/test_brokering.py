@@ -25,7 +25,7 @@ def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench:
 
 def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
     router = bench.router("A")
-    router.relay.brokerage.guard = router.guard
+    router.relay.brokerage.fault = router.address_fault
     client = bench.client(router)
     receivers = [client.receiver(address, credit=5).accepting() for address in ("bad", "good")]
     senders = [client.sender(address) for address in ("bad", "good")]
@@ -33,10 +33,7 @@ def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
     assert entry is not None
     broker = router.relay.brokerage.of(entry)
 
-    def fail(now: float) -> None:
-        raise RuntimeError("broken")
-
-    broker.machine.turn = fail  # type: ignore[method-assign]
+    broker.windowed[router.me] = "broken"  # type: ignore[assignment]
     for sender in senders:
         sender.send(message("x"))
     bench.run()

@@ -13,6 +13,7 @@ from mesh_config.models import Role
 from router.binding import handles as pn
 from router.core.terms import RouterId
 from router.dataplane.interface import EgressLink, Port
+from router.dataplane.relay import Relay
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
 from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection
 from router.engine.neighbor_links import CONTROL_BACKLOG, NeighborLinks
@@ -631,12 +632,26 @@ def test_the_neighbor_ends_a_circuit_of_its_own(bench: Bench, how: str) -> None:
 # Told
 
 
-def test_weights_and_closed_circuits_are_told(
-    bench: Bench, pair: list[Runtime], monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Listening:
+    """A relay, but for the words on circuits, which somebody else hears."""
+
+    def __init__(self, relay: Relay, circuits_told: Callable[..., object]) -> None:
+        self._relay = relay
+        self.circuits_told = circuits_told
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._relay, name)
+
+
+def listen(router: Runtime, circuits_told: Callable[..., object]) -> None:
+    """Have the words of neighbors on circuits told to *circuits_told* instead."""
+    router._peers._relay = Listening(router.relay, circuits_told)  # type: ignore[assignment]
+
+
+def test_weights_and_closed_circuits_are_told(bench: Bench, pair: list[Runtime]) -> None:
     a, b = pair
     told: list[tuple[Port, dict[str, int], tuple[str, ...]]] = []
-    monkeypatch.setattr(b.relay, "circuits_told", lambda port, weights, closed: told.append((port, weights, closed)))
+    listen(b, lambda port, weights, closed: told.append((port, weights, closed)))
     link = open_circuit(a, "topic")
     run(bench)
     before = dict(b.control.counters())
@@ -647,9 +662,7 @@ def test_weights_and_closed_circuits_are_told(
     assert b.control.counters() == before
 
 
-def test_the_weight_of_a_circuit_comes_behind_its_attach(
-    bench: Bench, pair: list[Runtime], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_weight_of_a_circuit_comes_behind_its_attach(bench: Bench, pair: list[Runtime]) -> None:
     a, b = pair
     told: dict[str, int] = {}
 
@@ -657,17 +670,17 @@ def test_the_weight_of_a_circuit_comes_behind_its_attach(
         assert set(weights) <= set(port.circuits_in)
         told.update(weights)
 
-    monkeypatch.setattr(b.relay, "circuits_told", circuits_told)
+    listen(b, circuits_told)
     weights = {open_circuit(a, f"topic/{n}").name: n for n in range(3 * MAX_UNANSWERED)}
     port_of(a).tell_circuits(weights, ())
     run(bench)
     assert told == weights
 
 
-def test_many_names_go_in_several_messages(bench: Bench, pair: list[Runtime], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_names_go_in_several_messages(bench: Bench, pair: list[Runtime]) -> None:
     a, b = pair
     told: list[tuple[str, ...]] = []
-    monkeypatch.setattr(b.relay, "circuits_told", lambda port, weights, closed: told.append(closed))
+    listen(b, lambda port, weights, closed: told.append(closed))
     names = [f"circuit/{n}" for n in range(2 * MAX_NAMES + 1)]
     port_of(a).tell_circuits({}, names)
     run(bench)
@@ -678,14 +691,12 @@ def test_many_names_go_in_several_messages(bench: Bench, pair: list[Runtime], mo
     assert len(told) == 3
 
 
-def test_only_a_neighbor_with_circuits_is_heard_on_them(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_a_neighbor_with_circuits_is_heard_on_them(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     router, other = bench.router("A"), bench.router("B")
     bench.join(router, other)
     raw = join(bench, router, offered=())
     counts = [one.control.counters()["control_ignored"] for one in (router, other)]
-    monkeypatch.setattr(router.relay, "circuits_told", lambda *_: pytest.fail("it was told"))
+    listen(router, lambda *_: pytest.fail("it was told"))
     capsys.readouterr()
     for to in ("amqp:/_local/amqp-mesh.circuits", "amqp:/_topo/0/B/qdrouter", "amqp:/_topo/0/all/qdrouter"):
         raw.say(to, "CIRCUITS", {"weights": {"x": int32(5)}, "closed": []})
@@ -709,10 +720,10 @@ def test_what_a_neighbor_tells_is_never_passed_on(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("body", [{"weights": {"x": -1}, "closed": []}, {"weights": {}, "closed": "x"}, {}])
-def test_a_malformed_word_is_ignored(bench: Bench, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_word_is_ignored(bench: Bench, body: dict[str, Any]) -> None:
     router = bench.router("A")
     raw = join(bench, router)
-    monkeypatch.setattr(router.relay, "circuits_told", lambda *_: pytest.fail("it was told"))
+    listen(router, lambda *_: pytest.fail("it was told"))
     raw.say("amqp:/_local/amqp-mesh.circuits", "CIRCUITS", body)
     bench.run()
     assert raw.peer.closed is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.orders import Key, Orders, Timing
 from router.core.forwarding.pools import Pool
 from router.core.terms import RouterId
 
@@ -11,7 +11,7 @@ HERE = RouterId("here")
 Order = tuple[object, ...]
 
 
-class Bench:
+class Bench(Orders):
     """A machine, its time, and what it ordered since it was last asked."""
 
     def __init__(self, *, is_closest: bool = False, timing: Timing | None = None) -> None:

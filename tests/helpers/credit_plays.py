@@ -175,7 +175,7 @@ class Play:
         for router in mesh.routers.values():
             publishers = router.machine.publishers
             n = len(publishers.attached)
-            assert sum(p.standing for p in publishers.attached.values()) <= router.machine.allotted + n, "promise 2"
+            assert sum(p.standing for p in publishers.attached.values()) <= router.machine.allotted() + n, "promise 2"
         assert mesh.waiting_in_core() == 0, "messages wait elsewhere than at their first router"
 
     def check_settled(self) -> None:

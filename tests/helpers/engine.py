@@ -239,7 +239,7 @@ class Bench:
             instance=10_000 + self._boots,
             rng=self._rng,
         )
-        runtime.relay.brokerage.guard = unguarded
+        runtime.relay.brokerage.fault = raise_again
         self.routers[router_id] = runtime
         return runtime
 
@@ -357,7 +357,7 @@ def check_accounts(runtime: Runtime) -> None:
     """What is counted per link, address and connection is what the transfers say."""
     transfers = set(runtime.relay.settlement.transfers.values())
     for transfer in transfers:
-        assert transfer.ingress_delivery is not None or transfer.egress_delivery is not None
+        assert transfer.ingress_delivery or transfer.egress_delivery
     for entry in runtime.fib.entries():
         waiting = [transfer for transfer in entry.waiting if transfer.state == WAITING]
         assert entry.waiting_bytes == sum(len(transfer.data) for transfer in waiting), entry.text
@@ -390,10 +390,9 @@ def check_nothing_left(runtime: Runtime) -> None:
                 assert link.in_flight == 0, link.name
 
 
-def unguarded(broker: Broker, action: Callable[[], None]) -> bool:
+def raise_again(broker: Broker, error: Exception) -> None:
     """A router would log a fault with an address and go on; a test shall fail of it."""
-    action()
-    return True
+    raise error
 
 
 def settle_modes(**modes: int) -> Callable[[Any], None]:

@@ -35,7 +35,7 @@ class MulticastBench:
     def close_circuit(self, circuit: Key) -> None:
         self.orders.append(("close_circuit", circuit))
 
-    def send(
+    def send_copies(
         self,
         message: Key,
         ingress: RouterId,
@@ -51,7 +51,7 @@ class MulticastBench:
     def drained_subscriber(self, subscriber: Key) -> None:
         self.orders.append(("drained_subscriber", subscriber))
 
-    def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
         self.orders.append(("weigh", ingress, neighbor, weight))
 
     # Events, each with its turn

@@ -225,7 +225,7 @@ class MulticastPlay:
             if router.is_alive:
                 tree = router.machine.own.machine
                 standing = sum(publisher.standing for publisher in tree.publishers.attached.values())
-                assert standing <= tree.allotted + len(tree.publishers.attached), "promise 2"
+                assert standing <= tree.allotted() + len(tree.publishers.attached), "promise 2"
 
     def _check_held_up(self) -> None:
         mesh = self.mesh

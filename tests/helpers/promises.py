@@ -765,7 +765,7 @@ def check_empty(router: Runtime) -> None:
         assert port.held_bytes == 0
     for entry in router.fib.entries():
         assert entry.service is not None, f"{entry.text} is not forgotten"
-    assert next(iter(brokerage._retired), None) is None
+    assert next(iter(brokerage.retired), None) is None
 
 
 # Bytes on the wires

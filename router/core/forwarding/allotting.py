@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import math
 
-from router.core.forwarding.orders import Key, Orders, Timing
+from router.core.forwarding.orders import Key, Machine, Orders, Timing
 from router.core.forwarding.pools import Circuit, Pool
 from router.core.forwarding.publishers import Publisher, Publishers
 from router.core.terms import RouterId
 
 
-class Allotting:
+class Allotting(Machine):
     """The credit of one anycast address at one router.
 
     Args:
@@ -70,12 +70,13 @@ class Allotting:
                 return True
         return False
 
-    @property
     def has_enough(self) -> bool:
         """Whether more credit would change nothing before the next message comes."""
-        return self._is_sated and not any(pool.circuits for pool in self.pools.values())
+        for pool in self.pools.values():
+            if pool.circuits:
+                return False
+        return self._is_sated
 
-    @property
     def allotted(self) -> int:
         """What the local publishers may use, messages."""
         allotted = 0
@@ -95,7 +96,7 @@ class Allotting:
         self.publishers.remove(key)
         self._is_calm = False
 
-    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
         """A message of a publisher arrived: it is sent, or waits as the youngest.
 
         Args:
@@ -124,7 +125,7 @@ class Allotting:
 
     def _look_after(self, publisher: Publisher, now: float) -> None:
         """A message was sent in calm: its publisher may need more credit, and all of them more to be lent of."""
-        allotted = self.allotted
+        allotted = self.allotted()
         if allotted <= self.publishers.lent:
             self.is_due = True
         elif 2 * publisher.held <= publisher.goal and not self.is_due:
@@ -207,7 +208,7 @@ class Allotting:
         return lost
 
     def set_capacity(
-        self, egress: RouterId, credit: int, now: float, *, returning: int = 0, is_withdrawn: bool = False
+        self, egress: RouterId, credit: int, now: float, returning: int = 0, is_withdrawn: bool = False
     ) -> bool:
         """Unspent credit from downstream, as it is now: of all live local subscribers, or of the own circuit.
 
@@ -223,7 +224,7 @@ class Allotting:
         if not is_more:
             self._is_calm = False
         # Who has some comes for more when it has used it.
-        return not (is_more and self._is_sated) or pool.is_starving_circuits
+        return not (is_more and self._is_sated) or pool.starves_circuits()
 
     def closed(self, egress: RouterId) -> None:
         """The next hop tells that the subscribers at *egress* have withdrawn."""
@@ -269,7 +270,7 @@ class Allotting:
         pool = self.pools[egress]
         pool.set_weight(pool.circuits[key], weight)
 
-    def arrived(self, egress: RouterId, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+    def arrived(self, egress: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
         """A message arrived on a circuit: it is sent, or waits if its credit was withdrawn.
 
         Args:
@@ -280,7 +281,7 @@ class Allotting:
         is_kept = pool.arrived(key, message, now, is_ready=is_ready)
         pool.serve_core(now)
         circuit = pool.circuits[key]
-        if pool.core or pool.returning or pool.free < 0:
+        if pool.core or pool.returning or pool.free() < 0:
             self._is_calm = False
             self.is_due = True
         elif 4 * circuit.out <= circuit.goal:
@@ -304,7 +305,9 @@ class Allotting:
         self._weigh()
         for pool in self.pools.values():
             # Local messages that wait and have nothing allotted anywhere are a drain's last chance to be sent.
-            waiting = len(self.publishers.waiting) - self.allotted if pool.returning and pool in self._candidates else 0
+            waiting = (
+                len(self.publishers.waiting) - self.allotted() if pool.returning and pool in self._candidates else 0
+            )
             pool.deal(max(0, waiting), now)
         self._serve_waiting(now)
         for pool in self.pools.values():
@@ -364,7 +367,7 @@ class Allotting:
     def _lend(self, now: float) -> bool:
         if self.is_open:
             self._is_lending = True
-            return self.publishers.lend(self.allotted, now)
+            return self.publishers.lend(self.allotted(), now)
         if self._is_lending:
             self._is_lending = False
             self.publishers.lower_all(now)
@@ -381,10 +384,10 @@ class Allotting:
             if pool.circuits:
                 pool.drain_loops()
                 due = min(due, pool.drain_unneeded(now))
-            is_hungry = pool.is_starving_circuits or (pool.local.weight > 0 and self._is_hungry)
-            if is_hungry and pool.free <= pool.returning:
+            is_hungry = pool.starves_circuits() or (pool.local.weight > 0 and self._is_hungry)
+            if is_hungry and pool.free() <= pool.returning:
                 is_scarce = True
-                unlent = self.allotted - self.publishers.lent
+                unlent = self.allotted() - self.publishers.lent
                 if pool.return_unlent(unlent, now):
                     due = now
                 elif pool.local.out > 0 and unlent > 0:
@@ -400,7 +403,7 @@ class Allotting:
 
     def _pay(self, pool: Pool, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""
-        free = pool.free
+        free = pool.free()
         pool.note_debt(now)
         lacking = 0
         if pool.returning and free < pool.returning:
@@ -408,7 +411,7 @@ class Allotting:
         elif free < 0 and pool.debt_since + self._timing.debt_s <= now:
             lacking = -free
         if lacking:
-            unlent = self.allotted - self.publishers.lent
+            unlent = self.allotted() - self.publishers.lent
             credit = max(0, min(lacking, unlent, pool.local.out))
             pool.local.out -= credit
             missing = min(pool.drain_for(lacking - credit), pool.local.out)
@@ -419,7 +422,7 @@ class Allotting:
 
     def _back(self, now: float) -> float:
         """Take back what is lent beyond what was allotted, when it stays so. Returns when to look again, seconds."""
-        unbacked = self.publishers.lent - self.allotted
+        unbacked = self.publishers.lent - self.allotted()
         if unbacked <= 0:
             self._debt_since = math.inf
         elif self._debt_since == math.inf:
@@ -436,5 +439,5 @@ class Allotting:
             pool.check_invariants()
             assert pool.has_path or pool.circuits
             assert not (pool.core and pool.capacity), "the core waits beside credit"
-        assert self.allotted == sum(pool.local.out for pool in self.pools.values())
+        assert self.allotted() == sum(pool.local.out for pool in self.pools.values())
         assert not (self.publishers.waiting and any(p.local.out and p.capacity for p in self._candidates))

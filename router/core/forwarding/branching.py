@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.orders import Key, Orders, Timing
 from router.core.forwarding.pools import Circuit, Pool
 from router.core.terms import RouterId
 
@@ -37,7 +37,7 @@ MOST_CREDIT: Final = 1000
 
 class MulticastOrders(Protocol):
     """What the machine asks for. Each is carried out at once, and calls no event of the machine but `published` and
-    `arrived`, and these only from within `send`. Counts change before orders."""
+    `arrived`, and these only from within `send_copies`. Counts change before orders."""
 
     def grant(self, publisher: Key, credit: int) -> None:
         """Add *credit* to a publisher's link, or take it back when negative."""
@@ -51,7 +51,7 @@ class MulticastOrders(Protocol):
     def close_circuit(self, circuit: Key) -> None:
         """Tell the neighbor of an incoming circuit that nobody below is live: its event `outlet_closed`."""
 
-    def send(
+    def send_copies(
         self,
         message: Key,
         ingress: RouterId,
@@ -72,7 +72,7 @@ class MulticastOrders(Protocol):
     def drained_subscriber(self, subscriber: Key) -> None:
         """Give a local subscriber all its credit back."""
 
-    def weigh(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
         """Tell a child how many busy publishers are upstream. The first is reason to make the circuit."""
 
 
@@ -91,7 +91,7 @@ class Outlet:
         self.told_weight = 0
 
 
-class Branching:
+class Branching(Orders):
     """The tree of *ingress* at one router.
 
     Args:
@@ -189,9 +189,9 @@ class Branching:
             if neighbor is not None:
                 neighbors.append(neighbor)
         if self.local.is_closed:
-            self._orders.send(message, self.ingress, neighbors, [], self._miss())
+            self._orders.send_copies(message, self.ingress, neighbors, [], self._miss())
         else:
-            self._orders.send(message, self.ingress, neighbors, *self._spend())
+            self._orders.send_copies(message, self.ingress, neighbors, *self._spend())
 
     def drained(self, egress: RouterId, credit: int) -> None:
         """Of the machine within: nothing upstream holds what the outlets ask for."""
@@ -301,7 +301,7 @@ class Branching:
         for neighbor, outlet in self.children.items():
             if outlet.told_weight != self.weight:
                 outlet.told_weight = self.weight
-                self._orders.weigh(self.ingress, neighbor, self.weight)
+                self._orders.weigh_outlet(self.ingress, neighbor, self.weight)
 
     def _weigh(self, now: float) -> None:
         if self.machine.publishers.is_hungry:
@@ -336,7 +336,7 @@ class Branching:
         pool = self.pool
         for message in [] if self.is_awaited else list(pool.core):
             del pool.core[message]
-            self._orders.send(message, self.ingress, [], [], self._miss())
+            self._orders.send_copies(message, self.ingress, [], [], self._miss())
         for circuit in pool.circuits.values():
             if circuit.out > 0 and not circuit.is_draining:
                 self._recall(circuit)

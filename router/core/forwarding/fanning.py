@@ -23,12 +23,12 @@ from collections.abc import Sequence
 
 from router.core.forwarding.audience import Audience, Patience
 from router.core.forwarding.branching import Branching, MulticastOrders
-from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.orders import Key, Machine, Timing
 from router.core.forwarding.sharing import Share
 from router.core.terms import RouterId
 
 
-class Fanning:
+class Fanning(Machine):
     """The credit of one multicast address at one router.
 
     Args:
@@ -74,7 +74,7 @@ class Fanning:
         self.own.is_touched = True
         self.own.machine.remove_publisher(key)
 
-    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
         """A message of a publisher arrived: it is sent, or waits as the youngest.
 
         Args:
@@ -193,7 +193,7 @@ class Fanning:
         """A neighbor told how many busy publishers are behind its circuit."""
         self.trees[ingress].set_weight(key, weight)
 
-    def arrived(self, ingress: RouterId, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+    def arrived(self, ingress: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
         """A message arrived on a circuit: it is sent, or waits if credit was withdrawn.
 
         Args:

@@ -117,14 +117,13 @@ class Pool:
         self.overruns = 0
         """Transfers on circuits that found no credit."""
 
-    @property
     def free(self) -> int:
         """U of the rule, messages."""
         return self.capacity - self.local.out - self.circuits_out - len(self.core) - len(self.coming)
 
     # What happens
 
-    def set_capacity(self, credit: int, returning: int, now: float, *, is_withdrawn: bool) -> None:
+    def set_capacity(self, credit: int, returning: int, now: float, is_withdrawn: bool) -> None:
         """Downstream's word, messages: unspent credit, and how much of it is asked back."""
         assert self.has_path or credit == 0, "credit for nowhere"
         if credit > 0:
@@ -153,7 +152,7 @@ class Pool:
         """A circuit is gone, with the credit that it held."""
         self.circuits_out -= self.circuits.pop(key).out
 
-    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+    def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
         """A message arrived on a circuit, or begins to. Returns whether it is kept: there is a path."""
         circuit = self.circuits[key]
         if circuit.out > 0:
@@ -197,7 +196,7 @@ class Pool:
         """How many busy publishers are behind *drawer* now."""
         if drawer.weight == 0 and weight > 0:
             # Who was away has no claim to what others were dealt meanwhile.
-            drawer.served = max(drawer.served, min((d.served for d in self._drawers()), default=0.0))
+            drawer.served = max(drawer.served, min([d.served for d in self._drawers()], default=0.0))
         drawer.weight = weight
 
     def spend(self, now: float) -> None:
@@ -232,10 +231,10 @@ class Pool:
             waiting: local messages that wait and have nothing allotted yet.
         """
         drawers = self._drawers()
-        before = self.free
+        before = self.free()
         if before > self.returning and drawers:
             self._deal(drawers, before - self.returning, now)
-        if self.returning and (free := self.free) > 0:
+        if self.returning and (free := self.free()) > 0:
             credit = min(free, waiting)
             self.local.out += credit
             # Whether something waits upstream only a circuit's answer tells: it is dealt credit and drained of it.
@@ -244,11 +243,11 @@ class Pool:
             ]
             if asked and free > credit:
                 self._deal(asked, free - credit, now)
-        assert self.free >= min(0, before), "dealt more than is backed"
+        assert self.free() >= min(0, before), "dealt more than is backed"
 
     def _deal(self, drawers: list[Drawer], free: int, now: float) -> None:
-        total = sum(d.weight for d in drawers)
-        before = {d: d.out for d in drawers if self._is_worth(d, free, total)}
+        total = _total(drawers)
+        before = {d: d.out for d in drawers if self._is_worth(d, free, total, d.out)}
         able = [(d.served, at, self._target(d, total), d) for at, d in enumerate(before)]
         able = [item for item in able if item[3].out < item[2]]
         heapq.heapify(able)  # the least served first, of equals the one that joined first
@@ -288,22 +287,23 @@ class Pool:
         window = max(drawer.window, 2 * drawer.weight)
         return max(1, min(self.capacity, 2 * self.capacity * drawer.weight // total, window))
 
-    def _is_worth(self, drawer: Drawer, credit: int, total: int, out: int | None = None) -> bool:
+    def _is_worth(self, drawer: Drawer, credit: int, total: int, out: int) -> bool:
         """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
         target = self._target(drawer, total)
-        out = drawer.out if out is None else out
         return drawer is self.local or 4 * out <= target or 4 * min(credit, target - out) >= target
 
     # Taking back
 
-    @property
-    def is_starving_circuits(self) -> bool:
+    def starves_circuits(self) -> bool:
         """Whether a neighbor with busy publishers has next to nothing."""
         if not self.circuits:
             return False
         drawers = self._drawers()
-        total = sum(d.weight for d in drawers)
-        return any(4 * d.out <= self._target(d, total) for d in drawers if d is not self.local)
+        total = _total(drawers)
+        for drawer in drawers:
+            if drawer is not self.local and 4 * drawer.out <= self._target(drawer, total):
+                return True
+        return False
 
     def return_unlent(self, unlent: int, now: float) -> int:
         """For the hungry: what local publishers were allotted and do not use. Returns how much was taken back.
@@ -316,7 +316,7 @@ class Pool:
         if is_idle:
             self.local.rest(self._timing.first_window)
         else:
-            excess -= self._target(self.local, max(1, sum(d.weight for d in self._drawers())))
+            excess -= self._target(self.local, max(1, _total(self._drawers())))
         credit = max(0, min(excess, unlent))
         self.local.out -= credit
         return credit
@@ -373,7 +373,7 @@ class Pool:
         if not self.returning:
             return
         is_late = self.next_hop is None and self.returning_since + self._timing.drain_bound_s <= now
-        if self.free >= self.returning or is_late:
+        if self.free() >= self.returning or is_late:
             credit = self.returning
             self.capacity -= credit
             self._set_returning(0, now)
@@ -382,7 +382,7 @@ class Pool:
 
     def note_debt(self, now: float) -> None:
         """Remember since when more is out than there is."""
-        self.debt_since = math.inf if self.free >= 0 else min(self.debt_since, now)
+        self.debt_since = math.inf if self.free() >= 0 else min(self.debt_since, now)
 
     # Telling
 
@@ -405,7 +405,9 @@ class Pool:
         if self.next_hop is None or not self.has_path:
             return
         weight = self.local.weight + bool(self.core or self.coming)
-        weight += sum(c.weight for c in self.circuits.values() if c.neighbor != self.next_hop)
+        for circuit in self.circuits.values():
+            if circuit.neighbor != self.next_hop:
+                weight += circuit.weight
         told = self.told_weight
         if weight != told and (not weight or not told or 4 * abs(weight - told) >= told):
             self.told_weight = weight
@@ -429,4 +431,12 @@ class Pool:
         assert not any(c.is_draining and c.out == 0 for c in self.circuits.values())
         assert self.has_path or self.capacity == 0
         # A turn leaves a debt only with its time noted, and no message of the core beside credit for it.
-        assert self.free >= 0 or self.debt_since < math.inf
+        assert self.free() >= 0 or self.debt_since < math.inf
+
+
+def _total(drawers: list[Drawer]) -> int:
+    """Busy publishers behind all of *drawers*."""
+    total = 0
+    for drawer in drawers:
+        total += drawer.weight
+    return total

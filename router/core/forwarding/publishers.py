@@ -142,7 +142,7 @@ class Publishers:
 
     # Messages
 
-    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> None:
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> None:
         """A message arrived from a publisher, or begins to; it waits as the youngest, once it is `ready`.
 
         A transfer that crossed a lowering finds no credit: it is accepted and met by one credit in the same turn. So a

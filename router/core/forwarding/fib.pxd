@@ -1,0 +1,27 @@
+cdef class Route:
+    cdef public object router
+    cdef public object connection
+    cdef public object next_hop
+    cdef public Py_ssize_t cost
+    cdef public double doubtful_until
+
+
+cdef class AddressEntry:
+    cdef public str text
+    cdef public object kind
+    cdef public object treatment
+    cdef public object owner
+    cdef public list subscribers
+    cdef public dict remotes
+    cdef public dict publishers
+    cdef public object broker
+    cdef public object service
+    cdef public object waiting
+    cdef public Py_ssize_t waiting_bytes
+    cdef public Py_ssize_t turn
+    cdef public bint volatile
+    cdef public Py_ssize_t ingress
+    cdef public Py_ssize_t egress
+    cdef public Py_ssize_t transit
+    cdef public Py_ssize_t released
+    cdef public Py_ssize_t dropped

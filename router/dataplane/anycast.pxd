@@ -1,0 +1,33 @@
+import cython
+
+from router.binding.handles cimport *
+from router.core.forwarding.allotting cimport Allotting
+from router.dataplane.broker cimport Broker
+from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
+
+
+cdef class AnycastBroker(Broker):
+    cdef public Allotting _allotting
+    cdef public bint is_reply
+    cdef public dict first
+    cdef public bint _is_reached
+    cdef public dict second
+    cdef public dict _connections
+    cdef public dict _draining
+    cdef public Py_ssize_t _local_credit
+    cdef public object _able
+
+    @cython.locals(is_more=bint)
+    cpdef object flowed(self, EgressLink link)
+    @cython.locals(link=IngressLink)
+    cpdef object take(self, Transfer transfer)
+    cpdef object _sent_at_once(self)
+    @cython.locals(link=IngressLink)
+    cpdef bint _is_ready(self, Transfer transfer)
+    @cython.locals(machine=Allotting, link=EgressLink, is_local=bint, is_due=bint, credit=Py_ssize_t, returning=Py_ssize_t, room=Py_ssize_t)
+    cpdef bint _restate(self, double now)
+    @cython.locals(credit=Py_ssize_t)
+    cdef _restate_subscriber(self, EgressLink link)
+    @cython.locals(transfer=Transfer, link=EgressLink)
+    cpdef object send(self, object message, object egress)
+    cdef EgressLink _choose_subscriber(self)

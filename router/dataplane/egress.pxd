@@ -1,0 +1,47 @@
+import cython
+
+from router.binding.handles cimport *
+from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.scan_result cimport Scan
+from router.dataplane.sections cimport annotate, append_self, strip
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.waiting cimport WaitingRoom
+from router.core.forwarding.fib cimport AddressEntry
+
+
+cdef class Egress:
+    cdef public str _me
+    cdef public Settlement _settlement
+    cdef public WaitingRoom _waiting
+    cdef public Py_ssize_t _tag
+
+    @cython.locals(data=bytes, delivery=size_t)
+    cpdef object send(self, Transfer transfer, EgressLink link)
+    @cython.locals(delivery=size_t)
+    cpdef object send_copy(self, bytes data, Transfer transfer, EgressLink link)
+    @cython.locals(link=EgressLink)
+    cpdef object stream(self, Transfer transfer, bytes data)
+    cpdef bint is_full(self, EgressLink link)
+    cpdef bint has_drained(self, EgressLink link)
+    @cython.locals(found=Scan, head=bytes)
+    cpdef bytes leading_for(self, Transfer transfer, bytes data, bint to_router)
+    @cython.locals(data=bytes)
+    cdef bytes _leading(self, Transfer transfer, EgressLink link)
+    cdef size_t _new_delivery(self, EgressLink link)
+    @cython.locals(entry=AddressEntry)
+    cdef _count(self, Transfer transfer, EgressLink link)
+    @cython.locals(settlement=Settlement)
+    cdef _sent(self, Transfer transfer, EgressLink link, size_t delivery)
+    @cython.locals(source=IngressLink, is_own=bint)
+    cpdef object commit(self, Transfer transfer, EgressLink link)
+    @cython.locals(stream=EgressLink)
+    cpdef object commit_in_order(self, Transfer transfer, EgressLink link)
+    @cython.locals(source=IngressLink, stream=EgressLink)
+    cdef EgressLink _stream_of(self, Transfer transfer, Port port)
+    @cython.locals(transfer=Transfer, stream=EgressLink)
+    cpdef object flowed(self, EgressLink link)
+    cdef EgressLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
+    @cython.locals(copy=Transfer)
+    cpdef object commit_copy(self, bytes data, Transfer transfer, EgressLink link)
+    @cython.locals(delivery=size_t, following=size_t, lost=Transfer, transfer=Transfer, settlement=Settlement, port=Port, is_buffered=bint, was_written=bint)
+    cpdef object lost(self, EgressLink link)

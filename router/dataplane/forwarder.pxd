@@ -1,0 +1,49 @@
+import cython
+
+from router.binding.handles cimport *
+from router.core.forwarding.fib cimport AddressEntry
+from router.dataplane.broker cimport Broker
+from router.dataplane.brokerage cimport Brokerage
+from router.dataplane.egress cimport Egress
+from router.dataplane.fanout cimport Fanout
+from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer
+from router.dataplane.scan_result cimport Scan
+from router.dataplane.scanner cimport scan
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.waiting cimport WaitingRoom
+
+
+cdef class Forwarder:
+    cdef public double now
+    cdef object _fib
+    cdef dict _ports
+    cdef object _settings
+    cdef Settlement _settlement
+    cdef Egress _egress
+    cdef WaitingRoom _waiting
+    cdef Brokerage _brokerage
+    cdef bint _is_last_try
+    cdef Fanout _fanout
+
+    @cython.locals(state=int, link=EgressLink)
+    cpdef object progress(self, Transfer transfer, bytes data)
+    @cython.locals(link=IngressLink)
+    cdef _route(self, Transfer transfer)
+    @cython.locals(port=Port, found=Scan)
+    cdef _read_address(self, Transfer transfer, IngressLink link)
+    @cython.locals(entry=AddressEntry)
+    cpdef object dispatch(self, Transfer transfer)
+    @cython.locals(source=IngressLink)
+    cdef bint _is_brokered(self, Transfer transfer)
+    cdef _deliver_whole(self, Transfer transfer, AddressEntry entry)
+    cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
+    cdef _choose(self, Transfer transfer, AddressEntry entry)
+    cdef _send_to(self, Transfer transfer, object target)
+    cpdef object send_datagram(self, Transfer transfer, object route)
+    cdef bint _look_into(self, Transfer transfer)
+    cpdef object hold(self, Transfer transfer)
+    cdef _hold(self, Transfer transfer, Py_ssize_t added)
+    cpdef object drop_incomplete(self, Transfer transfer)
+    cpdef object forget(self, Transfer transfer)
+    cpdef object flowed(self, EgressLink link)
+    cdef _drain(self, EgressLink link)

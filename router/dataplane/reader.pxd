@@ -1,0 +1,33 @@
+import cython
+
+from router.binding.handles cimport *
+from router.dataplane.brokerage cimport Brokerage
+from router.dataplane.egress cimport Egress
+from router.dataplane.forwarder cimport Forwarder
+from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.waiting cimport WaitingRoom
+
+
+cdef class Reader:
+    cdef Settlement _settlement
+    cdef WaitingRoom _waiting
+    cdef Egress _egress
+    cdef Forwarder _forwarder
+    cdef Brokerage _brokerage
+
+    @cython.locals(transfer=Transfer)
+    cpdef object arrived(self, IngressLink link, size_t delivery)
+    @cython.locals(delivery=size_t)
+    cpdef object read(self, IngressLink link)
+    @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
+    cdef bint _take(self, IngressLink link, size_t delivery) except -1
+    @cython.locals(transfer=Transfer)
+    cdef Transfer _begin(self, IngressLink link, size_t delivery)
+    cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
+    cdef _swallow(self, IngressLink link, size_t delivery)
+    @cython.locals(egress=EgressLink)
+    cdef bint _must_pause(self, IngressLink link, Transfer transfer) except -1
+    cdef bint _is_large(self, Transfer transfer) except -1
+    @cython.locals(transfer=Transfer)
+    cdef _aborted(self, IngressLink link, size_t delivery)

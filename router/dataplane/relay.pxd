@@ -1,0 +1,32 @@
+import cython
+
+from router.binding.handles cimport *
+from router.dataplane.broker cimport Broker
+from router.dataplane.brokerage cimport Brokerage
+from router.dataplane.egress cimport Egress
+from router.dataplane.forwarder cimport Forwarder
+from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.reader cimport Reader
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.waiting cimport WaitingRoom
+
+
+cdef class Relay:
+    cdef public object fib
+    cdef public dict ports
+    cdef public Py_ssize_t session_window_frames
+    cdef public dict _links
+    cdef public LinkCounters gone_ingress
+    cdef public LinkCounters gone_egress
+    cdef public Settlement settlement
+    cdef public WaitingRoom waiting
+    cdef public Egress egress
+    cdef public Brokerage brokerage
+    cdef public Forwarder _forwarder
+    cdef public Reader _reader
+
+    @cython.locals(event=size_t, delivery=size_t, kind=int, egress=EgressLink, was_busy=bint)
+    cpdef size_t pump(self, size_t collector) except? 0
+    cpdef object flowed(self, EgressLink link)
+    @cython.locals(delivery=size_t, transfer=Transfer, settlement=Settlement)
+    cpdef object remove_ingress(self, IngressLink link)

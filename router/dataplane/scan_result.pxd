@@ -1,0 +1,21 @@
+cdef class Scan:
+    cdef public Py_ssize_t header_start
+    cdef public Py_ssize_t header_end
+    cdef public Py_ssize_t annotations_start
+    cdef public Py_ssize_t annotations_end
+    cdef public Py_ssize_t properties_start
+    cdef public Py_ssize_t properties_end
+    cdef public Py_ssize_t rest_offset
+    cdef public Py_ssize_t user_start
+    cdef public Py_ssize_t user_end
+    cdef public Py_ssize_t user_count
+    cdef public bint has_router_annotations
+    cdef public object to
+    cdef public object to_override
+    cdef public int phase
+    cdef public bint stream
+    cdef public object ingress
+    cdef public tuple trace
+    cdef public Py_ssize_t trace_at
+    cdef public int priority
+    cdef public object ttl_ms

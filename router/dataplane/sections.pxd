@@ -1,0 +1,6 @@
+from router.dataplane.scan_result cimport Scan
+from router.dataplane.scanner cimport scan
+
+cpdef bytes annotate(object data, Scan found, object to, str ingress, object trace, int phase=*)
+cpdef bytes append_self(object data, Scan found, str router)
+cpdef bytes strip(object data, Scan found)

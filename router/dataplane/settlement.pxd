@@ -1,0 +1,34 @@
+import cython
+
+from libc.stdint cimport uint64_t
+
+from router.binding.handles cimport *
+from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+
+
+cdef class Settlement:
+    cdef public dict transfers
+    cdef public object reader
+    cdef public list freed
+    cdef public list stranded
+    cdef public bint is_stopping
+
+    @cython.locals(transfer=Transfer, state=uint64_t, is_final=bint)
+    cpdef object disposed(self, EgressLink link, size_t delivery)
+    @cython.locals(ingress=size_t, counters=LinkCounters, remote=size_t, local=size_t, condition=size_t, is_modified=bint)
+    cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
+    @cython.locals(delivery=size_t, counters=LinkCounters)
+    cpdef object settle(self, Transfer transfer, int outcome)
+    cpdef object count_dropped(self, Transfer transfer)
+    cpdef object finish(self, Transfer transfer)
+    @cython.locals(link=IngressLink)
+    cpdef object resume(self, Transfer transfer)
+    cpdef object unhold(self, Transfer transfer)
+    @cython.locals(delivery=size_t, link=IngressLink)
+    cpdef object leave_ingress(self, Transfer transfer)
+    @cython.locals(delivery=size_t, link=EgressLink)
+    cpdef object leave_egress(self, Transfer transfer)
+    cpdef object strand(self, Transfer transfer)
+    cdef _leave_remote(self, Transfer transfer)
+    @cython.locals(queued=Py_ssize_t, held=Py_ssize_t, change=Py_ssize_t, is_open=bint, in_flight=Py_ssize_t)
+    cpdef object top_up(self, IngressLink link)

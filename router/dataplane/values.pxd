@@ -1,0 +1,8 @@
+import cython
+
+@cython.locals(left=Py_ssize_t, code=int, kind=int)
+cpdef Py_ssize_t skip(bytes data, Py_ssize_t pos, Py_ssize_t end) except -1
+@cython.locals(stop=Py_ssize_t)
+cpdef Py_ssize_t text_end(bytes data, Py_ssize_t pos, Py_ssize_t end) except -1
+@cython.locals(code=int)
+cpdef object integer(bytes data, Py_ssize_t pos, Py_ssize_t stop)

@@ -1,0 +1,37 @@
+"""Compiles the hot path with Cython: every module of `router` that has a `.pxd` beside it (see `router/speed.py`).
+
+Where no C compiler works the wheel is built without: the same modules then run interpreted, slower. Everything else
+about the package stands in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+OPTIONS = {
+    "language_level": 3,
+    "annotation_typing": False,  # types of the compiled code stand in the .pxd alone
+    "embedsignature": True,
+    "initializedcheck": False,
+    "wraparound": True,
+    "profile": bool(os.environ.get("AMQP_MESH_PROFILE")),
+}
+# Sanitizers and the like; see CONTRIBUTING.md.
+FLAGS = os.environ.get("AMQP_MESH_CFLAGS", "-O2 -g0").split()
+
+modules = [path.with_suffix(".py") for path in sorted(Path("router").rglob("*.pxd")) if path.stem != "handles"]
+extensions = [
+    Extension(
+        ".".join(path.with_suffix("").parts),
+        [str(path)],
+        extra_compile_args=FLAGS,
+        extra_link_args=[flag for flag in FLAGS if flag.startswith("-fsanitize")],
+        optional=True,
+    )
+    for path in modules
+]
+setup(ext_modules=cythonize(extensions, compiler_directives=OPTIONS, build_dir="build/cython", nthreads=os.cpu_count()))
