@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import trio
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
-from router import __version__
+from router import __version__, speed
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.pump import Pump
@@ -60,7 +60,11 @@ class Daemon:
                     runtime.log.info(
                         "listening", host=listener.host, port=listener.port, role=listener.settings.role.value
                     )
-                runtime.log.info("started", version=__version__, instance=runtime.instance)
+                runtime.log.info(
+                    "started", version=__version__, instance=runtime.instance, speed=speed.SPEED
+                )
+                if speed.SPEED == speed.INTERPRETED:
+                    runtime.log.warning("interpreted", reason=speed.REASON)
                 task_status.started()
                 nursery.start_soon(self._watch, signals)
                 await self._told_to_stop.wait()

@@ -23,11 +23,11 @@ VARIABLE: Final = "AMQP_MESH_SPEED"
 COMPILED: Final = "compiled"
 INTERPRETED: Final = "interpreted"
 _ROOT: Final = Path(__file__).parent
-_SUFFIX: Final = importlib.machinery.EXTENSION_SUFFIXES[0]
+SUFFIX: Final = importlib.machinery.EXTENSION_SUFFIXES[0]
 
 
-class NotCompiled(ImportError):
-    """The environment asks for compiled modules, and there are none."""
+class SpeedRefused(ImportError):
+    """What the environment asks for can't be had; the message says it in one line."""
 
 
 def hot_modules() -> dict[str, Path]:
@@ -53,22 +53,54 @@ class _SourceFirst:
         return None if source is None else importlib.util.spec_from_file_location(name, source)
 
 
-def choose(wanted: str | None) -> tuple[str, str]:
-    """Have hot modules imported as *wanted*, or as fast as can be.
+class _Refuse(_SourceFirst):
+    """Lets no hot module be imported: nobody gets another speed than was asked for."""
 
-    Returns: COMPILED or INTERPRETED, and why it is the latter.
-    Raises: NotCompiled, ValueError
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """None for any other than a hot module. Raises: SpeedRefused"""
+        if name in self._modules:
+            raise SpeedRefused(REFUSAL)
+        return None
+
+
+def choose(wanted: str | None, modules: dict[str, Path]) -> tuple[str, str]:
+    """Which speed it is when *wanted* is asked for, and why when that is INTERPRETED.
+
+    Raises: SpeedRefused
     """
     if wanted not in (COMPILED, INTERPRETED, "", None):
-        raise ValueError(f"{VARIABLE} is {wanted!r}: expected {COMPILED!r} or {INTERPRETED!r}")
-    modules = hot_modules()
-    missing = [name for name, source in modules.items() if not source.with_suffix(_SUFFIX).exists()]
-    if missing and wanted == COMPILED:
-        raise NotCompiled(f"{VARIABLE} is {COMPILED!r}, but {missing[0]} is not compiled (of {len(missing)} modules)")
-    if not missing and wanted != INTERPRETED:
+        raise SpeedRefused(f"{VARIABLE} is {wanted!r}; expected {COMPILED!r} or {INTERPRETED!r}")
+    if wanted == INTERPRETED:
+        return INTERPRETED, f"{VARIABLE} says so"
+    missing = [name for name, source in modules.items() if not source.with_suffix(SUFFIX).exists()]
+    if not missing:
         return COMPILED, ""
-    sys.meta_path.insert(0, _SourceFirst(modules))
-    return INTERPRETED, f"{VARIABLE} says so" if wanted == INTERPRETED else "no compiler was there when it was built"
+    whole = len(missing) == len(modules)
+    reason = "no C compiler worked when it was built" if whole else f"{missing[0]} is not compiled"
+    if wanted == COMPILED:
+        raise SpeedRefused(f"{VARIABLE} is {COMPILED!r}, but {reason}")
+    return INTERPRETED, reason
 
 
-SPEED, REASON = choose(os.environ.get(VARIABLE))
+def _install(wanted: str | None) -> tuple[str, str, str]:
+    """Have hot modules imported as *wanted*. Returns: speed, reason, refusal; two of them are empty."""
+    modules = hot_modules()
+    try:
+        speed, reason = choose(wanted, modules)
+    except SpeedRefused as error:
+        sys.meta_path.insert(0, _Refuse(modules))
+        return "", "", str(error)
+    if speed == INTERPRETED:
+        sys.meta_path.insert(0, _SourceFirst(modules))
+    return speed, reason, ""
+
+
+SPEED, REASON, REFUSAL = _install(os.environ.get(VARIABLE))
+"""COMPILED or INTERPRETED; why it is the latter; why it is neither, and hot modules can't be imported."""
+
+
+def describe() -> str:
+    """The speed in words: "compiled", or "interpreted: <why>"."""
+    return f"{SPEED}: {REASON}" if REASON else SPEED

@@ -79,6 +79,8 @@ def log_calls() -> Iterator[tuple[str, str, set[str]]]:
                 if level not in LEVELS:
                     continue
                 fields = {word.arg for word in call.keywords if word.arg is not None}
+                if "exc_info" in fields:  # that is how it is given; what is written is called otherwise
+                    fields = fields - {"exc_info"} | {"exception"}
                 for event in event_names(call.args[0], function):
                     yield event, LEVELS[level], fields | ({"exception"} if level == "exception" else set())
 

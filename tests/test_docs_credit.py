@@ -13,7 +13,7 @@ import pytest
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.audience import Patience
 from router.core.forwarding.orders import Timing
-from router.dataplane.brokerage import RETIRED_S, RETRY_S
+from router.dataplane.house import RETIRED_S, RETRY_S
 from router.simulation.credit import CreditMesh
 from router.simulation.credit_clients import TopUp
 

@@ -121,7 +121,7 @@ RINGS = (
     Ring("mesh_config", others=("attrs", "cattrs", "networkx", "yaml")),
 )  # fmt: skip
 
-ANYWHERE = ("router", "router.__version__", "typing_extensions")
+ANYWHERE = ("router", "router.SPEED", "router.__version__", "router.speed", "router.speed.SPEED", "typing_extensions")
 
 
 def modules() -> Iterator[tuple[str, Path]]:

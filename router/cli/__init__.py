@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from router import __version__
+from router import __version__, speed
 
 COMMANDS = {
     "config": ("router.cli.config", "config"),
@@ -28,14 +28,35 @@ class _Commands(click.Group):
         """The command of that name."""
         if cmd_name not in COMMANDS:
             return None
+        _check_speed()
         module, name = COMMANDS[cmd_name]
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 
 
+def _check_speed() -> None:
+    """One line instead of a traceback when the environment asks for a speed that can't be had."""
+    if speed.REFUSAL:
+        raise click.ClickException(speed.REFUSAL)
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not ctx.resilient_parsing:
+        _check_speed()
+        click.echo(f"amqp-mesh {__version__}, {speed.describe()}")
+        ctx.exit()
+
+
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="amqp-mesh")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version, and whether messages are forwarded by compiled or interpreted code.",
+)
 def main() -> None:
     """A mesh of AMQP 1.0 message routers.
 

@@ -47,6 +47,7 @@ class RouterRow(Row):
     mode: str = attribute("`interior` when it takes connections of other routers or makes some, else `standalone`.")
     area: str = attribute("Area of the routing protocol: always 0.")
     version: str = attribute("Version of the program.")
+    speed: str = attribute("How messages are forwarded: by code that is `compiled` or `interpreted`.")
     site: str | None = attribute("Where it stands, as its settings say.")
     metadata: str | None = attribute("The same, under the name that Qpid Dispatch has for such remarks.")
     host_name: str = attribute("Name of the machine.")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 from mesh_config.models import LinkSettings, Role
-from router import __version__
+from router import SPEED, __version__
 from router.core.controlplane import NeighborView, NodeView
 from router.core.forwarding.fib import AddressEntry
 from router.core.linkstate.messages import PROTOCOL_VERSION
@@ -117,6 +117,7 @@ class RuntimeView:
             mode="interior" if between else "standalone",
             area=AREA,
             version=__version__,
+            speed=SPEED,
             site=settings.site,
             metadata=settings.site,
             host_name=socket.gethostname(),

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from router.core.errors import DecodeError
 from router.core.terms import Condition
-from router.dataplane.scanner import MAX_LEADING_BYTES
-from router.dataplane.sections import InvalidAnnotation, Scan, annotate, append_self, scan, strip
+from router.dataplane.scan_result import InvalidAnnotation, Scan
+from router.dataplane.scanner import MAX_LEADING_BYTES, scan
+from router.dataplane.sections import annotate, append_self, strip
 from tests.wire import vectors
 
 DATA = vectors.files("data")
