@@ -103,10 +103,21 @@ RINGS = (
         ours=("router.core", "router.simulation", "mesh_config"),
         others=("attrs", "matplotlib", "networkx", "numpy", "pyarrow"),
     ),
+    # Its hot modules are compiled too.
+    Ring(
+        "router.bench",
+        ours=("router.core.errors", "router.core.terms", "router.binding", "mesh_config"),
+        others=("attrs", "cython"),
+    ),
+    Ring(
+        "router.bench.picture",
+        ours=("router.bench",),
+        others=("matplotlib",),
+    ),
     Ring(
         "router.cli",
         ours=(
-            "router.daemon", "router.core", "router.management", "router.simulation", "router.logs", "mesh_config",
+            "router.daemon", "router.core", "router.bench", "router.management", "router.simulation", "router.logs", "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),
@@ -208,6 +219,11 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.management.node", "router.engine.connection", False),
         ("router.simulation.mesh", "pyspark.sql", False),
         ("router.simulation.whatif.spark", "pyspark.sql", True),
+        ("router.bench.endpoints", "router.binding.handles", True),
+        ("router.bench.endpoints", "router.dataplane.relay", False),
+        ("router.bench.suite", "trio", False),
+        ("router.bench.report", "matplotlib", False),
+        ("router.bench.picture", "matplotlib.figure", True),
         ("router.daemon", "router.net.pump", True),
         ("router.cli.run", "router.daemon", True),
         ("router.cli.run", "router.net.pump", False),

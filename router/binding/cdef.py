@@ -47,6 +47,7 @@ void pn_transport_set_max_frame(pn_transport_t, uint32_t);
 void pn_transport_set_idle_timeout(pn_transport_t, uint32_t);
 uint32_t pn_transport_get_remote_idle_timeout(pn_transport_t);
 ssize_t pn_transport_capacity(pn_transport_t);
+ssize_t pni_transport_grow_capacity(pn_transport_t, size_t);
 uintptr_t pn_transport_tail(pn_transport_t);
 int pn_transport_process(pn_transport_t, size_t);
 int pn_transport_close_tail(pn_transport_t);

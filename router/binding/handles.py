@@ -129,6 +129,7 @@ pn_transport_set_max_frame: Final[Any] = lib.pn_transport_set_max_frame
 pn_transport_set_idle_timeout: Final[Any] = lib.pn_transport_set_idle_timeout
 pn_transport_get_remote_idle_timeout: Final[Any] = lib.pn_transport_get_remote_idle_timeout
 pn_transport_capacity: Final[Any] = lib.pn_transport_capacity
+pni_transport_grow_capacity: Final[Any] = lib.pni_transport_grow_capacity
 pn_transport_tail: Final[Any] = lib.pn_transport_tail
 pn_transport_process: Final[Any] = lib.pn_transport_process
 pn_transport_close_tail: Final[Any] = lib.pn_transport_close_tail

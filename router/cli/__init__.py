@@ -1,4 +1,4 @@
-"""The command line: `amqp-mesh run|config|stat|demo`. Each command is imported when it is called."""
+"""The command line: `amqp-mesh run|config|stat|bench|demo`. Each command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from router import __version__, speed
 
 COMMANDS = {
+    "bench": ("router.cli.bench", "bench"),
     "config": ("router.cli.config", "config"),
     "demo": ("router.cli.demo", "demo"),
     "run": ("router.cli.run", "run"),

@@ -1,0 +1,121 @@
+"""What can be measured: the cases, each a workload with a name; and the paths that one is run over."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from router.bench.errors import BenchError
+
+CREDIT: Final = 250
+"""What receivers grant and renew, messages."""
+MAX_HOPS: Final = 16
+MEMORY: Final = "memory"
+"""The case that is not run over paths: memory per connection, link and address."""
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """A workload: a stream from senders to receivers, or calls."""
+
+    name: str
+    group: str
+    """A word that chooses it together with others."""
+    size: int
+    """Of a body, bytes."""
+    senders: int = 1
+    """Connections that send, or that call; each has one message or call after the other on its way."""
+    receivers: int = 1
+    """Connections that receive; one responder for calls."""
+    is_presettled: bool = False
+    is_rpc: bool = False
+    is_paired: bool = False
+    """Each sender has an address of its own with one receiver."""
+
+
+CASES: Final = (
+    Case(name="stream-100B", group="stream", size=100),
+    Case(name="stream-1KB", group="stream", size=1000),
+    Case(name="stream-10KB", group="stream", size=10_000),
+    Case(name="stream-1MB", group="stream", size=1_000_000),
+    Case(name="presettled-100B", group="stream", size=100, is_presettled=True),
+    Case(name="fan-in", group="fan", size=100, senders=8),
+    Case(name="fan-out", group="fan", size=100, receivers=8),
+    Case(name="pairs", group="fan", size=100, senders=4, receivers=4, is_paired=True),
+    Case(name="rpc-1", group="rpc", size=200, is_rpc=True),
+    Case(name="rpc-50", group="rpc", size=200, senders=50, is_rpc=True),
+)
+STREAM: Final = CASES[0]
+"""Its direct run is the yardstick of everything, calls included."""
+
+
+def choose(words: Sequence[str]) -> tuple[list[Case], bool]:
+    """The cases with these names or of these groups, all without any; and whether memory is measured.
+
+    Raises: BenchError naming the nearest right word.
+    """
+    if not words:
+        return list(CASES), True
+    known = sorted({MEMORY, *(case.name for case in CASES), *(case.group for case in CASES)})
+    for word in words:
+        if word not in known:
+            near = difflib.get_close_matches(word, known, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise BenchError(f"no case is named {word!r}: {hint}")
+    return [case for case in CASES if case.name in words or case.group in words], MEMORY in words
+
+
+@attrs.frozen(kw_only=True)
+class Path:
+    """What lies between the two ends."""
+
+    name: str
+    hops: int
+    """Routers in between; 0 for none: `direct`."""
+    send_to: tuple[str, int] | None = None
+    """Host and port for senders and callers; None: the receiving side listens itself."""
+    receive_from: tuple[str, int] | None = None
+    pids: tuple[int, ...] = ()
+    """Processes of the routers in between whose use of the processor and memory can be read."""
+
+
+DIRECT: Final = Path(name="direct", hops=0)
+
+
+def parse_target(text: str) -> tuple[str, str, str]:
+    """`[name=]url[,url]` as a name and the URLs of the sending and the receiving side.
+
+    Raises: BenchError
+    """
+    name, equals, urls = text.partition("=")
+    if not equals:
+        name, urls = text, text
+    first, _, second = urls.partition(",")
+    for url in (first, second or first):
+        host_and_port(url)
+    return name, first, second or first
+
+
+def host_and_port(url: str) -> tuple[str, int]:
+    """Of `amqp://host[:port]`; the scheme may be left out.
+
+    Raises: BenchError
+    """
+    scheme, slashes, rest = url.rpartition("://")
+    host, colon, port = rest.rstrip("/").rpartition(":")
+    if not colon or "]" in port:
+        host, port = rest.rstrip("/"), "5672"
+    if (slashes and scheme != "amqp") or not host or "@" in host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise BenchError(f"{url!r} is no URL of a router: expected amqp://HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def describe(case: Case) -> str:
+    """One line for a list."""
+    if case.is_rpc:
+        return f"{case.senders} caller{'s' * (case.senders > 1)}, {case.size} bytes, one call each at a time"
+    ends = f"{case.senders} to {case.receivers}" + (", an address for each pair" if case.is_paired else "")
+    return f"messages of {case.size:,} bytes, {'presettled' if case.is_presettled else 'unsettled'}, {ends}"

@@ -1,0 +1,190 @@
+"""One case over one path, once: attach, warm up, measure, let everything settle, leave."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from typing import Final
+
+import attrs
+
+from router.bench.cases import CREDIT, Case, Path
+from router.bench.connection import Endpoint, Loop
+from router.bench.endpoints import Caller, Receiver, Responder, Sender
+from router.bench.errors import BenchError
+from router.bench.processes import cpu_seconds, resident_bytes
+from router.bench.tally import Tally
+
+ATTACH_S: Final = 15.0
+FIRST_S: Final = 15.0
+"""How long the first message of each sender may take: subscribers become known over several routers."""
+SETTLE_S: Final = 3.0
+_NUMBERS: Final = itertools.count(1)
+
+
+@attrs.frozen(kw_only=True)
+class Run:
+    """What one run gave."""
+
+    per_s: float
+    """Messages accepted (presettled: received), or calls answered, per second."""
+    messages: int
+    """The same in all, in the measured part."""
+    seconds: float
+    cpu_us: float | None
+    """Of all routers in between, for each message or call and each router; None when it cannot be read."""
+    p50_us: float | None
+    """How long a message took from the sender's engine to the receiver, or a call until its reply: half took longer."""
+    p99_us: float | None
+    resident_bytes: int | None
+    """Of the router in between that has most, at the end of the measured part."""
+    refused: int
+    """Messages with another outcome than ACCEPTED in the measured part."""
+
+
+def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> Run:
+    """Run *case* over *path*.
+
+    Args:
+        seconds: of the measured part.
+        warm_s: how long all of it runs before, from the first message on.
+    Raises: BenchError
+    """
+    load = Load(case, path)
+    try:
+        load.attach()
+        load.warm(warm_s)
+        return load.measure(seconds)
+    finally:
+        load.close()
+
+
+class Load:
+    """The connections of one run, in this process."""
+
+    def __init__(self, case: Case, path: Path) -> None:
+        self._case = case
+        self._path = path
+        self._loop = Loop()
+        self._tally = Tally()
+        self._senders: list[Sender | Caller] = []
+        self._receivers: list[Endpoint] = []
+        self._address = f"bench/{os.getpid()}/{next(_NUMBERS)}"
+
+    # Attaching
+
+    def attach(self) -> None:
+        """Connect all of them: receiving sides first.
+
+        Raises: BenchError
+        """
+        case, path = self._case, self._path
+        wanted = case.receivers
+        if path.send_to is None or path.receive_from is None:
+            send_to = "127.0.0.1", self._loop.listen(self._accepted)
+            wanted = count = max(case.senders, case.receivers)  # each end of a connection is one side of the load
+        else:
+            send_to, count = path.send_to, case.senders
+            for number in range(case.receivers):
+                receiver = self._receiver(self._address_of(number))
+                self._receivers.append(receiver)
+                self._loop.connect(*path.receive_from, receiver, f"{self._address}/in{number}")
+        for number in range(count):
+            sender = self._sender(self._address_of(number))
+            self._senders.append(sender)
+            self._loop.connect(*send_to, sender, f"{self._address}/out{number}")
+
+        def is_attached() -> bool:
+            return len(self._receivers) == wanted and all(one.is_attached for one in self._everybody())
+
+        if not self._loop.run_until(is_attached, ATTACH_S):
+            raise BenchError(f"{self._about()}: not everything was attached within {ATTACH_S:g} s")
+
+    def _everybody(self) -> list[Endpoint]:
+        return [*self._receivers, *self._senders]
+
+    def _about(self) -> str:
+        return f"{self._case.name}, {self._path.name}"
+
+    def _address_of(self, number: int) -> str:
+        return f"{self._address}/{number}" if self._case.is_paired else self._address
+
+    def _sender(self, address: str) -> Sender | Caller:
+        case = self._case
+        if case.is_rpc:
+            return Caller(self._tally, address, case.size)
+        return Sender(self._tally, address, case.size, case.is_presettled)
+
+    def _receiver(self, address: str | None) -> Endpoint:
+        return Responder(address, CREDIT) if self._case.is_rpc else Receiver(self._tally, address, CREDIT)
+
+    def _accepted(self) -> Endpoint:
+        receiver = self._receiver(None)
+        self._receivers.append(receiver)
+        return receiver
+
+    # Running
+
+    def warm(self, seconds: float) -> None:
+        """Start, and run for so long after every sender has had an answer.
+
+        Raises: BenchError
+        """
+        tally = self._tally
+        tally.is_on = True
+        for sender in self._senders:
+            sender.resume()
+        if not self._loop.run_until(self._has_begun, FIRST_S):
+            reason = f"{tally.refused} were refused" if tally.refused else "there was no credit, or no answer"
+            raise BenchError(f"{self._about()}: after {FIRST_S:g} s not every sender had a message accepted: {reason}")
+        self._loop.run_for(seconds)
+
+    def _has_begun(self) -> bool:
+        if self._case.is_presettled:
+            return self._tally.received > 0
+        return all(sender.accepted for sender in self._senders)
+
+    def _count(self) -> int:
+        tally = self._tally
+        return tally.received if self._case.is_presettled or self._case.is_rpc else tally.accepted
+
+    def measure(self, seconds: float) -> Run:
+        """The measured part.
+
+        Raises: BenchError
+        """
+        tally, pids, hops = self._tally, self._path.pids, self._path.hops
+        tally.is_measuring = True
+        count, refused, cpu, began = self._count(), tally.refused, cpu_seconds(pids), time.monotonic()
+        self._loop.run_for(seconds)
+        took = time.monotonic() - began
+        cpu = cpu_seconds(pids) - cpu
+        messages = self._count() - count
+        tally.is_measuring = False
+        resident = max(map(resident_bytes, pids), default=0)
+        if not messages:
+            raise BenchError(f"{self._about()}: no message passed within {took:.1f} s")
+        p50, p99 = tally.percentiles(0.5, 0.99) or (None, None)
+        return Run(
+            per_s=messages / took,
+            messages=messages,
+            seconds=took,
+            cpu_us=cpu * 1e6 / messages / hops if pids else None,
+            p50_us=p50 * 1e6 if p50 is not None else None,
+            p99_us=p99 * 1e6 if p99 is not None else None,
+            resident_bytes=resident or None,
+            refused=tally.refused - refused,
+        )
+
+    def close(self) -> None:
+        """Let what is on its way settle, and leave."""
+        tally = self._tally
+        tally.is_on = False
+        try:
+            self._loop.run_until(
+                lambda: tally.sent <= (tally.received if self._case.is_presettled else tally.accepted + tally.refused),
+                SETTLE_S,
+            )
+        finally:
+            self._loop.close()

@@ -1,0 +1,52 @@
+"""Processes: what they use, as /proc tells it; and how they end with this one."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_PR_SET_PDEATHSIG: Final = 1
+"""Source: prctl(2)."""
+_libc: Final = ctypes.CDLL(None)
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Processor time that these processes have used so far, to 10 ms. A process that is gone counts nothing."""
+    total = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        except OSError:
+            continue
+        total += int(fields[11]) + int(fields[12])
+    return total / _TICKS
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory of a process that is in RAM; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+    except OSError:
+        return 0
+
+
+def die_with_parent() -> None:
+    """Between fork and exec: have the kernel kill this process when its parent's thread ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def processor() -> str:
+    """What the machine calls its processor."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return "unknown"

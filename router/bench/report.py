@@ -1,0 +1,69 @@
+"""What was found as JSON, and the machine and programs that it was found with."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.metadata
+import os
+import platform
+from typing import Any, Final
+
+import attrs
+
+import router
+from router.bench.processes import processor
+from router.bench.suite import Outcome, Plan
+
+SCHEMA: Final = "amqp-mesh-bench"
+VERSION: Final = 1
+"""Of the document; a new one when a reader of the old one would be wrong."""
+_DISTRIBUTIONS: Final = ("python-qpid-proton", "trio", "Cython")
+
+
+def document(plan: Plan, outcome: Outcome, *, began: dt.datetime, seconds: float) -> dict[str, Any]:
+    """The document: numbers in the units that their names end with. Its schema is `results.schema.json`."""
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "began": began.astimezone(dt.UTC).isoformat(timespec="seconds"),
+        "took_s": round(seconds, 1),
+        "machine": machine(),
+        "programs": programs(),
+        "plan": {
+            "rounds": plan.rounds,
+            "seconds": plan.seconds,
+            "warm_s": plan.warm_s,
+            "cases": [attrs.asdict(case) for case in plan.cases],
+            "command": list(plan.command),
+        },
+        "echo_us": outcome.echo_us,
+        "figures": [attrs.asdict(one) for one in outcome.figures],
+        "memory": [attrs.asdict(one) for one in outcome.memory],
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Where it was measured."""
+    return {
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "processor": processor(),
+        "processors": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+    }
+
+
+def programs() -> dict[str, Any]:
+    """What was measured, and with what."""
+    found: dict[str, Any] = {
+        "amqp-mesh": router.__version__,
+        "speed": router.SPEED,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,171 @@
+"""`amqp-mesh bench`: routers under load, and what that costs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import importlib.util
+import json
+import shlex
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+import router
+from router.bench import cases, suite
+from router.bench.errors import BenchError
+from router.bench.report import document
+from router.bench.routers import COMMAND
+from router.cli.bench_tables import tables
+
+QUICK: Mapping[str, Any] = {"rounds": 1, "seconds": 0.05, "warm_s": 0.0, "connections": 10, "links": 50}
+"""What `--quick` makes of the plan."""
+PICTURES = (".png", ".svg")
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[CASE]...")
+@click.option("--hops", default="1,2,3", show_default=True, help="Numbers of routers between the ends; empty: none.")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=3, show_default=True, help="How often each is run.")
+@click.option(
+    "--seconds", type=click.FloatRange(0.01, 3600), default=1.0, show_default=True, help="Measured part of each run."
+)
+@click.option("--quick", is_flag=True, help="One very short round: to see that it works, not for figures.")
+@click.option(
+    "--compare",
+    multiple=True,
+    metavar="[NAME=]URL[,URL]",
+    help="Do the same with the router at URL too; with two, receivers attach to the second. Can be repeated.",
+)
+@click.option(
+    "--compare-pid",
+    "compare_pids",
+    multiple=True,
+    type=click.IntRange(1),
+    help="Process of the router that is compared, for its use of the processor and memory. Can be repeated.",
+)
+@click.option("--interpreted", "is_interpreted", is_flag=True, help="Add one router that runs interpreted.")
+@click.option(
+    "--router-command", metavar="COMMAND", help="What routers are started with instead of this program, in one word."
+)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False), help="Write all into a file; - for stdout.")
+@click.option("--picture", type=click.Path(dir_okay=False), help="Draw it into a file: .png or .svg.")
+@click.option("--list", "is_list", is_flag=True, help="Show the cases and end.")
+def bench(
+    names: tuple[str, ...],
+    hops: str,
+    rounds: int,
+    seconds: float,
+    quick: bool,
+    compare: tuple[str, ...],
+    compare_pids: tuple[int, ...],
+    is_interpreted: bool,
+    router_command: str | None,
+    json_file: str | None,
+    picture: str | None,
+    is_list: bool,
+) -> None:
+    """Put routers under load, and show what they do and what it costs.
+
+    CASE is a case or a group of cases, as --list shows them; without any, all are run. Each is run with no router
+    between its ends (`direct`, the yardstick), then over one, two and three routers of a line that is started for it.
+    Figures of one round stand beside each other; those of different runs say little, since no machine is quiet.
+
+    Exit status 1: something could not be measured; 2: the command is wrong.
+    """
+    if is_list:
+        _list()
+        return
+    try:
+        chosen, has_memory = cases.choose(names)
+        plan = suite.Plan(
+            cases=chosen,
+            hops=_hops(hops),
+            has_memory=has_memory,
+            command=shlex.split(router_command) if router_command else COMMAND,
+            is_interpreted=is_interpreted,
+            compare=compare,
+            compare_pids=compare_pids,
+            **(QUICK if quick else {"rounds": rounds, "seconds": seconds}),
+        )
+        for text in compare:
+            cases.parse_target(text)
+        if picture is not None:
+            _check_picture(picture, chosen)
+    except BenchError as error:
+        raise click.UsageError(str(error)) from error
+    _measure(plan, json_file, picture)
+
+
+def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> None:
+    console = Console(stderr=json_file == "-")
+    began, start = dt.datetime.now(dt.UTC), time.monotonic()
+    previous = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        with tempfile.TemporaryDirectory(prefix="amqp-mesh-bench-") as folder:
+            outcome = _run(plan, Path(folder))
+    except BenchError as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    found = document(plan, outcome, began=began, seconds=time.monotonic() - start)
+    console.print(f"amqp-mesh {router.__version__}, {router.SPEED}; {plan.rounds} rounds of {plan.seconds:g} s each")
+    for table in tables(outcome):
+        console.print(table)
+    if json_file == "-":
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    elif json_file is not None:
+        Path(json_file).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    if picture is not None:
+        importlib.import_module("router.bench.picture").draw(found, picture)
+
+
+def _run(plan: suite.Plan, folder: Path) -> suite.Outcome:
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("starting", total=None)
+        return suite.run(
+            plan,
+            folder,
+            lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+        )
+
+
+def _check_picture(file: str, chosen: Sequence[cases.Case]) -> None:
+    """Before anything is measured for it: see that it can be drawn."""
+    if not chosen:
+        raise BenchError("there is no picture of memory alone")
+    if Path(file).suffix not in PICTURES:
+        raise BenchError(f"{file}: the name of a picture ends in {' or '.join(PICTURES)}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise BenchError("a picture needs matplotlib: pip install 'amqp-mesh[bench]'")
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """SIGTERM ends the routers too."""
+    sys.exit(128 + number)
+
+
+def _hops(text: str) -> Sequence[int]:
+    try:
+        found = sorted({int(word) for word in text.split(",") if word.strip()})
+    except ValueError:
+        found = [0]
+    if found and not 1 <= found[0] <= found[-1] <= cases.MAX_HOPS:
+        raise BenchError(f"--hops {text}: expected numbers from 1 to {cases.MAX_HOPS}, such as 1,2,3")
+    return found
+
+
+def _list() -> None:
+    for case in cases.CASES:
+        click.echo(f"{case.name:16} {case.group:7} {cases.describe(case)}")
+    click.echo(f"{cases.MEMORY:16} {cases.MEMORY:7} memory of a router for each connection, link and address")

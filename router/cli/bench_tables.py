@@ -1,0 +1,70 @@
+"""The tables that `amqp-mesh bench` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from router.bench.suite import Figures, Outcome
+
+MIB = 1024 * 1024
+
+
+def tables(outcome: Outcome) -> Iterator[Table]:
+    """One of streams, one of calls, one of memory: those that have rows."""
+    streams = [one for one in outcome.figures if not one.is_rpc]
+    calls = [one for one in outcome.figures if one.is_rpc]
+    if streams:
+        yield _figures("Streams", "messages/s", streams)
+    if calls:
+        yield _figures(f"Calls; a TCP echo takes {outcome.echo_us:.0f} us", "calls/s", calls)
+    if outcome.memory:
+        yield _memory(outcome)
+
+
+def _table(title: str, text: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    for name in text:
+        table.add_column(name, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _figures(title: str, unit: str, figures: list[Figures]) -> Table:
+    is_rpc = figures[0].is_rpc
+    table = _table(
+        title,
+        ("case", "over"),
+        (unit, "share", *(("of stream", "x echo") if is_rpc else ()), "CPU us", "p50 us", "p99 us", "MB", "refused"),
+    )
+    case = None
+    for one in figures:
+        calls = (f"{one.stream_share:.3f}", number(one.echo_multiple, 1)) if is_rpc else ()
+        table.add_row(
+            one.case if one.case != case else "",
+            one.path,
+            f"{one.per_s:,.0f}",
+            f"{one.share:.2f}" if one.hops else "",
+            *calls,
+            number(one.cpu_us, 2),
+            number(one.p50_us, 0),
+            number(one.p99_us, 0),
+            number(one.resident_bytes / MIB if one.resident_bytes else None, 0),
+            str(one.refused or ""),
+        )
+        case = one.case
+    return table
+
+
+def _memory(outcome: Outcome) -> Table:
+    table = _table("Memory of a router", ("for each",), ("bytes", "us to attach", "measured with"))
+    for one in outcome.memory:
+        table.add_row(one.what, f"{one.bytes_each:,.0f}", f"{one.us_each:,.0f}", f"{one.count:,}")
+    return table
+
+
+def number(value: float | None, digits: int) -> str:
+    """A number as a table shows it; nothing for None."""
+    return "" if value is None else f"{value:,.{digits}f}"
