@@ -12,6 +12,7 @@ import pytest
 
 import mesh_config
 import router
+from router import speed
 
 hypothesis.settings.register_profile("default", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -22,7 +23,23 @@ TEST_INSTALLED = "AMQP_MESH_TEST_INSTALLED"
 
 
 def pytest_report_header() -> list[str]:
-    return [f"amqp-mesh {router.__version__}: {Path(router.__file__).parent}, {Path(mesh_config.__file__).parent}"]
+    return [
+        f"amqp-mesh {router.__version__}, {speed.describe()}",
+        f"{Path(router.__file__).parent}, {Path(mesh_config.__file__).parent}",
+        *(f"{name} was compiled before it was changed: python setup.py build_ext --inplace" for name in outdated()),
+    ]
+
+
+def outdated() -> list[str]:
+    """Modules of a developer's checkout that are not what their sources say."""
+    if speed.SPEED == speed.INTERPRETED or os.environ.get(TEST_INSTALLED):
+        return []
+    return [
+        name
+        for name, source in speed.hot_modules().items()
+        if source.with_suffix(speed.SUFFIX).stat().st_mtime
+        < max(source.stat().st_mtime, source.with_suffix(".pxd").stat().st_mtime)
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,103 @@
+"""What the `.pxd` files declare and the sources beside them define, read from both."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import attrs
+
+import router
+from router.speed import hot_modules
+
+ROOT = Path(router.__file__).parent
+HANDLES = ROOT / "binding" / "handles.pxd"
+
+_CLASS = re.compile(r"^cdef class (\w+)(?:\((\w+)\))?:")
+_ATTRIBUTE = re.compile(r"^    cdef (public |readonly )?[\w. \[\]*]+? (\w+(?:, \w+)*)$")
+_METHOD = re.compile(r"^    (c(?:p)?def) (?:inline )?(?:[\w.\[\]*]+ )*(\w+)\(self")
+_FUNCTION = re.compile(r"^(c(?:p)?def) (?!class )(?:inline )?(?:[\w.\[\]*]+ )*(\w+)\(")
+
+
+@attrs.frozen
+class Declared:
+    """A class that is compiled, as its `.pxd` has it."""
+
+    module: str
+    name: str
+    base: str | None
+    visible: set[str] = attrs.Factory(set)
+    """Attributes that Python sees too."""
+    hidden: set[str] = attrs.Factory(set)
+    """Attributes of C alone."""
+    hidden_methods: set[str] = attrs.Factory(set)
+    """Methods that only compiled code can call."""
+
+
+@cache
+def classes() -> Mapping[tuple[str, str], Declared]:
+    """Every compiled class, by module and name."""
+    found: dict[tuple[str, str], Declared] = {}
+    for module, source in hot_modules().items():
+        now: Declared | None = None
+        for line in source.with_suffix(".pxd").read_text(encoding="utf-8").splitlines():
+            if match := _CLASS.match(line):
+                now = found[module, match[1]] = Declared(module, match[1], match[2])
+            elif line and not line.startswith((" ", "#")):
+                now = None
+            elif now is not None:
+                if match := _METHOD.match(line):
+                    if match[1] == "cdef":
+                        now.hidden_methods.add(match[2])
+                elif match := _ATTRIBUTE.match(line):
+                    (now.visible if match[1] else now.hidden).update(match[2].split(", "))
+    return found
+
+
+def hidden_functions() -> Iterator[tuple[str, str]]:
+    """Functions of modules that only compiled code can call."""
+    for module, source in hot_modules().items():
+        for line in source.with_suffix(".pxd").read_text(encoding="utf-8").splitlines():
+            if (match := _FUNCTION.match(line)) and match[1] == "cdef":
+                yield module, match[2]
+
+
+def inherited(declared: Declared) -> set[str]:
+    """Attributes of a compiled class and of those that it is derived from."""
+    own = declared.visible | declared.hidden
+    if declared.base is None:
+        return own
+    (base,) = (each for (_, name), each in classes().items() if name == declared.base)
+    return own | inherited(base)
+
+
+def defined(declared: Declared) -> tuple[set[str], set[str]]:
+    """Attributes that the source of a class assigns to `self`, and all that it names: annotated ones and slots too."""
+    tree = ast.parse(hot_modules()[declared.module].read_text(encoding="utf-8"))
+    (body,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == declared.name)
+    setters = {
+        node.name
+        for node in body.body
+        if isinstance(node, ast.FunctionDef) and any(isinstance(each, ast.Attribute) for each in node.decorator_list)
+    }
+    assigned = {
+        node.attr
+        for node in ast.walk(body)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    } - setters
+    named = set(assigned)
+    for node in body.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if not ast.unparse(node.annotation).startswith(("ClassVar", "Final")):
+                named.add(node.target.id)
+        elif isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "__slots__" for target in node.targets
+        ):
+            named.update(ast.literal_eval(node.value))
+    return assigned, named
