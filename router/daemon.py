@@ -15,6 +15,7 @@ from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettin
 from router import __version__, speed
 from router.net.connector import Connector
 from router.net.listener import Listener
+from router.net.poller import Poller
 from router.net.pump import Pump
 from router.runtime import Runtime
 from router.views.service import serve_management
@@ -41,6 +42,7 @@ class Daemon:
         self.listeners = [Listener(listener) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         serve_management(self.runtime, self.listeners, self.connectors)
+        self._poller = Poller(self.runtime.clock, self.runtime.settle)
         self._deadline_moved = trio.Event()
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
@@ -53,6 +55,7 @@ class Daemon:
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
                 nursery.start_soon(self._keep_time)
+                nursery.start_soon(self._poller.run)
                 nursery.start_soon(self._accept, nursery, accepting)
                 for connector in self.connectors:
                     nursery.start_soon(self._connect, connector, accepting)
@@ -60,9 +63,7 @@ class Daemon:
                     runtime.log.info(
                         "listening", host=listener.host, port=listener.port, role=listener.settings.role.value
                     )
-                runtime.log.info(
-                    "started", version=__version__, instance=runtime.instance, speed=speed.SPEED
-                )
+                runtime.log.info("started", version=__version__, instance=runtime.instance, speed=speed.SPEED)
                 if speed.SPEED == speed.INTERPRETED:
                     runtime.log.warning("interpreted", reason=speed.REASON)
                 task_status.started()
@@ -114,7 +115,7 @@ class Daemon:
         runtime = self.runtime
         connection = runtime.new_connection(settings, is_server=is_server)
         connection.host, connection.since = peer_name(sock), runtime.clock()
-        pump = Pump(sock, connection, runtime)
+        pump = Pump(sock, connection, runtime, self._poller)
         runtime.add_connection(connection, pump.flush)
         timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
         try:

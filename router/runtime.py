@@ -37,6 +37,7 @@ from router.dataplane.relay import Relay
 from router.engine import codec
 from router.engine.connection import Connection
 from router.peers import Peers
+from router.turns import Turns
 
 TRIM_AFTER = 1000
 """Links freed before memory is given back; each took about 7 kB."""
@@ -51,7 +52,7 @@ REFUSED_SILENCE_S = 10.0
 """and the time until they are named again."""
 
 
-class Runtime:
+class Runtime(Turns):
     """One router without sockets: connections, data plane and control plane."""
 
     def __init__(
@@ -60,29 +61,20 @@ class Runtime:
         """*clock* is seconds, monotonic; *instance* must differ from that of every earlier run of this router."""
         self.settings = settings
         self.me = RouterId(settings.id)
-        self.clock = clock
         self.instance = instance
         self.log = logs.get(router=settings.id)
         self.fib = Fib(self.me, TreatmentTable(settings.addresses, settings.default_treatment))
-        self.relay = Relay(self.fib, settings.forwarding)
+        super().__init__(Relay(self.fib, settings.forwarding), clock)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib.tree_of = self.control.tree
-        self.relay.brokerage.fault = self.address_fault
-        self.connections: dict[ConnectionId, Connection] = {}
-        self.flushers: dict[ConnectionId, Callable[[], None]] = {}
-        """Writes what a connection has to write, as far as the kernel takes it."""
-        self.deadline_changed: Callable[[], None] = lambda: None
-        self.quieted: Callable[[], None] = lambda: None
-        """Called after `stop_taking`, when every delivery has its outcome."""
+        self.relay.brokerage.fault = self._address_fault
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
-        self._events: list[Event] = []
         self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=self._count_freed)
-        self._dirty: list[Port] = []
         self._next_connection = 0
-        self._scheduled = math.inf
+        self._control_deadline = self.control.next_deadline()
         self._freed = 0
         self._trim_at = math.inf
         self._silent_until = 0.0
@@ -92,7 +84,7 @@ class Runtime:
     def new_connection(self, settings: LinkSettings, *, is_server: bool) -> Connection:
         """An engine for a connection; *is_server*: the peer has dialled."""
         self._next_connection += 1
-        port = Port(ConnectionId(self._next_connection), self._touched)
+        port = Port(ConnectionId(self._next_connection), self.touched)
         return Connection(port.id, settings, self.relay, self._peers, port, is_server=is_server)
 
     def add_connection(self, connection: Connection, flush: Callable[[], None]) -> None:
@@ -100,17 +92,15 @@ class Runtime:
         self.connections[connection.id] = connection
         self.flushers[connection.id] = flush
 
-    def _touched(self, port: Port) -> None:
-        self._dirty.append(port)
-
     def _emit(self, event: Event) -> None:
-        self._events.append(event)
+        self.events.append(event)
 
     def remove_connection(self, connection: Connection) -> None:
         """Its pump has stopped."""
         if not connection.is_ending:
             connection.end()
-            self._settle(self.clock())
+            self.relay.set_now(self.clock())
+            self.settle()
         self.connections.pop(connection.id, None)
         self.flushers.pop(connection.id, None)
         connection.free()
@@ -126,86 +116,49 @@ class Runtime:
 
     # Turns
 
-    def turn(self, connection: Connection) -> None:
-        """Handle what a connection's bytes caused, and everything that follows."""
-        now = self.relay.now = self.clock()
-        self._dispatch(connection)
-        connection.port.touch()  # the engine itself may have something to say: headers, SASL, heartbeats
-        self._settle(now)
-
-    def written(self, connection: Connection) -> None:
-        """A connection has written after it was blocked."""
-        now = self.relay.now = self.clock()
-        self.relay.written(connection.port)
-        self._settle(now)
-
     def next_deadline(self) -> float:
         """When `handle_deadline` must be called, seconds; infinity when never."""
-        self._scheduled = self._earliest()
-        return self._scheduled
+        self.scheduled = self.earliest()
+        return self.scheduled
 
-    def _earliest(self) -> float:
-        return min(self.control.next_deadline(), self.relay.next_deadline(), self._trim_at)
+    def earliest(self) -> float:
+        """The same, without promising to call."""
+        return min(self._control_deadline, self.relay.next_deadline(), self._trim_at)
 
     def handle_deadline(self) -> None:
         """Time has passed: timers of the routing protocol and of waiting messages."""
-        now = self.relay.now = self.clock()
+        now = self.clock()
+        self.relay.set_now(now)
         self._carry_out(self.control.handle_deadline(now=now))
+        self._control_deadline = self.control.next_deadline()
         self.relay.handle_deadline(now)
-        self._settle(now)
+        self.settle()
         if self._trim_at <= now:
             self._freed, self._trim_at = 0, math.inf
             memory.trim()
 
-    def _dispatch(self, connection: Connection) -> None:
-        try:
-            connection.dispatch()
-        except RemoteProtocolError as error:
-            self._peers.close(connection, error.condition, str(error))
-        except Exception:  # a fault of ours must end one connection and not the router
-            self.log.exception("connection_fault", connection=connection.id)
-            self._peers.close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
+    def handle(self, events: list[Event], now: float) -> None:
+        """Have the control plane handle *events*."""
+        self._carry_out(self.control.handle(events, now=now))
+        self._control_deadline = self.control.next_deadline()
 
-    def _settle(self, now: float) -> None:
-        """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
-        brokerage = self.relay.brokerage
-        while self._events or self._dirty or self.relay.settlement.stranded or brokerage.is_due:
-            if self._events:
-                events, self._events = self._events, []
-                self._carry_out(self.control.handle(events, now=now))
-            if self.relay.settlement.stranded:
-                self.relay.retry_stranded()
-            if brokerage.is_due:
-                brokerage.turn()
-            dirty, self._dirty = self._dirty, []
-            for port in dirty:
-                self._flush(port)
-        if self.relay.waiting.refused and now >= self._silent_until:
-            self._report_refused(now)
-        if self._earliest() < self._scheduled:
-            self.deadline_changed()
-        if self.relay.settlement.is_stopping and self.relay.is_quiet():
-            self.quieted()
+    def refuse(self, connection: Connection, condition: Condition, description: str) -> None:
+        """Close a connection, since its peer broke the protocol."""
+        self._peers.close(connection, condition, description)
 
-    def address_fault(self, broker: Broker, error: Exception) -> None:
+    def connection_fault(self, connection: Connection, error: Exception) -> None:
+        """Close a connection because of a fault of ours."""
+        self.log.error("connection_fault", connection=connection.id, exc_info=error)
+        self._peers.close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
+
+    def _address_fault(self, broker: Broker, error: Exception) -> None:
         """A fault of ours with one address, which must not stop the others."""
         self.log.error("address_fault", address=broker.entry.text, exc_info=error)
 
-    def _flush(self, port: Port) -> None:
-        port.is_dirty = False
-        connection = self.connections.get(port.id)
-        if connection is None:
-            return
-        self._dispatch(connection)  # events that our own calls have caused
-        self.flushers[port.id]()
-        self._dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
-        if port.unwritten and connection.pending() == 0:
-            port.forget_unwritten()
-        if port.blocked or port.paused:
-            self.relay.written(port)
-
-    def _report_refused(self, now: float) -> None:
+    def report_refused(self, now: float) -> None:
         """Tell of messages for which there was no room to wait: once a burst, however many they are."""
+        if now < self._silent_until:
+            return
         refused = self.relay.waiting.refused
         for address, count in sorted(refused.items(), key=lambda item: -item[1])[:REFUSED_LINES]:
             self.log.warning("no_room_to_wait", address=address, messages=count)
@@ -263,15 +216,15 @@ class Runtime:
 
     def stop_taking(self) -> None:
         """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
-        now = self.relay.now = self.clock()
+        self.relay.set_now(self.clock())
         self.relay.settlement.is_stopping = True
         self.relay.brokerage.stop()
-        self._events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
+        self.events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
         for connection in self.connections.values():
             for link in connection.links.values():
                 if isinstance(link, IngressLink) and not connection.port.is_router:
                     self.relay.settlement.top_up(link)
-        self._settle(now)
+        self.settle()
 
     @property
     def has_clients(self) -> bool:
@@ -282,4 +235,5 @@ class Runtime:
         """Close every connection."""
         for connection in list(self.connections.values()):
             connection.close(Condition.CONNECTION_FORCED, "the router is shutting down")
-        self._settle(self.clock())
+        self.relay.set_now(self.clock())
+        self.settle()

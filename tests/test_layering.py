@@ -117,7 +117,8 @@ RINGS = (
     Ring(
         "router.cli",
         ours=(
-            "router.daemon", "router.core", "router.bench", "router.management", "router.simulation", "router.logs", "mesh_config",
+            "router.daemon", "router.core", "router.bench", "router.management", "router.simulation", "router.logs",
+            "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),

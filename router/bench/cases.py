@@ -85,6 +85,11 @@ class Path:
 DIRECT: Final = Path(name="direct", hops=0)
 
 
+def hops_name(hops: int) -> str:
+    """Name of the path over so many routers of our own."""
+    return f"{hops} hop" if hops == 1 else f"{hops} hops"
+
+
 def parse_target(text: str) -> tuple[str, str, str]:
     """`[name=]url[,url]` as a name and the URLs of the sending and the receiving side.
 

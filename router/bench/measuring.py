@@ -150,7 +150,7 @@ class Load:
         return tally.received if self._case.is_presettled or self._case.is_rpc else tally.accepted
 
     def measure(self, seconds: float) -> Run:
-        """The measured part.
+        """The measured part: so long, or until a message has passed.
 
         Raises: BenchError
         """
@@ -158,13 +158,13 @@ class Load:
         tally.is_measuring = True
         count, refused, cpu, began = self._count(), tally.refused, cpu_seconds(pids), time.monotonic()
         self._loop.run_for(seconds)
+        if self._count() == count and not self._loop.run_until(lambda: self._count() > count, FIRST_S):
+            raise BenchError(f"{self._about()}: no message passed within {seconds + FIRST_S:g} s")
         took = time.monotonic() - began
         cpu = cpu_seconds(pids) - cpu
         messages = self._count() - count
         tally.is_measuring = False
         resident = max(map(resident_bytes, pids), default=0)
-        if not messages:
-            raise BenchError(f"{self._about()}: no message passed within {took:.1f} s")
         p50, p99 = tally.percentiles(0.5, 0.99) or (None, None)
         return Run(
             per_s=messages / took,

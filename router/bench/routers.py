@@ -19,6 +19,7 @@ from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, MeshSettings, Role
 from mesh_config.render import render_mesh
 from router.bench.cases import Path as Way
+from router.bench.cases import hops_name
 from router.bench.errors import BenchError
 from router.bench.processes import die_with_parent
 
@@ -27,7 +28,9 @@ START_S: Final = 30.0
 STOP_S: Final = 8.0
 LOOK_S: Final = 0.02
 LAST_LINES: Final = 8
-"""Of a log, in a message."""
+"""Of a log, in a message,"""
+LINE_CHARS: Final = 400
+"""and so much of each."""
 COMMAND: Final = (sys.executable, "-m", "router")
 _REACHED: Final = re.compile(r"event=router_reachable .*?\bremote=(\S+)")
 _STARTED: Final = re.compile(r"event=started\b")
@@ -87,7 +90,7 @@ class RouterLine:
         """The way from a sender at R1 to a receiver so many routers on, from 1."""
         keys = list(self._mesh.routers)[:hops]
         return Way(
-            name=name or (f"{hops} hop" if hops == 1 else f"{hops} hops"),
+            name=name or hops_name(hops),
             hops=hops,
             send_to=self._address(keys[0]),
             receive_from=self._address(keys[-1]),
@@ -150,7 +153,8 @@ class RouterLine:
 
     def _log_end(self, key: str) -> str:
         lines = self._log_file(key).read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
-        return "; its log ends with:\n  " + "\n  ".join(lines) if lines else "; it has written nothing"
+        short = [line if len(line) <= LINE_CHARS else line[:LINE_CHARS] + "..." for line in lines]
+        return "; its log ends with:\n  " + "\n  ".join(short) if short else "; it has written nothing"
 
     def _placed(self, mesh: MeshSettings) -> MeshSettings:
         """The same mesh on ports that the system gives to nobody else.

@@ -14,8 +14,9 @@ from typing import Final
 
 import attrs
 
-from router.bench.cases import DIRECT, MEMORY, STREAM, Case, Path, host_and_port, parse_target
+from router.bench.cases import DIRECT, MEMORY, STREAM, Case, Path, hops_name, host_and_port, parse_target
 from router.bench.echo import EchoServer
+from router.bench.errors import BenchError
 from router.bench.measuring import Run, measure
 from router.bench.memory import Cost, measure_memory
 from router.bench.routers import COMMAND, RouterLine
@@ -97,6 +98,19 @@ Report = Callable[[str, int, int], None]
 """Told what begins, how many steps are done, and how many there are."""
 
 
+def check(plan: Plan) -> None:
+    """See that what is to be compared can be told apart.
+
+    Raises: BenchError
+    """
+    names = [DIRECT.name, *map(hops_name, plan.hops), *([INTERPRETED] if plan.is_interpreted else [])]
+    for text in plan.compare:
+        name = parse_target(text)[0]
+        if name in names:
+            raise BenchError(f"two paths would be named {name!r}: write --compare NAME=URL with another name")
+        names.append(name)
+
+
 def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
     """Carry out *plan*.
 
@@ -133,7 +147,7 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
     progress.end()
     echoes = [each.echo_us for done in rounds.values() for each in done if each.echo_us is not None]
     return Outcome(
-        figures=[_figures(case, path, rounds[case.name]) for case in plan.cases for path in (DIRECT, *paths)],
+        figures=[figures_of(case, path, rounds[case.name]) for case in plan.cases for path in (DIRECT, *paths)],
         echo_us=statistics.median(echoes) if echoes else None,
         memory=memory,
     )
@@ -173,7 +187,8 @@ def _round(
     return Round(runs=runs, stream_per_s=stream.per_s, echo_us=echo_us)
 
 
-def _figures(case: Case, path: Path, rounds: Sequence[Round]) -> Figures:
+def figures_of(case: Case, path: Path, rounds: Sequence[Round]) -> Figures:
+    """What these rounds tell of a case over a path."""
     runs = [one.runs[path.name] for one in rounds]
     p50s = [one.p50_us for one in runs if one.p50_us is not None]
     multiples = [

@@ -8,10 +8,13 @@ ctypedef size_t Handle
 
 cdef extern from *:
     """
+    #include <errno.h>
     #include <stdbool.h>
     #include <stdint.h>
     #include <string.h>
+    #include <sys/socket.h>
     #include <sys/types.h>
+    #include <unistd.h>
 
     typedef struct { size_t size; const char *start; } mesh_tag_t;
 
@@ -78,6 +81,26 @@ cdef extern from *:
         mesh_tag_t tag = {8, bytes};
         return pn_delivery(link, tag);
     }
+
+    static inline ssize_t mesh_fill(uintptr_t transport, int fd) {
+        ssize_t count = read(fd, (char *)pn_transport_tail(transport), pn_transport_capacity(transport));
+        if (count > 0) pn_transport_process(transport, count);
+        if (count >= 0) return count;
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;
+    }
+
+    static inline int mesh_empty(uintptr_t transport, int fd) {
+        ssize_t size;
+        while ((size = pn_transport_pending(transport)) > 0) {
+            ssize_t count = send(fd, (const char *)pn_transport_head(transport), size, MSG_NOSIGNAL);
+            if (count < 0) {
+                if (errno == EINTR) continue;
+                return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -1 - errno;
+            }
+            pn_transport_pop(transport, count);
+        }
+        return size == 0 ? 0 : 1;
+    }
     """
     Handle pn_collector_next(Handle) noexcept
     int pn_event_type(Handle) noexcept
@@ -136,6 +159,8 @@ cdef extern from *:
     int pn_data_copy(Handle, Handle) noexcept
 
     Handle mesh_new_delivery(Handle, uint64_t) noexcept
+    Py_ssize_t mesh_fill(Handle, int) noexcept
+    int mesh_empty(Handle, int) noexcept
 
 cdef enum:
     NULL = 0
@@ -152,6 +177,14 @@ cdef enum:
 
 cdef inline Handle new_delivery(Handle link, uint64_t number) noexcept:
     return mesh_new_delivery(link, number)
+
+
+cdef inline Py_ssize_t fill(Handle transport, int fd) noexcept:
+    return mesh_fill(transport, fd)
+
+
+cdef inline int empty(Handle transport, int fd) noexcept:
+    return mesh_empty(transport, fd)
 
 
 cdef inline bytes receive(Handle link, Py_ssize_t size):

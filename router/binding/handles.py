@@ -12,6 +12,8 @@ call is declared in `handles.pxd` again and needs no cffi.
 from __future__ import annotations
 
 import ctypes
+import errno
+import os
 from typing import Any, Final
 
 import cffi
@@ -98,6 +100,40 @@ def receive(link: Handle, size: int) -> bytes:
     buffer = _scratch if size <= SCRATCH_BYTES else ffi.new("char[]", size)
     count: int = lib.pn_link_recv(link, buffer, size)
     return bytes(ffi.buffer(buffer, count)) if count > 0 else b""
+
+
+def fill(transport: Handle, fd: int) -> int:
+    """Read once from a non-blocking socket, straight into proton's buffer; `pn_transport_capacity` must be above 0.
+
+    Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
+    """
+    buffer = memory_at(lib.pn_transport_tail(transport), lib.pn_transport_capacity(transport))
+    try:
+        count = os.readv(fd, (buffer,))
+    except BlockingIOError:
+        return -1
+    except OSError as error:
+        return -1 - (error.errno or errno.EIO)
+    if count:
+        lib.pn_transport_process(transport, count)
+    return count
+
+
+def empty(transport: Handle, fd: int) -> int:
+    """Write what is pending to a non-blocking socket, straight from proton's buffer, as far as the kernel takes it.
+
+    Returns: 0 when all is written; 1 when nothing will ever be written again; -1 when the kernel takes no more; below
+    that an error, as `-1 - errno`.
+    """
+    while (size := lib.pn_transport_pending(transport)) > 0:
+        try:
+            count = os.write(fd, memory_at(lib.pn_transport_head(transport), size))
+        except BlockingIOError:
+            return -1
+        except OSError as error:
+            return -1 - (error.errno or errno.EIO)
+        lib.pn_transport_pop(transport, count)
+    return 0 if size == 0 else 1
 
 
 SCRATCH_BYTES: Final = 65536

@@ -29,6 +29,8 @@ from router.cli.bench_tables import tables
 
 QUICK: Mapping[str, Any] = {"rounds": 1, "seconds": 0.05, "warm_s": 0.0, "connections": 10, "links": 50}
 """What `--quick` makes of the plan."""
+PLAIN_WIDTH = 120
+"""Columns of a table that goes into a file."""
 PICTURES = (".png", ".svg")
 
 
@@ -91,14 +93,13 @@ def bench(
             cases=chosen,
             hops=_hops(hops),
             has_memory=has_memory,
-            command=shlex.split(router_command) if router_command else COMMAND,
+            command=_words(router_command) if router_command else COMMAND,
             is_interpreted=is_interpreted,
             compare=compare,
             compare_pids=compare_pids,
             **(QUICK if quick else {"rounds": rounds, "seconds": seconds}),
         )
-        for text in compare:
-            cases.parse_target(text)
+        suite.check(plan)
         if picture is not None:
             _check_picture(picture, chosen)
     except BenchError as error:
@@ -107,7 +108,7 @@ def bench(
 
 
 def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> None:
-    console = Console(stderr=json_file == "-")
+    console = Console(stderr=json_file == "-", width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     began, start = dt.datetime.now(dt.UTC), time.monotonic()
     previous = signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -163,6 +164,13 @@ def _hops(text: str) -> Sequence[int]:
     if found and not 1 <= found[0] <= found[-1] <= cases.MAX_HOPS:
         raise BenchError(f"--hops {text}: expected numbers from 1 to {cases.MAX_HOPS}, such as 1,2,3")
     return found
+
+
+def _words(command: str) -> Sequence[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise BenchError(f"--router-command {command}: {error}") from error
 
 
 def _list() -> None:

@@ -25,5 +25,7 @@ cdef class Brokerage(House):
     cpdef object flowed(self, EgressLink link)
     cpdef object used_by_copies(self, AddressEntry entry)
     cpdef object freed(self)
+    cpdef bint is_due(self)
+    cpdef double next_deadline(self)
     cpdef object turn(self)
     cdef _turn(self, Broker broker)

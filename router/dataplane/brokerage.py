@@ -123,7 +123,6 @@ class Brokerage(House):
 
     # Turns
 
-    @property
     def is_due(self) -> bool:
         """Whether `turn` has something to do."""
         return bool(self.touched or self.rerouted or self.is_replanted)

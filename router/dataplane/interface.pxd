@@ -31,6 +31,12 @@ cdef class Port:
     cpdef object touch(self)
 
 
+cdef class DataPlane:
+    cdef public Py_ssize_t session_window_frames
+
+    cpdef size_t pump(self, size_t collector) except? 0
+
+
 cdef class LinkCounters:
     cdef public Py_ssize_t accepted
     cdef public Py_ssize_t deliveries

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import cython
 
@@ -318,7 +318,7 @@ class EgressLink:
         return not self.waiting and self.can_send()
 
 
-class DataPlane(Protocol):
+class DataPlane:
     """What the engine asks of the relay."""
 
     session_window_frames: int
@@ -326,30 +326,39 @@ class DataPlane(Protocol):
 
     def pump(self, collector: Handle) -> Handle:
         """Handle the events of a connection until one that is not the data plane's own: that one, or NULL."""
+        raise NotImplementedError
 
     def add_ingress(self, link: IngressLink) -> None:
         """Messages may arrive on it from now on."""
+        raise NotImplementedError
 
     def add_egress(self, link: EgressLink) -> None:
         """Messages may leave on it from now on."""
+        raise NotImplementedError
 
     def add_circuit(self, link: IngressLink) -> None:
         """A neighbor attached a circuit; its `root` and `entry` are set, and it stands in `circuits_in` of its port."""
+        raise NotImplementedError
 
     def circuits_told(self, port: Port, weights: Mapping[str, int], closed: Sequence[str]) -> None:
         """The neighbor's word on circuits, by link name: weights of its own, and which of ours are closed."""
+        raise NotImplementedError
 
     def remove_ingress(self, link: IngressLink) -> None:
         """The link is gone; its handle will not be used any more."""
+        raise NotImplementedError
 
     def remove_egress(self, link: EgressLink) -> None:
         """The link is gone; its handle will not be used any more."""
+        raise NotImplementedError
 
     def flowed(self, link: EgressLink) -> None:
         """The link may have credit or room."""
+        raise NotImplementedError
 
     def reconsider(self, entry: AddressEntry) -> None:
         """Who takes the messages of an address has changed."""
+        raise NotImplementedError
 
 
 # Where the passage of a message stands.

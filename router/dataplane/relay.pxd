@@ -5,16 +5,16 @@ from router.dataplane.broker cimport Broker
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
 from router.dataplane.forwarder cimport Forwarder
-from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.interface cimport DataPlane, EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.reader cimport Reader
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
 
 
-cdef class Relay:
+cdef class Relay(DataPlane):
     cdef public object fib
+    cdef public double now
     cdef public dict ports
-    cdef public Py_ssize_t session_window_frames
     cdef public dict _links
     cdef public LinkCounters gone_ingress
     cdef public LinkCounters gone_egress
@@ -27,6 +27,11 @@ cdef class Relay:
 
     @cython.locals(event=size_t, delivery=size_t, kind=int, egress=EgressLink, was_busy=bint)
     cpdef size_t pump(self, size_t collector) except? 0
+    cpdef object set_now(self, double now)
+    cpdef double next_deadline(self)
+    @cython.locals(link=EgressLink, source=IngressLink, paused=list)
+    cpdef object written(self, Port port)
+    cpdef bint is_quiet(self)
     cpdef object flowed(self, EgressLink link)
     @cython.locals(delivery=size_t, transfer=Transfer, settlement=Settlement)
     cpdef object remove_ingress(self, IngressLink link)

@@ -20,7 +20,7 @@ from router.dataplane.broker import Broker
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
-from router.dataplane.interface import QUEUED, STRANDED, WAITING, EgressLink, IngressLink, LinkCounters, Port
+from router.dataplane.interface import QUEUED, STRANDED, WAITING, DataPlane, EgressLink, IngressLink, LinkCounters, Port
 from router.dataplane.reader import Reader
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
@@ -42,11 +42,12 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 
-class Relay:
+class Relay(DataPlane):
     """The data plane of one router process."""
 
     def __init__(self, fib: Fib, settings: ForwardingSettings) -> None:
         self.fib = fib
+        self.now = 0.0
         self.ports: dict[ConnectionId, Port] = {}
         """Connections to neighbors."""
         self.session_window_frames = settings.session_window_frames
@@ -66,13 +67,9 @@ class Relay:
         self.brokerage.forwarder = self._forwarder
         self.brokerage.end_circuit = self._end_circuit
 
-    @property
-    def now(self) -> float:
-        """Seconds, monotonic; set by the caller before each batch of events."""
-        return self._forwarder.now
-
-    @now.setter
-    def now(self, now: float) -> None:
+    def set_now(self, now: float) -> None:
+        """Tell the time, seconds, monotonic: before each batch of events."""
+        self.now = now
         self._forwarder.now = self.waiting.now = self.brokerage.now = now
 
     # Events

@@ -27,5 +27,6 @@ cdef class WaitingRoom:
     cdef _relieve(self, IngressLink source, Py_ssize_t size)
     cpdef object leave_source(self, Transfer transfer)
     cpdef bint is_backlogged(self, IngressLink source)
+    cpdef double next_deadline(self)
     cpdef object refuse(self, Transfer transfer)
     cdef _release(self, Transfer transfer)

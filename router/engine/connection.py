@@ -12,14 +12,31 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 import attrs
+import cython
 
 from mesh_config.models import LinkSettings, Role
 from router.binding import data
 from router.binding import handles as pn
-from router.binding.handles import NULL, Handle, text
+from router.binding.handles import text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        NULL,
+        Handle,
+        empty,
+        fill,
+        pn_event_type,
+        pn_transport_capacity,
+        pn_transport_closed,
+        pn_transport_head,
+        pn_transport_pending,
+        pn_transport_pop,
+        pn_transport_process,
+        pn_transport_tail,
+    )
 
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
@@ -234,15 +251,34 @@ class Connection:
 
     def capacity(self) -> int:
         """Bytes that can be fed now; negative when no more are wanted."""
-        return int(pn.pn_transport_capacity(self._transport))
+        return int(pn_transport_capacity(self._transport))
 
     def tail(self, size: int) -> memoryview:
         """Where to put the next *size* bytes, at most `capacity`; then call `received`."""
-        return pn.memory_at(pn.pn_transport_tail(self._transport), size)
+        return pn.memory_at(pn_transport_tail(self._transport), size)
 
     def received(self, size: int) -> None:
         """So many bytes stand in `tail`. What they cause is handled by `dispatch`."""
-        pn.pn_transport_process(self._transport, size)
+        pn_transport_process(self._transport, size)
+
+    def fill(self, fd: int) -> int:
+        """Read once from a non-blocking socket, as `handles.fill`; what that causes is handled by `dispatch`.
+
+        Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
+        """
+        return fill(self._transport, fd)
+
+    def empty(self, fd: int) -> int:
+        """Write what is pending to a non-blocking socket, as `handles.empty`.
+
+        Returns: 0 when all is written; 1 when nothing will ever be written again; -1 when the kernel takes no more; below
+        that an error, as `-1 - errno`.
+        """
+        state = empty(self._transport, fd)
+        if state == 0 and self._unanswered:
+            self._check_answers()
+            state = empty(self._transport, fd)
+        return state
 
     def received_end(self) -> None:
         """The peer sends nothing more."""
@@ -250,10 +286,10 @@ class Connection:
 
     def pending(self) -> int:
         """Bytes that wait to be written; negative when nothing will ever be written again."""
-        size = int(pn.pn_transport_pending(self._transport))
+        size = int(pn_transport_pending(self._transport))
         if size == 0 and self._unanswered:
             self._check_answers()
-            size = int(pn.pn_transport_pending(self._transport))
+            size = int(pn_transport_pending(self._transport))
         return size
 
     def _owe_frame(self) -> None:
@@ -277,11 +313,11 @@ class Connection:
 
     def head(self, size: int) -> memoryview:
         """The first *size* pending bytes; then call `sent`."""
-        return pn.memory_at(pn.pn_transport_head(self._transport), size)
+        return pn.memory_at(pn_transport_head(self._transport), size)
 
     def sent(self, size: int) -> None:
         """So many of them are written."""
-        pn.pn_transport_pop(self._transport, size)
+        pn_transport_pop(self._transport, size)
 
     def sent_end(self) -> None:
         """Nothing more can be written."""
@@ -295,7 +331,7 @@ class Connection:
     @property
     def is_closed(self) -> bool:
         """Whether both directions have ended."""
-        return bool(pn.pn_transport_closed(self._transport))
+        return bool(pn_transport_closed(self._transport))
 
     @property
     def user(self) -> str:
@@ -328,10 +364,10 @@ class Connection:
         if self._failure is not None and not self.is_ending:
             raise self._failure
         while True:
-            event = self._relay.pump(self._collector)
+            event: Handle = self._relay.pump(self._collector)
             if event == NULL:
                 return
-            self._handle(pn.pn_event_type(event), event)
+            self._handle(pn_event_type(event), event)
 
     def _handle(self, kind: int, event: Handle) -> None:
         if self._is_to_be_answered(kind, event):

@@ -1,10 +1,10 @@
 """One pump for each connection: it moves bytes between a socket and an engine, and touches neither's meaning.
 
-How it works. Two tasks share a connection. The reader asks the kernel for bytes, gives them to the engine and lets the
-`Turns` owner handle what they cause: that may produce output on any connection of the process, so the owner flushes
-every connection that has some, by `flush`, which writes what the kernel takes at once and never waits. Only when a
-kernel buffer is full does the writer task wait for room. It also keeps the engine's clock, heartbeats and idle timeout,
-whether there is room or not: a peer that neither reads nor writes is given up in time.
+How it works. The poller tells when the socket has something to read: it is read once, straight into the engine's
+buffer, and the `Turns` owner handles what that causes. This may produce output on any connection of the process, so the
+owner flushes every connection that has some, by `flush`, which writes what the kernel takes at once and never waits.
+Only when a kernel buffer is full does the poller tell of room. A task for each connection keeps the engine's clock,
+heartbeats and idle timeout, whether there is room or not: a peer that neither reads nor writes is given up in time.
 
 The engine is never half changed across an `await`: between two of them a turn is begun and ended. A failed read or
 write ends the connection, since nobody knows how much the peer has seen.
@@ -13,15 +13,15 @@ write ends the connection, since nobody knows how much the peer has seen.
 from __future__ import annotations
 
 import math
+import os
 import socket
 from typing import Final, Protocol
 
 import trio
 
 from router.engine.connection import Connection
+from router.net.poller import Poller
 
-READS_IN_A_ROW: Final = 4
-"""Reads of one connection before the others have their turn."""
 CLOSE_TIMEOUT_S: Final = 5.0
 """How long the peer may take to answer our Close."""
 
@@ -29,35 +29,51 @@ CLOSE_TIMEOUT_S: Final = 5.0
 class Turns(Protocol):
     """Who handles what the bytes of a connection cause."""
 
-    def turn(self, connection: Connection) -> None:
-        """Bytes were fed: handle their events and flush whatever has output."""
+    def arrived(self, connection: Connection) -> None:
+        """Bytes were fed: handle their events; `settle` follows."""
 
     def written(self, connection: Connection) -> None:
-        """Output was written after the kernel had refused some."""
+        """Output was written after the kernel had refused some; `settle` follows."""
+
+    def settle(self) -> None:
+        """Handle what follows from it, and flush whatever has output."""
 
 
 class Pump:
-    """The two tasks of one connection."""
+    """The bytes and the time of one connection."""
 
-    def __init__(self, sock: socket.socket, connection: Connection, turns: Turns) -> None:
+    def __init__(self, sock: socket.socket, connection: Connection, turns: Turns, poller: Poller) -> None:
         self._sock = sock
+        self._fd = sock.fileno()
         self._connection = connection
         self._turns = turns
+        self._poller = poller
         self._wake = trio.Event()
         self._is_blocked = False
-        self._output_ended = trio.Event()
+        """The kernel takes no more for now."""
+        self._is_reading = True
+        self._output_ended = False
+        self._knows_peer = False
+        self._done = trio.Event()
         self._patience = trio.CancelScope()
 
     async def run(self, *, handshake_timeout_s: float = math.inf) -> None:
         """Serve the connection until both directions have ended."""
         try:
+            self._poller.add(self._fd, self)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._keep_time_and_write)
+                nursery.start_soon(self._keep_time)
                 if handshake_timeout_s < math.inf:
                     nursery.start_soon(self._await_open, handshake_timeout_s)
-                await self._read()
+                with self._patience:
+                    await self._done.wait()
+                if not self._connection.is_closed:
+                    self._lose("the peer did not answer Close")
+                    self._turns.arrived(self._connection)
+                    self._turns.settle()
                 nursery.cancel_scope.cancel()
         finally:
+            self._poller.remove(self._fd)
             self._sock.close()
 
     async def _await_open(self, timeout_s: float) -> None:
@@ -65,41 +81,6 @@ class Pump:
         if self._connection.peer is None:
             self._connection.fault = f"no Open within {timeout_s:g} s"
             self._hang_up()
-
-    async def _read(self) -> None:
-        connection = self._connection
-        reads = 0
-        knows_peer = False
-        with self._patience:
-            while not connection.is_closed:
-                size = connection.capacity()
-                if size < 0:  # nothing more will be read: the writer has the rest
-                    self._be_patient()
-                    await self._output_ended.wait()
-                    break
-                try:
-                    count = self._sock.recv_into(connection.tail(size))
-                except BlockingIOError:
-                    reads = 0
-                    await trio.lowlevel.wait_readable(self._sock)
-                    continue
-                except OSError as error:
-                    self._lose(str(error))
-                    break
-                if count:
-                    connection.received(count)
-                else:
-                    connection.received_end()
-                self._turns.turn(connection)
-                if not knows_peer and connection.peer is not None:
-                    knows_peer = True
-                    self.wake()  # the peer's Open says how often it wants to hear from us
-                reads += 1
-                if reads >= READS_IN_A_ROW:
-                    reads = 0
-                    await trio.lowlevel.checkpoint()
-        if not connection.is_closed:
-            self._lose("the peer did not answer Close")
 
     def _be_patient(self) -> None:
         """From now on the connection has a bounded time to end."""
@@ -112,8 +93,8 @@ class Pump:
             connection.fault = why
         connection.received_end()
         connection.sent_end()
-        self._output_ended.set()
-        self._turns.turn(connection)
+        self._output_ended = True
+        self._end_if_done()
 
     def _hang_up(self) -> None:
         """Let the reader see the end of the stream."""
@@ -122,59 +103,92 @@ class Pump:
         except OSError:
             pass  # the peer was first
 
+    def _end_if_done(self) -> None:
+        if self._output_ended and (self._connection.is_closed or not self._is_reading):
+            self._done.set()
+            self._wait_for(reads=False, writes=False)
+
+    def _wait_for(self, *, reads: bool, writes: bool) -> None:
+        self._is_reading = reads
+        self._is_blocked = writes
+        self._poller.change(self._fd, reads=reads, writes=writes)
+
+    # Told by the poller
+
+    def read(self) -> None:
+        """Take what the kernel has, once."""
+        connection = self._connection
+        if not self._is_reading:  # the peer is gone altogether
+            self._lose("the connection was reset")
+        elif connection.capacity() <= 0:  # nothing more will be read: what is left is to be written
+            self._be_patient()
+            self._wait_for(reads=False, writes=self._is_blocked)
+            self._end_if_done()
+            return
+        else:
+            count = connection.fill(self._fd)
+            if count == -1:
+                return
+            if count == 0:
+                connection.received_end()
+            elif count < 0:
+                self._lose(os.strerror(-1 - count))
+        self._turns.arrived(connection)
+        if not self._knows_peer and connection.peer is not None:
+            self._knows_peer = True
+            self.wake()  # the peer's Open says how often it wants to hear from us
+
+    def write(self) -> None:
+        """The kernel takes more."""
+        if self._is_blocked:
+            self._wait_for(reads=self._is_reading, writes=False)
+            self.flush()
+            self._turns.written(self._connection)
+
     # Writing
 
     def flush(self) -> None:
         """Write what the kernel takes now. Never waits, never raises for a peer that is gone."""
+        if self._is_blocked:
+            return
         connection = self._connection
         if connection.is_closing:
             self._be_patient()
-        while not self._is_blocked and not self._output_ended.is_set():
-            size = connection.pending()
-            if size < 0:
+        if not self._output_ended:
+            state = connection.empty(self._fd)
+            if state == 0:
+                return
+            if state == -1:
+                self._wait_for(reads=self._is_reading, writes=True)
+                return
+            self._output_ended = True
+            connection.sent_end()
+            if state == 1:
                 self._end_output()
-                return
-            if size == 0:
-                return
-            try:
-                connection.sent(self._sock.send(connection.head(size)))
-            except BlockingIOError:
-                self._is_blocked = True
-                self._wake.set()
-            except OSError:
-                connection.sent_end()
-                self._output_ended.set()
+            else:
                 self._hang_up()
+        self._end_if_done()
 
     def _end_output(self) -> None:
-        self._output_ended.set()
-        self._connection.sent_end()
         try:
             self._sock.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # the peer was first
 
+    # Time
+
     def wake(self) -> None:
         """The engine's next deadline may have changed."""
         self._wake.set()
 
-    async def _keep_time_and_write(self) -> None:
+    async def _keep_time(self) -> None:
         connection = self._connection
         while True:
             deadline = connection.tick(trio.current_time())
-            self._turns.turn(connection)
+            self._turns.arrived(connection)
+            self._turns.settle()
             if connection.capacity() < 0:
                 self._be_patient()  # the peer was silent for too long, and may never take what is still to be written
             with trio.move_on_at(math.inf if deadline is None else deadline):
-                await self._wait_for_work()
-
-    async def _wait_for_work(self) -> None:
-        """Until there is room to write, or the engine's deadline may have moved."""
-        if not self._is_blocked:
-            await self._wake.wait()
-            self._wake = trio.Event()
-            return
-        await trio.lowlevel.wait_writable(self._sock)
-        self._is_blocked = False
-        self.flush()
-        self._turns.written(self._connection)
+                await self._wake.wait()
+                self._wake = trio.Event()

@@ -146,7 +146,7 @@ slow = settings(
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 pieces = st.sampled_from((0, 0, 1, 5, 100))
 

@@ -98,6 +98,7 @@ class Plug:
             self.is_blocked = False
             self.flush()
             self.runtime.written(self.connection)
+            self.runtime.settle()
             data += self.written
             self.written.clear()
         return data

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from mesh_config.models import ListenerSettings, RouterSettings
+from router.net.poller import Poller
 from router.net.pump import Pump
 from router.runtime import Runtime
 from tests.helpers import frames
@@ -32,7 +33,8 @@ async def deaf_peer() -> None:
     connection = runtime.new_connection(ListenerSettings(idle_timeout_s=5), is_server=True)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    pump = Pump(ours, connection, runtime)
+    poller = Poller(trio.current_time, runtime.settle)
+    pump = Pump(ours, connection, runtime, poller)
     runtime.add_connection(connection, pump.flush)
     attach = ["r", 0, True, None, None, frames.source(FANOUT), frames.target(FANOUT)]
     theirs.sendall(
@@ -44,7 +46,8 @@ async def deaf_peer() -> None:
     )
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(pump.run)
+            nursery.start_soon(poller.run)
+            nursery.start_soon(serve, pump, nursery.cancel_scope)
             while runtime.fib.find(FANOUT) is None:
                 await trio.lowlevel.checkpoint()
             for _ in range(200):
@@ -53,4 +56,10 @@ async def deaf_peer() -> None:
     assert connection.is_closed
     assert connection.fault is not None
     runtime.remove_connection(connection)
+    poller.close()
     theirs.close()
+
+
+async def serve(pump: Pump, others: trio.CancelScope) -> None:
+    await pump.run()
+    others.cancel()

@@ -1,0 +1,40 @@
+import cython
+
+from router.binding.handles cimport *
+from router.dataplane.interface cimport DataPlane, Port
+
+
+cdef class Connection:
+    cdef public object id
+    cdef public object settings
+    cdef public Port port
+    cdef public bint is_server
+    cdef public object peer
+    cdef public dict links
+    cdef public dict _session_links
+    cdef public object host
+    cdef public double since
+    cdef public bint is_ending
+    cdef public bint is_closing
+    cdef public object fault
+    cdef public Py_ssize_t refused
+    cdef public Py_ssize_t _sessions
+    cdef public object _failure
+    cdef public Py_ssize_t _after_end
+    cdef public Py_ssize_t _unanswered
+    cdef public Py_ssize_t _frames_before
+    cdef public DataPlane _relay
+    cdef public object _handler
+    cdef public size_t _collector
+    cdef public size_t _connection
+    cdef public size_t _transport
+
+    cpdef Py_ssize_t capacity(self)
+    cpdef object received(self, Py_ssize_t size)
+    cpdef Py_ssize_t fill(self, int fd)
+    @cython.locals(state=int)
+    cpdef int empty(self, int fd)
+    cpdef Py_ssize_t pending(self)
+    cpdef object sent(self, Py_ssize_t size)
+    @cython.locals(event=size_t)
+    cpdef object dispatch(self)

@@ -1,0 +1,95 @@
+"""The one task that waits for all sockets that carry AMQP: what is ready at the same time is one turn.
+
+Trio could wait for each socket by a task of its own; a wake-up of a task costs several times what a message does. So
+all sockets are in one epoll instance, and trio waits for that. Each socket that is ready is read once, then everything
+that this has caused is settled and written: however many clients call at once, a server gets their calls in one write.
+
+A conversation of a client and a server by this router comes back within microseconds. While it does, the kernel is asked
+to wait for it, `LINGER_MS` at most, without going back to trio; other tasks have their turn at least that often.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import trio
+
+LINGER_MS: Final = 1
+"""How long trio's other tasks may have to wait, milliseconds: what epoll counts in."""
+MOST_READY: Final = 256
+"""Sockets of one turn."""
+
+
+class Channel(Protocol):
+    """A socket that is waited for."""
+
+    def read(self) -> None:
+        """The kernel has something: take it, once. Must not raise."""
+
+    def write(self) -> None:
+        """The kernel takes more. Must not raise."""
+
+
+class Poller:
+    """Waits for sockets and tells their channels."""
+
+    def __init__(self, clock: Callable[[], float], settle: Callable[[], None]) -> None:
+        """*clock*: seconds; *settle*: called after each round of reading and writing."""
+        self._clock = clock
+        self._settle = settle
+        self._epoll = select.epoll()
+        self._channels: dict[int, Channel] = {}
+
+    def add(self, fd: int, channel: Channel) -> None:
+        """Wait for what the socket has to read."""
+        self._channels[fd] = channel
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def change(self, fd: int, *, reads: bool, writes: bool) -> None:
+        """What to wait for from now on."""
+        self._epoll.modify(fd, (select.EPOLLIN if reads else 0) | (select.EPOLLOUT if writes else 0))
+
+    def remove(self, fd: int) -> None:
+        """Before the socket is closed."""
+        del self._channels[fd]
+        self._epoll.unregister(fd)
+
+    async def run(self) -> None:
+        """Serve the channels until cancelled."""
+        poll, clock = self._epoll.poll, self._clock
+        linger_s = LINGER_MS / 1000
+        rested = served = clock()
+        is_talk = False
+        """What came last came soon after what came before it."""
+        while True:
+            ready = poll(linger_s if is_talk else 0, MOST_READY)
+            now = clock()
+            if ready:
+                is_talk = now - served < linger_s
+                self._serve(ready)
+                served = now
+                if now - rested >= linger_s:
+                    await trio.lowlevel.checkpoint()
+                    rested = clock()
+            else:
+                is_talk = False
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+                rested = clock()
+
+    def _serve(self, ready: list[tuple[int, int]]) -> None:
+        channels = self._channels
+        for fd, events in ready:
+            channel = channels.get(fd)
+            if channel is None:
+                continue  # another one of this round has ended it
+            if events & select.EPOLLOUT:
+                channel.write()
+            if events & ~select.EPOLLOUT:
+                channel.read()
+        self._settle()
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        self._epoll.close()

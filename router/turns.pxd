@@ -1,0 +1,30 @@
+import cython
+
+from router.dataplane.brokerage cimport Brokerage
+from router.dataplane.interface cimport Port
+from router.dataplane.relay cimport Relay
+from router.dataplane.settlement cimport Settlement
+from router.engine.connection cimport Connection
+
+
+cdef class Turns:
+    cdef public Relay relay
+    cdef public object clock
+    cdef public dict connections
+    cdef public dict flushers
+    cdef public list events
+    cdef public double scheduled
+    cdef public object deadline_changed
+    cdef public object quieted
+    cdef list _dirty
+
+    cpdef object touched(self, Port port)
+    cpdef object arrived(self, Connection connection)
+    cpdef object turn(self, Connection connection)
+    cpdef object written(self, Connection connection)
+    cpdef object dispatch(self, Connection connection)
+    @cython.locals(relay=Relay, brokerage=Brokerage, settlement=Settlement, now=double, port=Port, dirty=list)
+    cpdef object settle(self)
+    @cython.locals(connection=Connection)
+    cdef _flush(self, Port port)
+    cpdef double earliest(self)

@@ -1,0 +1,126 @@
+"""Turns: what follows from one piece of input is carried to its end before the next one is looked at.
+
+The relay forwards, the control plane handles its events, its actions are done, and every connection with output is
+flushed. Nothing waits in a turn. Input of several connections that is there at the same time may share one turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from router.core.errors import RemoteProtocolError
+from router.core.events import Event
+from router.core.terms import Condition, ConnectionId
+from router.dataplane.interface import Port
+from router.dataplane.relay import Relay
+from router.engine.connection import Connection
+
+
+class Turns:
+    """The connections of one router, and the order in which things happen to them."""
+
+    def __init__(self, relay: Relay, clock: Callable[[], float]) -> None:
+        self.relay = relay
+        self.clock = clock
+        """Seconds, monotonic."""
+        self.connections: dict[ConnectionId, Connection] = {}
+        self.flushers: dict[ConnectionId, Callable[[], None]] = {}
+        """Writes what a connection has to write, as far as the kernel takes it."""
+        self.events: list[Event] = []
+        """For the control plane, in the order in which they happened."""
+        self.scheduled = math.inf
+        """When the next deadline is due, as far as the timer knows, seconds."""
+        self.deadline_changed: Callable[[], None] = lambda: None
+        """Called when the next deadline is earlier than `scheduled`."""
+        self.quieted: Callable[[], None] = lambda: None
+        """Called while stopping, when every delivery has its outcome."""
+        self._dirty: list[Port] = []
+
+    def touched(self, port: Port) -> None:
+        """A connection has something to write."""
+        self._dirty.append(port)
+
+    def arrived(self, connection: Connection) -> None:
+        """Handle what a connection's bytes caused; `settle` follows, perhaps after those of others."""
+        self.relay.set_now(self.clock())
+        self.dispatch(connection)
+        connection.port.touch()  # the engine itself may have something to say: headers, SASL, heartbeats
+
+    def turn(self, connection: Connection) -> None:
+        """Handle what a connection's bytes caused, and everything that follows."""
+        self.arrived(connection)
+        self.settle()
+
+    def written(self, connection: Connection) -> None:
+        """A connection has written after it was blocked; `settle` follows."""
+        self.relay.set_now(self.clock())
+        self.relay.written(connection.port)
+
+    def dispatch(self, connection: Connection) -> None:
+        """Let a connection handle its events."""
+        try:
+            connection.dispatch()
+        except RemoteProtocolError as error:
+            self.refuse(connection, error.condition, str(error))
+        except Exception as error:  # a fault of ours must end one connection and not the router
+            self.connection_fault(connection, error)
+
+    def settle(self) -> None:
+        """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
+        relay = self.relay
+        brokerage = relay.brokerage
+        settlement = relay.settlement
+        now = relay.now
+        while self.events or self._dirty or settlement.stranded or brokerage.is_due():
+            if self.events:
+                events, self.events = self.events, []
+                self.handle(events, now)
+            if settlement.stranded:
+                relay.retry_stranded()
+            if brokerage.is_due():
+                brokerage.turn()
+            dirty, self._dirty = self._dirty, []
+            for port in dirty:
+                self._flush(port)
+        if relay.waiting.refused:
+            self.report_refused(now)
+        if self.earliest() < self.scheduled:
+            self.deadline_changed()
+        if settlement.is_stopping and relay.is_quiet():
+            self.quieted()
+
+    def _flush(self, port: Port) -> None:
+        port.is_dirty = False
+        connection = self.connections.get(port.id)
+        if connection is None:
+            return
+        self.dispatch(connection)  # events that our own calls have caused
+        self.flushers[port.id]()
+        self.dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
+        if port.unwritten and connection.pending() == 0:
+            port.forget_unwritten()
+        if port.blocked or port.paused:
+            self.relay.written(port)
+
+    # What the runtime sees to
+
+    def handle(self, events: list[Event], now: float) -> None:
+        """Have the control plane handle *events*."""
+        raise NotImplementedError
+
+    def refuse(self, connection: Connection, condition: Condition, description: str) -> None:
+        """Close a connection, since its peer broke the protocol."""
+        raise NotImplementedError
+
+    def connection_fault(self, connection: Connection, error: Exception) -> None:
+        """Close a connection because of a fault of ours."""
+        raise NotImplementedError
+
+    def report_refused(self, now: float) -> None:
+        """Tell of messages for which there was no room."""
+        raise NotImplementedError
+
+    def earliest(self) -> float:
+        """When the next deadline is due, seconds; infinity when never."""
+        raise NotImplementedError
