@@ -78,9 +78,9 @@ cdef class Endpoint:
 
     cpdef begin(self, Connection connection)
     cpdef attached(self, Connection connection, Handle link)
-    cdef flowed(self, Handle link)
-    cdef drained(self)
-    cdef delivered(self, Handle link, Handle delivery)
+    cpdef flowed(self, Handle link)
+    cpdef drained(self)
+    cpdef delivered(self, Handle link, Handle delivery)
     cpdef resume(self)
 
 

@@ -378,7 +378,7 @@ def take_for_next_hop(router: Runtime, egress: str, neighbor: str, cost: int) ->
     connection = next(port.id for port in router.relay.ports.values() if port.neighbor == neighbor)
     action = InstallRouter(router=RouterId(egress), connection=connection, next_hop=RouterId(neighbor), cost=cost)
     router._carry_out([action])
-    router.settle())
+    router.settle()
 
 
 def test_two_routers_that_take_each_other_for_the_next_hop(bench: Bench) -> None:
