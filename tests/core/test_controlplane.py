@@ -352,7 +352,7 @@ def test_a_restarted_router_loses_its_addresses_and_they_are_asked_for_anew() ->
     play >> got(TO_C, advertisement(B, 1, 3, instance=BOOT + 1), trace=(B, C))
     actions = play.rest()
     assert others(actions) == [WithdrawAddress(address="x", router=B)]
-    assert sends(actions, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0))]
+    assert sends(actions, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0, takes_parts=True))]
     assert [message.id for _, message in sends(actions, LinkStateRequest)] == [A]
 
 
@@ -449,7 +449,7 @@ def effects(play: Playbook) -> list[Action]:
     ]
 
 
-REQUEST_0 = sent(TO_B, MobileAddressRequest(id=A, have_seq=0), to="amqp:/_topo/0/B/qdrouter.ma")
+REQUEST_0 = sent(TO_B, MobileAddressRequest(id=A, have_seq=0, takes_parts=True), to="amqp:/_topo/0/B/qdrouter.ma")
 
 
 def test_updates_add_and_delete_and_other_classes_count_only_in_the_sequence() -> None:
@@ -494,7 +494,7 @@ def test_an_answer_overtaken_by_the_next_update_is_asked_for_again() -> None:
     assert effects(play >> mau(3)) == []
     assert effects(play >> everything(2, "M0x")) == [
         installed("x"),
-        sent(TO_B, MobileAddressRequest(id=A, have_seq=2), to="amqp:/_topo/0/B/qdrouter.ma"),
+        sent(TO_B, MobileAddressRequest(id=A, have_seq=2, takes_parts=True), to="amqp:/_topo/0/B/qdrouter.ma"),
     ]
 
 
@@ -525,8 +525,8 @@ def test_everything_replaces_what_was_there_and_old_answers_do_nothing() -> None
     play >> mau(1, "M0x", "M0y", hints=(2, 2))
     play.rest()
     assert effects(play >> everything(5, "M0y", "M0z", "Clr", hints=(2, 3, 4))) == [
-        WithdrawAddress(address="x", router=B),
         installed("z", Treatment.BALANCED),
+        WithdrawAddress(address="x", router=B),
     ]
     assert effects(play >> everything(5, "M0q")) == []
     assert effects(play >> everything(4, "M0q")) == []
@@ -546,7 +546,9 @@ def test_addresses_of_an_unreachable_router_wait_until_it_is_reachable() -> None
     assert sends(play.rest(), MobileAddressRequest) == []
     play >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B)) >> got(TO_B, update(B, 2, {A: 1, far: 1}))
     play.at(play.now + 0.02)
-    assert sends(play.rest(), MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0))]
+    assert sends(play.rest(), MobileAddressRequest) == [
+        (TO_B, MobileAddressRequest(id=A, have_seq=0, takes_parts=True))
+    ]
 
 
 def test_an_update_of_an_unknown_router_is_ignored() -> None:

@@ -14,6 +14,7 @@ import math
 import attrs
 
 from mesh_config.models import LinkStateSettings, Treatment
+from router.core.addressing.parts import PART, PAUSE_S, Answer, Arriving
 from router.core.events import ControlReceived, InstallAddress, SubscriptionAdded, SubscriptionRemoved, WithdrawAddress
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
@@ -43,6 +44,8 @@ class Subscriptions:
     ask_at: float | None = None
     """When to ask (again) for everything, seconds; not None from the moment a gap was noticed."""
     asked: int = 0
+    arriving: Arriving | None = None
+    """What has come of an answer in parts."""
 
 
 class AddressSync:
@@ -60,7 +63,11 @@ class AddressSync:
         self._settings = settings
         self._advertised: dict[str, Treatment] = {}
         self._touched: dict[str, None] = {}
-        self._answers: dict[RouterId, ConnectionId] = {}
+        self._questions: dict[RouterId, tuple[ConnectionId, bool]] = {}
+        """Who asked for everything, by which connection, and whether it takes parts."""
+        self._answers: dict[RouterId, Answer] = {}
+        """Answers of which there is more to send."""
+        self._answer_at = math.inf
         self._asks: dict[RouterId, None] = {}
         self._ask_at = math.inf
 
@@ -79,16 +86,28 @@ class AddressSync:
     def settle(self) -> bool:
         """End a turn: tell the others what changed in it, answer who asked. Returns: whether `mobile_seq` rose."""
         is_change = bool(self._touched) and self._tell()
-        for router, via in self._answers.items():
-            answer = MobileAddressUpdate(
-                id=self.router_id,
-                mobile_seq=self.mobile_seq,
-                exist=tuple(mobile_key(address) for address in self._advertised),
-                hints=tuple(HINT_OF_TREATMENT[treatment] for treatment in self._advertised.values()),
-            )
-            self._outbox.send(router, addresses_to(router), answer, via)
-        self._answers.clear()
+        if self._questions:
+            addresses = list(self._advertised.items())
+            for router, (via, takes_parts) in self._questions.items():
+                self._answers.pop(router, None)
+                self._answers[router] = Answer(self.router_id, self.mobile_seq, addresses, via, takes_parts=takes_parts)
+                self._send_part(router)
+            self._questions.clear()
         return is_change
+
+    def _answer(self, now: float) -> None:
+        if self._answer_at <= now:
+            for router in list(self._answers):
+                self._send_part(router)
+            self._answer_at = math.inf
+        if self._answers:
+            self._answer_at = min(self._answer_at, now + PAUSE_S)
+
+    def _send_part(self, router: RouterId) -> None:
+        answer = self._answers[router]
+        has_way = self._outbox.send(router, addresses_to(router), answer.take(), answer.via)
+        if answer.is_complete or not has_way:
+            del self._answers[router]
 
     def _tell(self) -> bool:
         # Compared with what was told last, so what came and went within the turn is not told at all.
@@ -97,10 +116,15 @@ class AddressSync:
         self._touched.clear()
         if not gone and not new:
             return False
-        self.mobile_seq += 1
         for address in gone:
             del self._advertised[address]
         self._advertised.update((address, self.own[address]) for address in new)
+        for start in range(0, max(len(gone), len(new)), PART):
+            self._flood(new[start : start + PART], gone[start : start + PART])
+        return True
+
+    def _flood(self, new: list[str], gone: list[str]) -> None:
+        self.mobile_seq += 1
         update = MobileAddressUpdate(
             id=self.router_id,
             mobile_seq=self.mobile_seq,
@@ -109,14 +133,13 @@ class AddressSync:
             hints=tuple(HINT_OF_TREATMENT[self.own[address]] for address in new),
         )
         self._outbox.flood(ALL_ADDRESSES_TO, update)
-        return True
 
     # Messages
 
     def on_request(self, received: ControlReceived, message: MobileAddressRequest) -> None:
         """A MAR came; it is answered at the end of the turn, with what changed in the turn."""
         if message.id != self.router_id and message.have_seq < self.mobile_seq:
-            self._answers[message.id] = received.connection
+            self._questions[message.id] = (received.connection, message.takes_parts)
 
     def on_advertised(self, router: RouterId, mobile_seq: int, now: float) -> None:
         """*router* has got as far as *mobile_seq*."""
@@ -143,14 +166,42 @@ class AddressSync:
             return
         held.newest = max(held.newest, message.mobile_seq)
         if message.exist is not None:
-            self._replace(message.id, held, message.exist, message.treatments())
-            held.seq = message.mobile_seq
-            held.asked = 0
-            held.ask_at = None
+            self._on_part(held, message, now)
         elif message.mobile_seq == held.seq + 1:
             self._change(message.id, held, message)
             held.seq = message.mobile_seq
+        elif held.arriving is not None:
+            held.arriving.keep(message)
         self._want_rest(message.id, held, now)
+
+    def _on_part(self, held: Subscriptions, message: MobileAddressUpdate, now: float) -> None:
+        """All addresses of a router came, or a part of them: what is in it is there at once, what is not is withdrawn
+        with the last part."""
+        if message.part == 0:
+            held.arriving = Arriving(message.mobile_seq)
+        arriving = held.arriving
+        if arriving is None or not arriving.is_next(message):
+            return  # one was lost: it is all asked for again
+        assert message.exist is not None
+        arriving.next_part += 1
+        for key, treatment in zip(message.exist, message.treatments(), strict=True):
+            address = mobile_address(key)
+            if address is not None:
+                arriving.addresses.add(address)
+                self._install(message.id, held, address, treatment)
+        held.asked = 0
+        if arriving.next_part < message.parts:
+            if held.ask_at is not None:
+                held.ask_at = max(held.ask_at, now + retry_s(self._settings, 1))
+            return
+        for address in [address for address in held.addresses if address not in arriving.addresses]:
+            self._withdraw(message.id, held, address)
+        held.seq = arriving.mobile_seq
+        held.ask_at = None
+        held.arriving = None
+        while (change := arriving.changes.get(held.seq + 1)) is not None:
+            self._change(message.id, held, change)
+            held.seq += 1
 
     # Reachability
 
@@ -172,6 +223,7 @@ class AddressSync:
         for address in held.addresses:
             self._outbox.do(WithdrawAddress(address=address, router=router))
         held.is_installed = False
+        held.arriving = None
         held.ask_at = None
         held.asked = 0
 
@@ -186,10 +238,11 @@ class AddressSync:
 
     def next_deadline(self) -> float:
         """When `ask` has something to do, seconds; `math.inf` when never."""
-        return self._ask_at
+        return min(self._ask_at, self._answer_at)
 
     def ask(self, now: float) -> None:
-        """Ask for the addresses that are due."""
+        """Ask for the addresses that are due, and tell more of this router's own to who has asked for them."""
+        self._answer(now)
         if self._ask_at > now:
             return
         self._ask_at = math.inf
@@ -199,7 +252,7 @@ class AddressSync:
                 del self._asks[router]
                 continue
             if held.ask_at <= now:
-                request = MobileAddressRequest(id=self.router_id, have_seq=held.seq)
+                request = MobileAddressRequest(id=self.router_id, have_seq=held.seq, takes_parts=True)
                 self._outbox.send(router, addresses_to(router), request, None)
                 held.asked += 1
                 held.ask_at = now + retry_s(self._settings, held.asked)
@@ -207,6 +260,7 @@ class AddressSync:
 
     def _want_rest(self, router: RouterId, held: Subscriptions, now: float) -> None:
         if held.newest <= held.seq:
+            held.arriving = None
             held.ask_at = None
             held.asked = 0
         elif held.ask_at is None and held.is_installed:
@@ -218,23 +272,6 @@ class AddressSync:
         return Subscriptions(is_installed=router in self._outbox.routes)
 
     # What the forwarding side gets
-
-    def _replace(
-        self,
-        router: RouterId,
-        held: Subscriptions,
-        keys: tuple[str, ...],
-        treatments: tuple[Treatment | None, ...],
-    ) -> None:
-        wanted: dict[str, Treatment | None] = {}
-        for key, treatment in zip(keys, treatments, strict=True):
-            address = mobile_address(key)
-            if address is not None:
-                wanted[address] = treatment
-        for address in [a for a in held.addresses if a not in wanted]:
-            self._withdraw(router, held, address)
-        for address, treatment in wanted.items():
-            self._install(router, held, address, treatment)
 
     def _change(self, router: RouterId, held: Subscriptions, message: MobileAddressUpdate) -> None:
         for key, treatment in zip(message.add, message.treatments(), strict=True):
@@ -262,11 +299,12 @@ class AddressSync:
         """Assert that sequences agree, nothing is left untold, and what is missing is asked for while it can be."""
         assert self._advertised == self.own
         assert not self._touched
-        assert not self._answers
+        assert not self._questions
         for router, held in self.routers.items():
             assert router != self.router_id
             assert held.seq <= held.newest
             assert held.is_installed == (router in self._outbox.routes)
             is_behind = held.seq < held.newest
             assert (held.ask_at is not None) == (is_behind and held.is_installed)
+            assert held.arriving is None or is_behind
             assert held.ask_at is None or (router in self._asks and self._ask_at <= held.ask_at)

@@ -173,6 +173,9 @@ class MobileAddressUpdate(ControlMessage):
     """All keys of the sender; None in a differential update, else `add` and `delete` are empty."""
     hints: tuple[int, ...] = ()
     """Treatment of each of `add` or `exist` (`TREATMENT_OF_HINT`); not to be used when their number differs."""
+    part: int = 0
+    """Of an absolute update that comes in parts: which one of them this is, from 0."""
+    parts: int = 1
 
     @property
     def is_absolute(self) -> bool:
@@ -188,7 +191,9 @@ class MobileAddressUpdate(ControlMessage):
 
     def _own_keys(self) -> dict[str, object]:
         if self.exist is not None:
-            return {"mobile_seq": self.mobile_seq, "exist": list(self.exist), "hints": list(self.hints)}
+            # DEV-32: a qdrouterd, which knows no parts, gets all in one.
+            parts: dict[str, object] = {"part": self.part, "parts": self.parts} if self.parts > 1 else {}
+            return {"mobile_seq": self.mobile_seq, "exist": list(self.exist), "hints": list(self.hints), **parts}
         return {
             "mobile_seq": self.mobile_seq,
             "hints": list(self.hints),
@@ -203,7 +208,17 @@ class MobileAddressUpdate(ControlMessage):
         if body.has("exist"):
             if body.has("add") or body.has("del"):
                 raise DecodeError("MAU is both differential and absolute")
-            return cls(**body.envelope(), mobile_seq=mobile_seq, exist=body.texts("exist"), hints=hints)
+            part, parts = body.integer("part", default=0), body.integer("parts", default=1)
+            if part >= parts:
+                raise DecodeError(f"MAU with part {part} of {parts}")
+            return cls(
+                **body.envelope(),
+                mobile_seq=mobile_seq,
+                exist=body.texts("exist"),
+                hints=hints,
+                part=part,
+                parts=parts,
+            )
         add, delete = body.texts("add"), body.texts("del")
         return cls(**body.envelope(), mobile_seq=mobile_seq, add=add, delete=delete, hints=hints)
 
@@ -215,13 +230,16 @@ class MobileAddressRequest(ControlMessage):
     opcode: ClassVar[str] = "MAR"
 
     have_seq: int
+    takes_parts: bool = False
+    """The answer may come in parts (DEV-32)."""
 
     def _own_keys(self) -> dict[str, object]:
-        return {"have_seq": self.have_seq}
+        return {"have_seq": self.have_seq, **({"parts": 1} if self.takes_parts else {})}
 
     @classmethod
     def _read(cls, body: _Body) -> Self:
-        return cls(**body.envelope(), have_seq=body.integer("have_seq"))
+        takes_parts = body.integer("parts", default=0) > 0
+        return cls(**body.envelope(), have_seq=body.integer("have_seq"), takes_parts=takes_parts)
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,188 @@
+"""All addresses of a router, told in parts to one that asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from mesh_config.models import Treatment
+from router.core.addressing.parts import MOST_CHANGES, PART, Answer
+from router.core.events import (
+    Action,
+    InstallAddress,
+    SendControl,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+    WithdrawAddress,
+)
+from router.core.linkstate.messages import ControlMessage, MobileAddressRequest, MobileAddressUpdate
+from router.core.terms import RouterId
+from router.simulation.mesh import Mesh
+from tests.core.test_controlplane import (
+    REQUEST_0,
+    TO_ALL_MA,
+    TO_B,
+    TO_C,
+    A,
+    B,
+    C,
+    effects,
+    got,
+    live,
+    mau,
+    quiet,
+    sends,
+)
+from tests.helpers.playbook import Playbook
+
+TO_ME = "amqp:/_topo/0/A/qdrouter.ma"
+
+
+def parts_of(count: int, mobile_seq: int) -> list[MobileAddressUpdate]:
+    """The answer of B with so many addresses `a0`, `a1`, ..."""
+    addresses = [(f"a{number}", Treatment.CLOSEST) for number in range(count)]
+    answer = Answer(B, mobile_seq, addresses, TO_B, takes_parts=True)
+    found = []
+    while not answer.is_complete:
+        found.append(answer.take())
+    return found
+
+
+def asked(mobile_seq: int) -> Playbook:
+    """A has seen that it lacks addresses of B, and asks for them."""
+    play = quiet()
+    assert effects(play >> mau(mobile_seq)) == [REQUEST_0]
+    return play
+
+
+def hear(play: Playbook, message: ControlMessage, to: str = TO_ME) -> list[Action]:
+    return effects(play >> got(TO_B, message, to=to))
+
+
+def installed(actions: Sequence[Action]) -> set[str]:
+    return {action.address for action in actions if isinstance(action, InstallAddress)}
+
+
+def withdrawn(actions: Sequence[Action]) -> set[str]:
+    return {action.address for action in actions if isinstance(action, WithdrawAddress)}
+
+
+def test_each_part_is_there_at_once_and_what_is_in_none_goes_with_the_last() -> None:
+    play = quiet()
+    hear(play, mau(1, "M0gone", "M0a0").message, TO_ALL_MA)
+    hear(play, mau(3).message, TO_ALL_MA)
+    first, second, third = parts_of(2 * PART + 1, 3)
+    found = hear(play, first)
+    assert installed(found) == {f"a{number}" for number in range(PART)}
+    assert not withdrawn(found)
+    assert len(installed(hear(play, second))) == PART
+    last = hear(play, third)
+    assert (installed(last), withdrawn(last)) == ({f"a{2 * PART}"}, {"gone"})
+    assert not any(isinstance(action, SendControl) for action in last), "nothing is missing"
+    assert "gone" not in play.control.addresses()
+
+
+def test_changes_that_come_between_the_parts_follow_the_last() -> None:
+    play = asked(3)
+    first, second = parts_of(PART + 1, 3)
+    hear(play, first)
+    assert hear(play, mau(4, "M0new", delete=("M0a0",)).message, TO_ALL_MA) == []
+    assert hear(play, mau(5, "M0newer").message, TO_ALL_MA) == []
+    last = hear(play, second)
+    assert installed(last) == {f"a{PART}", "new", "newer"}
+    assert withdrawn(last) == {"a0"}
+    assert not sends(last, MobileAddressRequest)
+
+
+def test_more_changes_than_are_kept_lead_to_another_question() -> None:
+    play = asked(3)
+    first, second = parts_of(PART + 1, 3)
+    hear(play, first)
+    for number in range(MOST_CHANGES + 1):
+        hear(play, mau(4 + number).message, TO_ALL_MA)
+    assert sends(hear(play, second), MobileAddressRequest) == [
+        (TO_B, MobileAddressRequest(id=A, have_seq=3 + MOST_CHANGES, takes_parts=True))
+    ]
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_when_a_part_is_lost_all_is_asked_for_again(lost: int) -> None:
+    play = asked(3)
+    parts = parts_of(2 * PART + 1, 3)
+    for number, part in enumerate(parts):
+        if number != lost:
+            hear(play, part)
+    assert not play.control.nodes()[0].mobile_seq
+    play.at(play.now + 0.6)
+    assert REQUEST_0 in effects(play)
+    for part in parts:
+        hear(play, part)
+    assert len(play.control.addresses()) == 2 * PART + 1
+
+
+def test_nobody_asks_again_while_parts_arrive() -> None:
+    play = asked(3)
+    for part in parts_of(10 * PART, 3):
+        live(play, play.now + 0.2)
+        assert not sends(effects(play), MobileAddressRequest)
+        hear(play, part)
+    assert len(play.control.addresses()) == 10 * PART
+
+
+def test_an_unreachable_router_begins_anew() -> None:
+    play = asked(3)
+    first, second = parts_of(PART + 1, 3)
+    hear(play, first)
+    play.control.check_invariants()
+    addresses = play.control._addresses
+    addresses.lose(B)
+    addresses.reach(B, play.now)
+    assert len(withdrawn(found := hear(play, second))) == len(installed(found)) == PART
+    assert f"a{PART}" not in play.control.addresses()
+
+
+@pytest.mark.parametrize("takes_parts", [False, True])
+def test_only_who_takes_parts_is_answered_in_parts(takes_parts: bool) -> None:
+    play = quiet()
+    count = 2 * PART + 1
+    play >> [SubscriptionAdded(address=f"a{number}", treatment=Treatment.CLOSEST) for number in range(count)]
+    play.rest()
+    play >> got(TO_C, MobileAddressRequest(id=C, have_seq=0, takes_parts=takes_parts), to=TO_ME)
+    updates: list[MobileAddressUpdate] = []
+    for _ in range(5):
+        updates += [message for _, message in sends(play.rest(), MobileAddressUpdate)]
+        play.at(play.now + 0.001)
+    assert [len(update.exist or ()) for update in updates] == ([PART, PART, 1] if takes_parts else [count])
+    assert {update.mobile_seq for update in updates} == {3}
+    numbers = [(update.part, update.parts) for update in updates]
+    assert numbers == ([(0, 3), (1, 3), (2, 3)] if takes_parts else [(0, 1)])
+
+
+def test_many_changes_of_one_turn_go_out_in_several_messages() -> None:
+    play = quiet()
+    count = 2 * PART + 1
+    play >> [SubscriptionAdded(address=f"a{number}", treatment=Treatment.CLOSEST) for number in range(count)]
+    told = [message for to, message in sends(play.rest(), MobileAddressUpdate) if to == TO_B]
+    assert [(update.mobile_seq, len(update.add)) for update in told] == [(1, PART), (2, PART), (3, 1)]
+    play >> [SubscriptionRemoved(address=f"a{number}") for number in range(count)]
+    told = [message for to, message in sends(play.rest(), MobileAddressUpdate) if to == TO_B]
+    assert [(update.mobile_seq, len(update.delete)) for update in told] == [(4, PART), (5, PART), (6, 1)]
+
+
+def test_a_router_that_starts_anew_learns_thousands_of_addresses_that_change_meanwhile() -> None:
+    mesh = Mesh.of_edges([("A", "B", 1), ("B", "C", 1), ("C", "D", 1), ("D", "A", 1)], seed=3, bodies=True)
+    for number in range(5 * PART):
+        mesh.subscribe("A", f"a{number}")
+    mesh.run_for(5.0)
+    mesh.kill("C")
+    mesh.run_for(1.0)
+    mesh.restart("C")
+    for number in range(40):
+        mesh.run_for(0.001)
+        mesh.subscribe("A", f"b{number}")
+        mesh.unsubscribe("A", f"a{number}")
+    mesh.run_for(10.0)
+    known = mesh.routers[RouterId("C")].plane.addresses()
+    assert set(known) == {f"a{n}" for n in range(40, 5 * PART)} | {f"b{n}" for n in range(40)}
+    mesh.check_invariants()
