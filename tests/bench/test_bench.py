@@ -1,0 +1,117 @@
+"""`amqp-mesh bench` on real routers: everything is measured, no figure is judged."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import router
+from mesh_config.generators import generate
+from router.bench.cases import CASES
+from tests.bench.conftest import run
+from tests.helpers.processes import MeshProcesses, wait_until
+
+SCHEMA = json.loads((Path(router.__file__).parent / "bench" / "results.schema.json").read_text(encoding="utf-8"))
+PATHS = ["direct", "1 hop", "2 hops", "3 hops"]
+pytestmark = pytest.mark.interop
+
+
+def test_every_case_is_run_over_every_path(found: dict[str, Any]) -> None:
+    measured = [(one["case"], one["path"]) for one in found["figures"]]
+    assert measured == [(case.name, path) for case in CASES for path in PATHS]
+
+
+def test_the_document_is_what_its_schema_says(found: dict[str, Any]) -> None:
+    document = {key: value for key, value in found.items() if key != "output"}
+    jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert document["programs"]["speed"] == router.SPEED
+
+
+def test_a_run_says_what_it_cost(found: dict[str, Any]) -> None:
+    for one in found["figures"]:
+        assert one["p50_us"] <= one["p99_us"]
+        assert (one["cpu_us"] is not None, one["resident_bytes"] is not None) == (one["hops"] > 0,) * 2
+        assert one["refused"] == 0
+        assert (one["echo_multiple"] is not None) == one["is_rpc"]
+        if one["hops"] == 0:
+            assert one["share"] == 1
+
+
+def test_memory_is_told_for_each_kind(found: dict[str, Any]) -> None:
+    kinds = [one["what"] for one in found["memory"]]
+    assert kinds == ["connection", "link", "link with an address of its own", "address of another router"]
+
+
+def test_the_tables_have_a_row_for_each_figure(found: dict[str, Any]) -> None:
+    for case in CASES:
+        assert case.name in found["output"]
+    assert found["output"].count("3 hops") == len(CASES)
+    assert "address of another router" in found["output"]
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[MeshProcesses]:
+    with MeshProcesses(generate("line", 2), tmp_path / "other") as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        yield mesh
+
+
+def test_other_routers_do_the_same_work_in_the_same_run(other: MeshProcesses, tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    result = run(
+        *("--quick", "stream-100B", "rpc-1", "--hops", "", "--json", str(file)),
+        *("--compare", f"one={other.url('R1')}", "--compare", f"two={other.url('R1')},{other.url('R2')}"),
+        *("--compare-pid", str(other["R1"].pid)),
+    )
+    assert result.exit_code == 0, result.output
+    figures = json.loads(file.read_text(encoding="utf-8"))["figures"]
+    paths = ("direct", "one", "two")
+    assert [(one["case"], one["path"]) for one in figures] == [
+        *itertools.product(("stream-100B",), paths),
+        *itertools.product(("rpc-1",), paths),
+    ]
+    assert all(one["resident_bytes"] for one in figures if one["path"] != "direct")
+
+
+def test_an_interpreted_router_can_be_added() -> None:
+    result = run("--quick", "stream-100B", "--hops", "1", "--interpreted")
+    assert result.exit_code == 0, result.output
+    assert "1 hop, interpreted" in result.output
+
+
+def test_the_document_can_go_to_standard_output() -> None:
+    result = run("--quick", "stream-100B", "--hops", "", "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["schema"] == "amqp-mesh-bench"
+
+
+def test_a_terminated_benchmark_leaves_no_router_behind() -> None:
+    command = [sys.executable, "-m", "router", "bench", "stream-100B", "--hops", "1", "--seconds", "600"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: bool(children(process.pid)), "a router is started", 30)
+        started = children(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in started), "its routers end", 10)
+
+
+def children(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return []
