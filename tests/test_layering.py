@@ -71,12 +71,12 @@ RINGS = (
     Ring(
         "router.engine",
         ours=("router.core", "router.dataplane.interface", "router.binding", "mesh_config.models", "router.logs"),
-        others=("attrs", "structlog"),
+        others=("attrs", "cython", "structlog"),
     ),
     Ring(
         "router.net",
         ours=("router.core", "router.engine.connection", "mesh_config.models", "router.logs"),
-        others=("attrs", "hypercorn", "structlog", "trio"),
+        others=("attrs", "cython", "hypercorn", "structlog", "trio"),
     ),
     Ring(
         "router.management",
@@ -125,6 +125,7 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
+    Ring("router.turns", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peers", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", others=("structlog",)),

@@ -10,6 +10,7 @@ import pytest
 
 import mesh_config
 import router
+from router import speed
 
 
 @pytest.mark.parametrize("package", [router, mesh_config], ids=["router", "mesh_config"])
@@ -36,6 +37,16 @@ def test_the_wheel_carries_nothing_but_the_two_packages(site_packages: Path | No
     files = importlib.metadata.files("amqp-mesh") or []
     top = {file.parts[0] for file in files if ".." not in file.parts}
     assert {name for name in top if not name.endswith(".dist-info")} == {"router", "mesh_config"}
+
+
+def test_hot_modules_are_there_compiled_as_source_and_with_their_declarations(site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    files = {str(file) for file in importlib.metadata.files("amqp-mesh") or []}
+    for name in speed.hot_modules():
+        path = name.replace(".", "/")
+        assert {f"{path}.py", f"{path}.pxd", f"{path}{speed.SUFFIX}"} <= files
+    assert not [file for file in files if file.endswith((".c", ".pyx", ".html"))]
 
 
 def test_the_command_is_installed(site_packages: Path | None) -> None:

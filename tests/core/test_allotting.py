@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import sys
 
@@ -171,6 +172,7 @@ def calls_for_a_hundred_messages(idle: int) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
+    gc.disable()  # else it calls, by chance, what others have hung on it
     sys.setprofile(count)
     try:
         for message in range(100):
@@ -181,12 +183,13 @@ def calls_for_a_hundred_messages(idle: int) -> int:
             bench.now += PAUSE_S
     finally:
         sys.setprofile(None)
+        gc.enable()
     return calls
 
 
 def test_the_work_for_a_message_does_not_grow_with_idle_publishers() -> None:
-    # Not exactly equal: a garbage collection that falls into the count calls what others have hung on it.
-    assert calls_for_a_hundred_messages(2000) < 1.01 * calls_for_a_hundred_messages(20)
+    # Compiled calls are not counted; those that are, such as orders, are part of the work all the same.
+    assert calls_for_a_hundred_messages(2000) == calls_for_a_hundred_messages(20) > 100
 
 
 def test_the_first_credits_of_a_thousand_go_out_in_slices() -> None:

@@ -33,6 +33,8 @@ class Declared:
     """Attributes that Python sees too."""
     hidden: set[str] = attrs.Factory(set)
     """Attributes of C alone."""
+    visible_methods: set[str] = attrs.Factory(set)
+    """Methods that Python can call too."""
     hidden_methods: set[str] = attrs.Factory(set)
     """Methods that only compiled code can call."""
 
@@ -50,8 +52,7 @@ def classes() -> Mapping[tuple[str, str], Declared]:
                 now = None
             elif now is not None:
                 if match := _METHOD.match(line):
-                    if match[1] == "cdef":
-                        now.hidden_methods.add(match[2])
+                    (now.visible_methods if match[1] == "cpdef" else now.hidden_methods).add(match[2])
                 elif match := _ATTRIBUTE.match(line):
                     (now.visible if match[1] else now.hidden).update(match[2].split(", "))
     return found

@@ -141,15 +141,26 @@ def uses() -> Iterator[tuple[Path, ast.AST]]:
                 yield path, node
 
 
+def names_of_others() -> Iterator[str]:
+    """What is called by the same name in another class."""
+    for declared in CLASSES.values():
+        yield from (*declared.visible, *declared.visible_methods)
+    for _, node in uses():
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
 def test_interpreted_code_uses_nothing_that_only_compiled_code_has() -> None:
     hidden = {name for declared in CLASSES.values() for name in (*declared.hidden, *declared.hidden_methods)}
-    elsewhere = {name for declared in CLASSES.values() for name in declared.visible}
+    hidden -= set(names_of_others())
     wrong = [
         f"{path}:{node.lineno}: .{node.attr}"
         for path, node in uses()
-        if isinstance(node, ast.Attribute)
-        and node.attr in hidden - elsewhere
-        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+        if isinstance(node, ast.Attribute) and node.attr in hidden
     ]
     assert not wrong, "\n".join(wrong)
 
