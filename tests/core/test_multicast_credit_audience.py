@@ -46,7 +46,7 @@ class Room:
 
     @property
     def live(self) -> list[object]:
-        return [subscriber.key for subscriber in self.audience.live]
+        return sorted(subscriber.key for subscriber in self.audience.live)
 
 
 def excluded_room() -> Room:

@@ -10,11 +10,16 @@ Times are seconds, monotonic; credit is messages. Source: design, section 6.
 
 from __future__ import annotations
 
+import heapq
 import math
 
 import attrs
 
+from router.core.forwarding.lowest import Lowest
 from router.core.forwarding.orders import Key
+
+SPARE = 64
+"""Excluded subscribers that are put off before what is no longer true is thrown away."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,6 +39,7 @@ class Subscriber:
     """One local subscriber."""
 
     __slots__ = (
+        "back_at",
         "credit",
         "excluded_at",
         "is_draining",
@@ -63,6 +69,8 @@ class Subscriber:
         """Since when it is live without credit."""
         self.excluded_at = math.inf
         """Since when it is excluded; `math.inf` when it is live or has never granted."""
+        self.back_at = math.inf
+        """When it counts again, excluded and with credit, if nothing changes."""
         self.readmitted_at = -math.inf
         self.pause_s = 0.0
         """From its last exclusion on."""
@@ -78,6 +86,9 @@ class Subscriber:
 class Audience:
     """All local subscribers of one multicast address at one router.
 
+    A message costs time by the number of its copies. All else costs the same however many subscribers there are, or
+    grows with the logarithm of their number.
+
     Attributes:
         is_elsewhere: other routers have subscribers too, which a stalled one here may hold up.
     """
@@ -85,36 +96,59 @@ class Audience:
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self.subscribers: dict[Key, Subscriber] = {}
+        self.draining: dict[Key, Subscriber] = {}
+        """Those that ask for their credit back."""
         self.is_elsewhere = False
         self.missed = 0
         """Copies that went past subscribers, in all, departed ones too."""
+        self._live: dict[Key, Subscriber] = {}
+        self._excluded: dict[Key, Subscriber] = {}
+        self._zero: dict[Key, Subscriber] = {}
+        """Live ones without credit, the one that was for longest first."""
+        self._limits = Lowest()
+        """What each live one can take, and has taken: a message to all of them changes none."""
+        self._sent = 0
+        """Messages to all that were live."""
+        self._drains = 0
+        """Live ones that ask for their credit back."""
+        self._willing = 0
+        """Live ones that have not taken their credit back."""
+        self._returns: list[tuple[float, int, Subscriber]] = []
+        """Excluded ones by when they count again; what was put off since, or has happened, too."""
+        self._returns_room = SPARE
+        self._number = 0
 
     # What stands
 
     @property
     def live(self) -> list[Subscriber]:
-        """Those that count, in the order of attaching."""
-        return [s for s in self.subscribers.values() if s.is_live]
+        """Those that count, in the order in which they came to."""
+        return list(self._live.values())
 
     @property
     def excluded(self) -> list[Subscriber]:
-        """Those that counted once and do not now, in the order of attaching."""
-        return [s for s in self.subscribers.values() if s.is_excluded]
+        """Those that counted once and do not now, in the order in which they ceased to."""
+        return list(self._excluded.values())
+
+    @property
+    def has_live(self) -> bool:
+        """Whether somebody counts."""
+        return bool(self._live)
 
     @property
     def capacity(self) -> int:
         """Messages of which every live subscriber can take a copy; 0 when none is live."""
-        return min((s.credit for s in self.subscribers.values() if s.is_live), default=0)
+        return self._limits.value(self._sent) - self._sent
 
     @property
     def is_draining(self) -> bool:
         """Whether a live subscriber asks for its credit back."""
-        return any(s.is_draining for s in self.subscribers.values() if s.is_live)
+        return self._drains > 0
 
     @property
     def is_withdrawn(self) -> bool:
         """Whether all that are live took their credit back."""
-        return all(s.is_withdrawn for s in self.subscribers.values() if s.is_live)
+        return self._willing == 0
 
     # What happens
 
@@ -125,107 +159,176 @@ class Audience:
 
     def remove(self, key: Key) -> None:
         """A subscriber is gone."""
-        del self.subscribers[key]
+        subscriber = self.subscribers.pop(key)
+        self._leave_out(subscriber)
+        for table in (self._live, self._excluded, self._zero, self.draining):
+            table.pop(key, None)
 
     def changed(self, key: Key, credit: int, now: float, *, is_draining: bool, is_withdrawn: bool) -> None:
         """What a subscriber can take now."""
         subscriber = self.subscribers[key]
+        self._leave_out(subscriber)
         if credit > 0 and not (subscriber.is_live or subscriber.is_excluded):
             subscriber.is_live = True
-        if subscriber.is_live:
-            if credit > subscriber.credit:
-                subscriber.usual = max(subscriber.usual, credit)
-            self._set_live_credit(subscriber, credit, now)
+            self._live[key] = subscriber
+        if subscriber.is_live and credit > subscriber.credit:
+            subscriber.usual = max(subscriber.usual, credit)
         subscriber.credit = credit
         subscriber.is_draining = is_draining and credit > 0
         subscriber.is_withdrawn = credit == 0 and (is_withdrawn or subscriber.is_withdrawn)
+        self._count(subscriber, now)
 
-    def _set_live_credit(self, subscriber: Subscriber, credit: int, now: float) -> None:
-        subscriber.credit = credit
-        subscriber.zero_since = math.inf if credit > 0 else min(subscriber.zero_since, now)
+    def _leave_out(self, subscriber: Subscriber) -> None:
+        """It is about to change: undo `_count`."""
+        subscriber.back_at = math.inf
+        if subscriber.is_live:
+            self._limits.remove(subscriber.credit + self._sent)
+            self._drains -= subscriber.is_draining
+            self._willing -= not subscriber.is_withdrawn
+
+    def _count(self, subscriber: Subscriber, now: float) -> None:
+        """It has changed: keep sums and tables true."""
+        key = subscriber.key
+        if subscriber.is_draining:
+            self.draining[key] = subscriber
+        else:
+            self.draining.pop(key, None)
+        if subscriber.is_live:
+            self._limits.add(subscriber.credit + self._sent)
+            self._drains += subscriber.is_draining
+            self._willing += not subscriber.is_withdrawn
+        if subscriber.is_live and subscriber.credit == 0:
+            subscriber.zero_since = min(subscriber.zero_since, now)
+            self._zero.setdefault(key, subscriber)
+        else:
+            subscriber.zero_since = math.inf
+            self._zero.pop(key, None)
+        if subscriber.is_excluded and subscriber.credit > 0 and not subscriber.is_draining:
+            self._put_off(subscriber)
+
+    def _put_off(self, subscriber: Subscriber) -> None:
+        is_usual = 2 * subscriber.credit >= subscriber.usual
+        pause_s = subscriber.pause_s if is_usual else self._patience.longest_pause_s
+        subscriber.back_at = subscriber.excluded_at + pause_s
+        self._number += 1
+        heapq.heappush(self._returns, (subscriber.back_at, self._number, subscriber))
+        if len(self._returns) > self._returns_room:
+            self._returns = [item for item in self._returns if item[2].back_at == item[0]]
+            heapq.heapify(self._returns)
+            self._returns_room = 2 * len(self._returns) + SPARE
 
     def spend(self, now: float) -> tuple[list[Key], list[Key]]:
         """One message is sent to all that are live. Returns: who gets a copy, and who misses it."""
-        live, excluded = self.live, self.excluded
-        for subscriber in live:
+        self._sent += 1
+        for subscriber in self._live.values():
             assert subscriber.credit > 0, "sent without a subscriber's credit"
-            self._set_live_credit(subscriber, subscriber.credit - 1, now)
-            subscriber.is_draining = subscriber.is_draining and subscriber.credit > 0
-        return [s.key for s in live], self._miss(excluded)
+            subscriber.credit -= 1
+            if subscriber.credit == 0:
+                subscriber.zero_since = now
+                self._zero[subscriber.key] = subscriber
+                if subscriber.is_draining:
+                    subscriber.is_draining = False
+                    self._drains -= 1
+                    del self.draining[subscriber.key]
+        return list(self._live), self._miss(self._excluded)
 
     def miss(self) -> list[Key]:
         """One message goes past all subscribers. Returns: who misses it, which is not who has never granted."""
-        return self._miss([s for s in self.subscribers.values() if s.is_live or s.is_excluded])
+        return [*self._miss(self._live), *self._miss(self._excluded)]
 
-    def _miss(self, subscribers: list[Subscriber]) -> list[Key]:
-        for subscriber in subscribers:
+    def _miss(self, subscribers: dict[Key, Subscriber]) -> list[Key]:
+        for subscriber in subscribers.values():
             subscriber.missed += 1
         self.missed += len(subscribers)
-        return [s.key for s in subscribers]
+        return list(subscribers)
 
     def drained(self, subscriber: Subscriber, now: float) -> None:
         """A subscriber got back all it had granted."""
+        self._leave_out(subscriber)
         subscriber.credit = 0
         subscriber.is_draining = False
         subscriber.is_withdrawn = True
-        if subscriber.is_live:
-            self._set_live_credit(subscriber, 0, now)
+        self._count(subscriber, now)
 
     # Time
 
     def update(self, now: float) -> None:
         """Exclude who is at zero for too long, and readmit who has come back."""
-        for subscriber in self.subscribers.values():
-            if self._back_at(subscriber) <= now:
-                self._readmit(subscriber, now)
+        while (subscriber := self._next_back()) is not None:
+            if subscriber.back_at > now and (self.is_elsewhere or self._live):
+                break
+            self._readmit(subscriber, now)  # at once if it can hold up nobody
         if not self._is_held_up:
             return
-        for subscriber in self.subscribers.values():
-            if subscriber.zero_since + self._patience.grace_s <= now:
-                self._exclude(subscriber, now)
+        while self._zero:
+            subscriber = next(iter(self._zero.values()))
+            if subscriber.zero_since + self._patience.grace_s > now:
+                break
+            self._exclude(subscriber, now)
 
     @property
     def _is_held_up(self) -> bool:
         """Whether somebody could take messages if those at zero did not count: the only one holds up nobody."""
-        return self.is_elsewhere or any(s.is_live and s.credit > 0 for s in self.subscribers.values())
+        return self.is_elsewhere or len(self._live) > len(self._zero)
+
+    def _next_back(self) -> Subscriber | None:
+        """The excluded one that counts again before all others, if nothing changes."""
+        while self._returns:
+            back_at, _, subscriber = self._returns[0]
+            if subscriber.back_at == back_at:
+                return subscriber
+            heapq.heappop(self._returns)
+        return None
 
     def _exclude(self, subscriber: Subscriber, now: float) -> None:
         patience = self._patience
         is_relapse = subscriber.readmitted_at + patience.longest_pause_s >= now
         pause_s = 2 * subscriber.pause_s if is_relapse else patience.first_pause_s
+        self._leave_out(subscriber)
         subscriber.pause_s = min(pause_s, patience.longest_pause_s)
         subscriber.is_live = False
-        subscriber.zero_since = math.inf
         subscriber.excluded_at = now
+        del self._live[subscriber.key]
+        self._excluded[subscriber.key] = subscriber
+        self._count(subscriber, now)
 
     def _readmit(self, subscriber: Subscriber, now: float) -> None:
+        self._leave_out(subscriber)
         if 2 * subscriber.credit < subscriber.usual:
             subscriber.usual = subscriber.credit  # its habit has changed
         subscriber.is_live = True
         subscriber.readmitted_at = now
         subscriber.excluded_at = math.inf
-
-    def _back_at(self, subscriber: Subscriber) -> float:
-        """When an excluded one counts again if nothing changes, seconds."""
-        if not subscriber.is_excluded or subscriber.credit == 0 or subscriber.is_draining:
-            return math.inf
-        if not (self.is_elsewhere or self.live):
-            return subscriber.excluded_at  # it can hold up nobody
-        is_usual = 2 * subscriber.credit >= subscriber.usual
-        return subscriber.excluded_at + (subscriber.pause_s if is_usual else self._patience.longest_pause_s)
+        del self._excluded[subscriber.key]
+        self._live[subscriber.key] = subscriber
+        self._count(subscriber, now)
 
     def next_deadline(self) -> float:
         """When `update` has something to do, seconds."""
         due = math.inf
-        if self._is_held_up:
-            due = min((s.zero_since for s in self.subscribers.values()), default=math.inf) + self._patience.grace_s
-        return min((due, *(self._back_at(s) for s in self.subscribers.values())))
+        if self._is_held_up and self._zero:
+            due = next(iter(self._zero.values())).zero_since + self._patience.grace_s
+        subscriber = self._next_back()
+        if subscriber is not None:
+            can_hold_up = self.is_elsewhere or self._live
+            due = min(due, subscriber.back_at if can_hold_up else subscriber.excluded_at)
+        return due
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a state is impossible."""
+        """Raises: AssertionError when a state is impossible, or a sum does not fit."""
         for subscriber in self.subscribers.values():
             assert subscriber.credit >= 0
             assert not (subscriber.is_live and subscriber.is_excluded)
             assert (subscriber.zero_since < math.inf) == (subscriber.is_live and subscriber.credit == 0)
             assert subscriber.credit == 0 or subscriber.is_live or subscriber.is_excluded
             assert not (subscriber.is_draining and subscriber.credit == 0)
+        everybody = self.subscribers.items()
+        assert self._live == {key: s for key, s in everybody if s.is_live}
+        assert self._excluded == {key: s for key, s in everybody if s.is_excluded}
+        assert self._zero == {key: s for key, s in everybody if s.zero_since < math.inf}
+        assert self.draining == {key: s for key, s in everybody if s.is_draining}
+        assert self.capacity == min((s.credit for s in self._live.values()), default=0)
+        assert self.is_draining == any(s.is_draining for s in self._live.values())
+        assert self.is_withdrawn == all(s.is_withdrawn for s in self._live.values())
+        since = [s.zero_since for s in self._zero.values()]
+        assert since == sorted(since)

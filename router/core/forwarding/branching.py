@@ -98,6 +98,7 @@ class Branching(Orders):
         spend: called when a copy is sent to the local share. Returns the subscribers that get it, and that miss it.
         miss: called when a message goes past the local subscribers, none of which is live. Returns who misses it.
         give_back: called when the local share gets its credit back.
+        stir: called when something has happened that needs a turn.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Branching(Orders):
         spend: Callable[[], tuple[list[Key], list[Key]]],
         miss: Callable[[], list[Key]],
         give_back: Callable[[], None],
+        stir: Callable[[], None],
     ) -> None:
         self.ingress = ingress
         self._orders = orders
@@ -129,12 +131,19 @@ class Branching(Orders):
         """Busy publishers upstream, as the outlets are told; each counts as `HUNGRY` while they lack credit."""
         self._busy = 0
         self._hungry_until = -math.inf
-        self.is_touched = True
+        self.is_touched = False
         """Something has happened since the last turn."""
+        self._stir = stir
         self._told: dict[Key, int] = {}
         """Weights of circuits as their neighbors told them."""
         self._closed: dict[Key, None] = {}
         """Circuits that were told that nobody is live, and have not been granted any credit since."""
+        self.touch()
+
+    def touch(self) -> None:
+        """Something happened: `turn` is needed."""
+        self.is_touched = True
+        self._stir()
 
     @property
     def pool(self) -> Pool:
@@ -167,7 +176,7 @@ class Branching(Orders):
         """Of the machine within."""
         if circuit in self._closed:
             del self._closed[circuit]
-            self.is_touched = True  # from now on it has the weight that it told
+            self.touch()  # from now on it has the weight that it told
         self._orders.grant_circuit(circuit, credit)
 
     def drain_circuit(self, circuit: Key) -> None:
@@ -214,7 +223,7 @@ class Branching(Orders):
 
     def set_children(self, neighbors: Sequence[RouterId], predecessor: RouterId | None) -> None:
         """The tree here: neighbors below which there are subscribers, and the one upstream."""
-        self.is_touched = True
+        self.touch()
         self.predecessor = predecessor
         self.children = {neighbor: self.children.get(neighbor) or Outlet() for neighbor in neighbors}
 
@@ -222,7 +231,7 @@ class Branching(Orders):
         """What is unspent on the own circuit to *neighbor*."""
         outlet = self.children.get(neighbor)
         if outlet is not None:
-            self.is_touched = True
+            self.touch()
             outlet.is_draining = is_draining and credit > 0
             if credit > outlet.credit:
                 outlet.is_closed = False
@@ -231,42 +240,42 @@ class Branching(Orders):
     def outlet_lost(self, neighbor: RouterId) -> None:
         """The own circuit to *neighbor* is gone."""
         if neighbor in self.children:
-            self.is_touched = True
+            self.touch()
             self.children[neighbor] = Outlet()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
         """Nobody below *neighbor* is live."""
         if neighbor in self.children:
-            self.is_touched = True
+            self.touch()
             self.children[neighbor].is_closed = True
 
     def add_circuit(self, key: Key, neighbor: RouterId) -> None:
         """*neighbor* attached a circuit of this tree."""
-        self.is_touched = True
+        self.touch()
         self._told[key] = 0
         self.machine.add_circuit(OUTLETS, key, neighbor)
 
     def remove_circuit(self, key: Key) -> None:
         """A circuit is gone."""
-        self.is_touched = True
+        self.touch()
         del self._told[key]
         self._closed.pop(key, None)
         self.machine.remove_circuit(OUTLETS, key)
 
     def set_weight(self, key: Key, weight: int) -> None:
         """A neighbor told how many busy publishers are behind its circuit."""
-        self.is_touched = True
+        self.touch()
         self._told[key] = weight
 
     def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> None:
         """A message of a publisher arrived."""
-        self.is_touched = True
+        self.touch()
         self._restate(now)  # it may be sent at once
         self.machine.published(key, message, now, is_ready=is_ready)
 
     def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
         """A message came on a circuit. Returns whether it is kept; not from a neighbor that is not upstream."""
-        self.is_touched = True
+        self.touch()
         if self._is_upstream(self.pool.circuits[key]):
             self._restate(now)
             return self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
@@ -276,7 +285,7 @@ class Branching(Orders):
 
     def circuit_drained(self, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""
-        self.is_touched = True
+        self.touch()
         self.machine.circuit_drained(OUTLETS, key, credit)
 
     def _is_upstream(self, circuit: Circuit) -> bool:

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 from router.core.forwarding.audience import Audience, Patience
 from router.core.forwarding.branching import Branching, MulticastOrders
+from router.core.forwarding.dues import Dues
 from router.core.forwarding.orders import Key, Machine, Timing
 from router.core.forwarding.sharing import Share
 from router.core.terms import RouterId
@@ -45,9 +46,19 @@ class Fanning(Machine):
         self.share = Share(self.audience, self._timing, orders.drained_subscriber)
         self.trees: dict[RouterId, Branching] = {}
         """By ingress router; this router's own is always there, another while circuits of it lead here."""
-        self._tree(me)
         self._strays: dict[tuple[RouterId, RouterId], None] = {}
         """Own circuits of trees that are forgotten, of which the credit is asked back."""
+        self._places: dict[RouterId, int] = {}
+        """In which order the trees were made, and have their turns."""
+        self._number = 0
+        self._stirred: dict[RouterId, None] = {}
+        """Trees with which something has happened since they were last looked at."""
+        self._resting: dict[RouterId, None] = {}
+        """Trees that were idle after their turn."""
+        self._dues = Dues()
+        self._seen = (True, False, -1)
+        """What concerns every tree, as it was when all were last looked at."""
+        self._tree(me)
         self._now = -math.inf
         self._deadline = math.inf
 
@@ -65,13 +76,13 @@ class Fanning(Machine):
 
     def add_publisher(self, key: Key) -> None:
         """A publisher attached."""
-        self.own.is_touched = True
+        self.own.touch()
         self.own.machine.add_publisher(key)
 
     def remove_publisher(self, key: Key) -> None:
         """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
         be dropped with `drop`."""
-        self.own.is_touched = True
+        self.own.touch()
         self.own.machine.remove_publisher(key)
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
@@ -91,7 +102,7 @@ class Fanning(Machine):
         """A message of which the first part had arrived may leave. Returns whether it is kept."""
         for tree in self.trees.values():
             if tree.machine.ready(message):
-                tree.is_touched = True
+                tree.touch()
                 return tree is not self.own or self._keep_published(message)
         return False
 
@@ -104,7 +115,7 @@ class Fanning(Machine):
         """A message that may wait here is no more. Returns whether it did wait."""
         for tree in self.trees.values():
             if tree.machine.drop(message):
-                tree.is_touched = True
+                tree.touch()
                 return True
         return False
 
@@ -210,6 +221,8 @@ class Fanning(Machine):
 
     def _tree(self, ingress: RouterId) -> Branching:
         if ingress not in self.trees:
+            self._number += 1
+            self._places[ingress] = self._number
             self.trees[ingress] = Branching(
                 ingress,
                 self._orders,
@@ -217,6 +230,7 @@ class Fanning(Machine):
                 spend=lambda: self._spend(ingress),
                 miss=self.audience.miss,
                 give_back=lambda: self.share.give_back(ingress),
+                stir=lambda: self._stir(ingress),
             )
             self.share.add(ingress)
         return self.trees[ingress]
@@ -225,14 +239,18 @@ class Fanning(Machine):
         self.share.spend(ingress, self._now)
         return self.audience.spend(self._now)
 
-    @property
-    def _idle(self) -> list[RouterId]:
-        return [ingress for ingress, tree in self.trees.items() if ingress != self._me and tree.is_idle]
+    def _stir(self, ingress: RouterId) -> None:
+        self._stirred[ingress] = None
 
     def _forget_idle(self) -> None:
-        for ingress in self._idle:
-            del self.trees[ingress]
-            self.share.remove(ingress)
+        for ingress in (*self._stirred, *self._resting):
+            tree = self.trees.get(ingress)
+            if tree is not None and ingress != self._me and tree.is_idle:
+                del self.trees[ingress]
+                del self._places[ingress]
+                self._stirred.pop(ingress, None)
+                self.share.remove(ingress)
+        self._resting.clear()
         for ingress, neighbor in self._strays:
             self._orders.drained_outlet(ingress, neighbor)
         self._strays.clear()
@@ -245,18 +263,38 @@ class Fanning(Machine):
         self._forget_idle()
         self.audience.update(now)
         self.share.turn(now)
-        turned = [tree for tree in self.trees.values() if self._see(tree) or tree.next_deadline() <= now]
+        turned = self._needy(self._dues.take(now, self.trees))
         while turned:
             for tree in turned:
                 self._turn_tree(tree, now)
             if self.share.is_touched:
                 # What a tree did may free credit for another, or show its demand; each time less is left to deal.
                 self.share.turn(now)
-            turned = [tree for tree in self.trees.values() if self._see(tree)]
-        dues = [tree.next_deadline() for tree in self.trees.values()]
-        self._deadline = min(self.share.next_deadline(), self.audience.next_deadline(), *dues)
-        if self._idle:
+            turned = self._needy({})
+        self._deadline = min(self.share.next_deadline(), self.audience.next_deadline(), self._dues.next(self.trees))
+        if self._resting:
             self._deadline = now
+
+    def _needy(self, due: dict[RouterId, None]) -> list[Branching]:
+        """The trees that need a turn, in the order in which they were made: those that are *due*, and those for which
+        what has happened makes a difference. The others are not even looked at."""
+        share = self.share
+        # While the trees hold more than there is, each may use less than its part.
+        seen = (share.is_closed, self.audience.has_live, self.audience.capacity if share.free < 0 else -1)
+        if seen != self._seen:
+            self._seen = seen
+            candidates = list(self.trees)
+        else:
+            candidates = list({self._me: None, **self._stirred, **share.moved, **due})
+            candidates.sort(key=self._places.__getitem__)
+        self._stirred.clear()
+        share.moved.clear()
+        needy = []
+        for ingress in candidates:
+            tree = self.trees[ingress]
+            if self._see(tree) or ingress in due:
+                needy.append(tree)
+        return needy
 
     def _see(self, tree: Branching) -> bool:
         """Tell a tree of its part of the share. Returns: whether it needs a turn."""
@@ -266,7 +304,7 @@ class Fanning(Machine):
         credit = min(part.out, self.audience.capacity)
         is_closed = self.share.is_closed
         is_draining = part.is_draining and credit > 0
-        is_awaited = bool(self.audience.live)
+        is_awaited = self.audience.has_live
         before = (local.credit, local.is_closed, local.is_draining, tree.is_awaited)
         local.credit, local.is_closed, local.is_draining = credit, is_closed, is_draining
         tree.is_awaited = is_awaited
@@ -276,6 +314,9 @@ class Fanning(Machine):
         self._see(tree)  # others may have spent
         tree.turn(now)
         self.share.set_weight(tree.ingress, tree.weight)
+        self._dues.note(tree)
+        if tree is not self.own and tree.is_idle:
+            self._resting[tree.ingress] = None
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
@@ -285,6 +326,6 @@ class Fanning(Machine):
         """Raises: AssertionError when a sum does not fit, or a turn left something undone."""
         self.audience.check_invariants()
         self.share.check_invariants()
-        assert self.share.parts.keys() == self.trees.keys()
+        assert self.share.parts.keys() == self.trees.keys() == self._places.keys()
         for tree in self.trees.values():
             tree.check_invariants()

@@ -15,6 +15,7 @@ Source: design, section 6.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable
 from typing import Final
@@ -31,9 +32,21 @@ trip through the mesh, or it changes while credit is on its way."""
 class Part:
     """What one tree has of the share."""
 
-    __slots__ = ("failed", "has_returned", "is_draining", "out", "passed", "recent", "since", "used", "weight")
+    __slots__ = (
+        "failed",
+        "has_returned",
+        "ingress",
+        "is_draining",
+        "out",
+        "passed",
+        "recent",
+        "since",
+        "used",
+        "weight",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, ingress: RouterId) -> None:
+        self.ingress = ingress
         self.out = 0
         """Credit dealt to it and not used."""
         self.weight = 0
@@ -81,7 +94,11 @@ class Share:
         """Nobody is live, or all who are have taken their credit back for the linger."""
         self.is_touched = True
         """Something has happened since the last turn."""
+        self.moved: dict[RouterId, None] = {}
+        """Trees of which the part is another one than when this was last emptied."""
         self._capacity = 0
+        self._out = 0
+        """Credit that is dealt."""
         self._is_returning = False
         """A live subscriber asks for its credit back, and so all parts are asked for."""
         self._returning_since = math.inf
@@ -97,23 +114,27 @@ class Share:
     @property
     def free(self) -> int:
         """Credit that is dealt to nobody."""
-        return self._capacity - sum(part.out for part in self.parts.values())
+        return self._capacity - self._out
 
     # What happens
 
     def add(self, ingress: RouterId) -> None:
         """A tree begins."""
-        self.parts[ingress] = Part()
+        self.parts[ingress] = Part(ingress)
+        self.moved[ingress] = None
         self.parts = dict(sorted(self.parts.items()))
 
     def remove(self, ingress: RouterId) -> None:
         """A tree ends."""
-        del self.parts[ingress]
+        self._out -= self.parts.pop(ingress).out
+        self.moved.pop(ingress, None)
 
     def set_weight(self, ingress: RouterId, weight: int) -> None:
         """How many busy publishers are behind a tree now."""
         part = self.parts[ingress]
-        self.is_touched = self.is_touched or weight != part.weight
+        if weight == part.weight:
+            return
+        self.is_touched = True
         if weight >= 4 * part.weight:
             # Who wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
             part.passed = min((p.passed for p in self._drawing() if p is not part), default=part.passed)
@@ -124,7 +145,9 @@ class Share:
         part = self.parts[ingress]
         assert part.out > 0, "sent without a part"
         self.is_touched = True
+        self.moved[ingress] = None
         part.out -= 1
+        self._out -= 1
         self._capacity -= 1
         part.since = now
         part.used += 1
@@ -136,7 +159,9 @@ class Share:
     def give_back(self, ingress: RouterId) -> None:
         """A tree returns its part."""
         self.is_touched = True
+        self.moved[ingress] = None
         part = self.parts[ingress]
+        self._out -= part.out
         part.out = 0
         part.is_draining = False
         part.has_returned = self._is_returning
@@ -157,16 +182,16 @@ class Share:
                 self.give_back(ingress)  # nothing can be sent on it
         self._deal(now)
         self._deadline = self._take_back(now)
-        if any(subscriber.is_draining for subscriber in audience.subscribers.values()):
+        if audience.draining:
             self._answer_drains(now)
         self.is_touched = False
 
     def _answer_drains(self, now: float) -> None:
         # Who is held up by another has nothing to wait for, as little as who does not count.
         is_late = self._returning_since + self._timing.drain_bound_s <= now
-        is_due = self._capacity == 0 or is_late or not any(part.out for part in self.parts.values())
-        for subscriber in self.audience.subscribers.values():
-            if subscriber.is_draining and (is_due or not subscriber.is_live):
+        is_due = self._capacity == 0 or is_late or not self._out
+        for subscriber in list(self.audience.draining.values()):
+            if is_due or not subscriber.is_live:
                 self.audience.drained(subscriber, now)
                 self._answer(subscriber.key)
         self._capacity = self.audience.capacity
@@ -177,10 +202,11 @@ class Share:
         audience = self.audience
         is_withdrawn = audience.is_withdrawn and self._capacity == 0
         self._withdrawn_at = min(self._withdrawn_at, now) if is_withdrawn else math.inf
-        self.is_closed = not audience.live or self._withdrawn_at + self._timing.linger_s <= now
+        self.is_closed = not audience.has_live or self._withdrawn_at + self._timing.linger_s <= now
+        was_returning = self._is_returning
         self._is_returning = audience.is_draining and self._capacity > 0
         self._returning_since = min(self._returning_since, now) if self._is_returning else math.inf
-        if not self._is_returning:
+        if was_returning and not self._is_returning:
             for part in self.parts.values():
                 part.has_returned = False
         self._debt_since = min(self._debt_since, now) if self.free < 0 else math.inf
@@ -189,24 +215,38 @@ class Share:
         return [part for part in self.parts.values() if part.weight > 0 and not part.is_draining]
 
     def _deal(self, now: float) -> None:
+        free = self.free
+        if free <= 0:
+            return
         drawing = self._drawing()
         if self._is_returning:
             # Whether something waits in a tree only its answer tells: it is dealt credit and asked for it.
             drawing = [part for part in drawing if part.out == 0 and not part.has_returned]
-        free = self.free
         targets = self._targets(drawing)
-        if free <= 0 or not (4 * free >= self._capacity or _is_starving(targets)):
+        if not (4 * free >= self._capacity or _is_starving(targets)):
             return  # not worth the frames, not urgent
-        while free > 0 and (able := [part for part in drawing if part.out < targets[part]]):
-            part = min(able, key=lambda part: part.served)
-            for other in drawing:
-                # Who wants nothing has no claim later to what others are dealt meanwhile.
-                if other not in able:
-                    other.passed += max(0.0, part.served - other.served)
+        queue = [(part.served, place, part) for place, part in enumerate(drawing) if part.out < targets[part]]
+        heapq.heapify(queue)
+        able: set[Part] = set()
+        level = -math.inf
+        while free > 0 and queue:
+            level, place, part = queue[0]
             if part.out == 0:
                 part.since = now
             part.out += 1
+            self._out += 1
+            self.moved[part.ingress] = None
             free -= 1
+            if part.out < targets[part]:
+                heapq.heapreplace(queue, (part.served, place, part))
+            else:
+                heapq.heappop(queue)
+            if free == 0 or not queue:
+                able = {part, *(waiting for _, _, waiting in queue)}
+        for part in drawing:
+            # Who wants nothing has no claim later to what others are dealt meanwhile.
+            if part not in able and level > part.served:
+                part.passed += level - part.served
 
     def _targets(self, drawing: list[Part]) -> dict[Part, int]:
         """What each may hold: its part by weight, and twice that as far as it makes use of it, since who is farther
@@ -241,8 +281,7 @@ class Share:
             self._ask_for(-self.free)
             self._debt_since = now  # again after the same time, if it has not come back
             due = now + self._timing.debt_s
-        drawing = self._drawing()
-        if not (self.free <= 0 < self._capacity and _is_starving(self._targets(drawing))):
+        if not (self.free <= 0 < self._capacity and _is_starving(self._targets(self._drawing()))):
             self._quiet_since = math.inf
             return due
         self._quiet_since = min(self._quiet_since, now)
@@ -286,6 +325,7 @@ class Share:
             if part.out > max(part in first, min(small, 2 * part.weight)) and not part.is_draining:
                 if part.since + hold_s <= now:
                     part.is_draining = True
+                    self.moved[part.ingress] = None
                 else:
                     due = min(due, part.since + hold_s)
         return due
@@ -296,6 +336,7 @@ class Share:
             if credit > 0 and part.out > 0 and not part.is_draining:
                 credit -= part.out
                 part.is_draining = True
+                self.moved[part.ingress] = None
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds."""
@@ -308,4 +349,5 @@ class Share:
             assert not (part.is_draining and part.out == 0)
         assert list(self.parts) == sorted(self.parts)
         assert self._capacity == self.audience.capacity
+        assert self._out == sum(part.out for part in self.parts.values())
         assert self.free >= 0 or self._debt_since < math.inf
