@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -24,7 +25,8 @@ from router.bench.errors import BenchError
 from router.bench.processes import die_with_parent
 
 LOOPBACK: Final = "127.0.0.1"
-START_S: Final = 30.0
+START_S: Final = 120.0
+"""Most of it for routers that a profiler runs slowly."""
 STOP_S: Final = 8.0
 LOOK_S: Final = 0.02
 LAST_LINES: Final = 8
@@ -138,13 +140,14 @@ class RouterLine:
 
     def _stop(self) -> None:
         for process in self._routers.values():
-            process.terminate()
+            _signal_group(process, signal.SIGTERM)
         for process in self._routers.values():
             try:
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                pass
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
         for port in self._ports:
             port.close()
 
@@ -181,6 +184,14 @@ class RouterLine:
                 connectors.append(attrs.evolve(connector, host=LOOPBACK, port=target.port))
             routers[key] = attrs.evolve(router, connectors=tuple(connectors))
         return attrs.evolve(mesh, routers=routers)
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """To a router and whatever its command has started, such as a profiler's program."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass  # all of them have ended
 
 
 def _is_up(log: str, others: set[str]) -> bool:
