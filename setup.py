@@ -25,7 +25,9 @@ SPEED = os.environ.get("AMQP_MESH_SPEED")
 # Sanitizers and the like; see CONTRIBUTING.md.
 FLAGS = os.environ.get("AMQP_MESH_CFLAGS", "-O2 -g0").split()
 
-modules = [path.with_suffix(".py") for path in sorted(Path("router").rglob("*.pxd")) if path.stem != "handles"]
+DECLARATIONS = ("handles", "states")  # as in router/speed.py
+
+modules = [path.with_suffix(".py") for path in sorted(Path("router").rglob("*.pxd")) if path.stem not in DECLARATIONS]
 extensions = [
     Extension(
         ".".join(path.with_suffix("").parts),

@@ -42,7 +42,7 @@ class Daemon:
         self.listeners = [Listener(listener) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         serve_management(self.runtime, self.listeners, self.connectors)
-        self._poller = Poller(self.runtime.clock, self.runtime.settle)
+        self._poller = Poller(self.runtime.clock, self.runtime)
         self._deadline_moved = trio.Event()
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()

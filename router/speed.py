@@ -22,6 +22,8 @@ from typing import Final
 VARIABLE: Final = "AMQP_MESH_SPEED"
 COMPILED: Final = "compiled"
 INTERPRETED: Final = "interpreted"
+DECLARATIONS: Final = ("handles", "states")
+"""Their .pxd tells compiled modules what is there already, in proton or as a number."""
 _ROOT: Final = Path(__file__).parent
 SUFFIX: Final = importlib.machinery.EXTENSION_SUFFIXES[0]
 
@@ -35,7 +37,7 @@ def hot_modules() -> dict[str, Path]:
     return {
         ".".join((_ROOT.name, *path.relative_to(_ROOT).with_suffix("").parts)): path.with_suffix(".py")
         for path in sorted(_ROOT.rglob("*.pxd"))
-        if path != _ROOT / "binding" / "handles.pxd"  # declarations only: proton is what is compiled
+        if path.stem not in DECLARATIONS
     }
 
 

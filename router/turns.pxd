@@ -19,6 +19,7 @@ cdef class Turns:
     cdef list _dirty
 
     cpdef object touched(self, Port port)
+    cpdef object begin(self, double now)
     cpdef object arrived(self, Connection connection)
     cpdef object turn(self, Connection connection)
     cpdef object written(self, Connection connection)

@@ -41,20 +41,23 @@ class Turns:
         """A connection has something to write."""
         self._dirty.append(port)
 
+    def begin(self, now: float) -> None:
+        """A turn begins; *now*: seconds."""
+        self.relay.set_now(now)
+
     def arrived(self, connection: Connection) -> None:
         """Handle what a connection's bytes caused; `settle` follows, perhaps after those of others."""
-        self.relay.set_now(self.clock())
         self.dispatch(connection)
         connection.port.touch()  # the engine itself may have something to say: headers, SASL, heartbeats
 
     def turn(self, connection: Connection) -> None:
-        """Handle what a connection's bytes caused, and everything that follows."""
+        """Handle what a connection's bytes caused, and everything that follows: a turn of its own."""
+        self.begin(self.clock())
         self.arrived(connection)
         self.settle()
 
     def written(self, connection: Connection) -> None:
         """A connection has written after it was blocked; `settle` follows."""
-        self.relay.set_now(self.clock())
         self.relay.written(connection.port)
 
     def dispatch(self, connection: Connection) -> None:

@@ -2,6 +2,7 @@
 # headers of proton: the symbols are those of the library that handles.py has made visible in the process.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 
 ctypedef size_t Handle
@@ -47,7 +48,12 @@ cdef extern from *:
     extern void pn_link_drain(uintptr_t, int);
     extern ssize_t pn_link_recv(uintptr_t, char *, size_t);
 
+    extern void *pn_link_get_context(uintptr_t);
+    extern void pn_link_set_context(uintptr_t, void *);
+
     extern uintptr_t pn_delivery(uintptr_t, mesh_tag_t);
+    extern void *pn_delivery_get_context(uintptr_t);
+    extern void pn_delivery_set_context(uintptr_t, void *);
     extern uintptr_t pn_delivery_link(uintptr_t);
     extern uintptr_t pn_delivery_local(uintptr_t);
     extern uintptr_t pn_delivery_remote(uintptr_t);
@@ -158,6 +164,11 @@ cdef extern from *:
     Handle pn_condition_info(Handle) noexcept
     int pn_data_copy(Handle, Handle) noexcept
 
+    void *pn_link_get_context(Handle) noexcept
+    void pn_link_set_context(Handle, void *) noexcept
+    void *pn_delivery_get_context(Handle) noexcept
+    void pn_delivery_set_context(Handle, void *) noexcept
+
     Handle mesh_new_delivery(Handle, uint64_t) noexcept
     Py_ssize_t mesh_fill(Handle, int) noexcept
     int mesh_empty(Handle, int) noexcept
@@ -185,6 +196,40 @@ cdef inline Py_ssize_t fill(Handle transport, int fd) noexcept:
 
 cdef inline int empty(Handle transport, int fd) noexcept:
     return mesh_empty(transport, fd)
+
+
+# A context keeps what it refers to alive until it is set to None.
+
+cdef inline object link_context(Handle link):
+    found = pn_link_get_context(link)
+    return <object>found if found != <void *>0 else None
+
+
+cdef inline void set_link_context(Handle link, object value):
+    before = pn_link_get_context(link)
+    if value is None:
+        pn_link_set_context(link, <void *>0)
+    else:
+        Py_INCREF(value)
+        pn_link_set_context(link, <void *>value)
+    if before != <void *>0:
+        Py_DECREF(<object>before)
+
+
+cdef inline object delivery_context(Handle delivery):
+    found = pn_delivery_get_context(delivery)
+    return <object>found if found != <void *>0 else None
+
+
+cdef inline void set_delivery_context(Handle delivery, object value):
+    before = pn_delivery_get_context(delivery)
+    if value is None:
+        pn_delivery_set_context(delivery, <void *>0)
+    else:
+        Py_INCREF(value)
+        pn_delivery_set_context(delivery, <void *>value)
+    if before != <void *>0:
+        Py_DECREF(<object>before)
 
 
 cdef inline bytes receive(Handle link, Py_ssize_t size):

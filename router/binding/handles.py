@@ -136,6 +136,27 @@ def empty(transport: Handle, fd: int) -> int:
     return 0 if size == 0 else 1
 
 
+def link_context(link: Handle) -> Any:
+    """What `set_link_context` was last given for a link; None without."""
+    return _contexts.get(link)
+
+
+def delivery_context(delivery: Handle) -> Any:
+    """What `set_delivery_context` was last given for a delivery; None without."""
+    return _contexts.get(delivery)
+
+
+def set_context(handle: Handle, value: object) -> None:
+    """Keep *value* with a link or a delivery until it is set to None, as it must be before the handle is freed."""
+    if value is None:
+        _contexts.pop(handle, None)
+    else:
+        _contexts[handle] = value
+
+
+set_link_context = set_delivery_context = set_context
+_contexts: Final[dict[Handle, Any]] = {}
+
 SCRATCH_BYTES: Final = 65536
 _scratch: Final = ffi.new("char[]", SCRATCH_BYTES)
 _tag_bytes: Final = ffi.new("char[8]")

@@ -4,11 +4,14 @@ from router.binding.handles cimport *
 from router.core.forwarding.allotting cimport Allotting
 from router.dataplane.broker cimport Broker
 from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
+from router.dataplane.states cimport *
 
 
 cdef class AnycastBroker(Broker):
     cdef public Allotting _allotting
     cdef public bint is_reply
+    cdef public bint is_closest
+    cdef EgressLink _chosen
     cdef public dict first
     cdef public bint _is_reached
     cdef public dict second
@@ -30,4 +33,5 @@ cdef class AnycastBroker(Broker):
     cdef _restate_subscriber(self, EgressLink link)
     @cython.locals(transfer=Transfer, link=EgressLink)
     cpdef object send(self, object message, object egress)
+    @cython.locals(link=EgressLink, chosen=EgressLink)
     cdef EgressLink _choose_subscriber(self)

@@ -23,11 +23,12 @@ from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
 from router.dataplane.broker import Broker
 from router.dataplane.house import House
-from router.dataplane.interface import NEW, WAITING, EgressLink, IngressLink, Transfer
+from router.dataplane.interface import EgressLink, IngressLink, Transfer
 from router.dataplane.settlement import RELEASE
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import pn_link_credit, pn_link_get_drain
+    from router.dataplane.states import NEW, WAITING
 
 LOOKED_AT: Final = 16
 """Local subscribers among which `balanced` looks for the one with the least unsettled."""
@@ -40,7 +41,8 @@ class AnycastBroker(Broker):
 
     def __init__(self, entry: AddressEntry, house: House) -> None:
         super().__init__(entry, house)
-        self._allotting = Allotting(self, timing=house.timing, is_closest=entry.treatment is Treatment.CLOSEST)
+        self.is_closest = entry.treatment is Treatment.CLOSEST
+        self._allotting = Allotting(self, timing=house.timing, is_closest=self.is_closest)
         self.machine = self._allotting
         # The same twice: compiled, only the one of its own type is called at once.
         self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
@@ -58,6 +60,8 @@ class AnycastBroker(Broker):
         self._local_credit = 0
         self._able: OrderedDict[EgressLink, None] = OrderedDict()
         """Local subscribers with credit, the one that was longest without a message first."""
+        self._chosen: EgressLink | None = None
+        """The one that got the last message."""
         self.update_paths()
 
     @property
@@ -121,13 +125,14 @@ class AnycastBroker(Broker):
 
     def take(self, transfer: Transfer) -> None:
         """A message of the address: it is sent, or waits."""
-        link = transfer.ingress
-        if link is not None and link in self.first and not transfer.is_brokered:
-            self._take_first(transfer, link)
-            return
-        if link is not None and link in self.second:
-            del self.second[link]
-            self.machine.add_publisher(link, held=1)
+        if self.is_reply:
+            link = transfer.ingress
+            if link is not None and link in self.first and not transfer.is_brokered:
+                self._take_first(transfer, link)
+                return
+            if link is not None and link in self.second:
+                del self.second[link]
+                self.machine.add_publisher(link, held=1)
         Broker.take(self, transfer)
 
     def _take_first(self, transfer: Transfer, link: IngressLink) -> None:
@@ -227,6 +232,7 @@ class AnycastBroker(Broker):
         self._forget_subscriber(link)
         self._draining.pop(link, None)
         self._able.pop(link, None)
+        self._chosen = None
         self._local_credit -= link.brokered
         link.brokered = 0
         self.touch(link)  # what the others have is all that there is now
@@ -280,15 +286,17 @@ class AnycastBroker(Broker):
     def send(self, message: Key, egress: RouterId) -> None:
         """Send a message toward an egress that has credit for it."""
         assert isinstance(message, Transfer)
-        if message.state == WAITING:
-            self._house.waiting.give_up(message)
-        message.state = NEW
+        transfer = message
+        if transfer.state == WAITING:
+            self._house.waiting.give_up(transfer)
+        transfer.state = NEW
         if egress == self._me:
             link = self._choose_subscriber()
             link.brokered -= 1  # as the machine has it: its credit is looked at again when this is written
             self._local_credit -= 1
             if link.brokered > 0:
-                self._able.move_to_end(link)
+                if len(self._able) > 1:
+                    self._able.move_to_end(link)
             else:
                 del self._able[link]
         elif egress in self.own:
@@ -296,9 +304,9 @@ class AnycastBroker(Broker):
         else:
             route = self._house.fib.route(egress)
             assert route is not None, "sent out of reach"
-            self._house.forwarder.send_datagram(message, route)
+            self._house.forwarder.send_datagram(transfer, route)
             return
-        self._house.egress.commit(message, link)
+        self._house.egress.commit(transfer, link)
         if link.current is not None or not link.can_send():
             self.touch(link)  # it can take less than what was counted on
 
@@ -308,12 +316,21 @@ class AnycastBroker(Broker):
         However many there are, looking at few costs the same for each message.
         """
         assert self._able, "sent without a subscriber's credit"
-        draining = next((link for link in self._draining if link in self._able), None)
-        if draining is not None:
-            return draining
-        if len(self._able) == 1 or self.entry.treatment is Treatment.CLOSEST:
-            return next(iter(self._able))
-        return min(islice(self._able, LOOKED_AT), key=lambda link: link.outstanding + len(link.waiting))
+        if self._draining:
+            for link in self._draining:
+                if link in self._able:
+                    return link
+        if len(self._able) == 1 and self._chosen is not None and self._chosen.brokered > 0:
+            return self._chosen  # it must be the one
+        chosen = None
+        for link in self._able if self.is_closest else islice(self._able, LOOKED_AT):
+            if chosen is None or link.outstanding + len(link.waiting) < chosen.outstanding + len(chosen.waiting):
+                chosen = link
+            if self.is_closest:
+                break
+        assert chosen is not None
+        self._chosen = chosen
+        return chosen
 
     def drained(self, egress: RouterId, credit: int) -> None:
         """Give credit back on our circuit, or to the local subscribers that ask for it."""

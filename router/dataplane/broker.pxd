@@ -5,6 +5,7 @@ from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.orders cimport Machine, Orders
 from router.dataplane.house cimport House
 from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer
+from router.dataplane.states cimport *
 
 
 cdef class Broker(Orders):
@@ -25,8 +26,9 @@ cdef class Broker(Orders):
     cpdef object touch(self, EgressLink link=*)
     cpdef object flowed(self, EgressLink link)
     cpdef object returned(self, IngressLink link)
+    @cython.locals(link=IngressLink, is_ready=bint, is_kept=bint, now=double)
     cpdef object take(self, Transfer transfer)
-    @cython.locals(link=EgressLink)
+    @cython.locals(link=EgressLink, beside=dict)
     cdef _look_beside(self, Port port)
     cpdef object _sent_at_once(self)
     cpdef bint _is_ready(self, Transfer transfer)

@@ -20,7 +20,7 @@ from router.core.forwarding.orders import Key, Machine, Orders
 from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
 from router.dataplane.house import House
-from router.dataplane.interface import HOLDING, NEW, QUEUED, WAITING, EgressLink, IngressLink, Port, Transfer
+from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.settlement import RELEASE
 
 if not cython.compiled:  # else they come by the .pxd
@@ -32,6 +32,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_get_drain,
         pn_link_queued,
     )
+    from router.dataplane.states import HOLDING, NEW, QUEUED, WAITING
 
 
 Place = Any
@@ -84,6 +85,8 @@ class Broker(Orders):
         """Something happened: have a turn, or look at the credit of *link* to see whether one is needed."""
         if link is not None:
             self._changed[link] = None
+        elif self._is_due:
+            return  # it was told so already
         else:
             self._is_due = True
         self._house.touched[self] = None
@@ -189,7 +192,10 @@ class Broker(Orders):
     def _look_beside(self, port: Port) -> None:
         """Look at subscribers of the connection that a message came on: flows in the same write have changed their
         credit already, though their events come after that of the message."""
-        for link in self._beside.get(port, ()):
+        beside = self._beside.get(port)
+        if beside is None:
+            return
+        for link in beside:
             if pn_link_credit(link.handle) != link.unspent:
                 self.touch(link)
 
@@ -348,7 +354,7 @@ class Broker(Orders):
 
     def _measure(self, link: EgressLink) -> int:
         """Messages that may be sent on a link at once: none while a long one is under way, or too much is unwritten."""
-        credit = int(pn_link_credit(link.handle)) - len(link.waiting)
+        credit: int = pn_link_credit(link.handle) - len(link.waiting)
         return credit if credit > 0 and link.can_send() else 0
 
     def _end_idle_circuits(self, now: float) -> float:
@@ -378,19 +384,20 @@ class Broker(Orders):
         """
         # DEV-27: qdrouterd grants 250 of its own.
         assert isinstance(publisher, IngressLink)
-        handle = publisher.handle
+        link = publisher
+        handle = link.handle
         if credit < 0:
             left = pn_link_credit(handle) - pn_link_queued(handle)
             taken = min(-credit, max(0, left))
-            publisher.owed += -credit - taken
+            link.owed += -credit - taken
             credit = -taken
-        elif publisher.owed:
-            kept = min(credit, publisher.owed)
-            publisher.owed -= kept
+        elif link.owed:
+            kept = min(credit, link.owed)
+            link.owed -= kept
             credit -= kept
         if credit:
             pn_link_flow(handle, credit)
-            publisher.port.touch()
+            link.port.touch()
 
     def grant_circuit(self, circuit: Key, credit: int) -> None:
         """Add credit to a neighbor's circuit."""

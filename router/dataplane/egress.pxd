@@ -1,12 +1,13 @@
 import cython
 
 from router.binding.handles cimport *
-from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.sections cimport annotate, append_self, strip
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
 from router.core.forwarding.fib cimport AddressEntry
+from router.dataplane.states cimport *
 
 
 cdef class Egress:

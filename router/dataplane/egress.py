@@ -10,16 +10,7 @@ from __future__ import annotations
 import cython
 
 from router.core.terms import RouterId
-from router.dataplane.interface import (
-    DONE,
-    SENT,
-    STREAM_BUFFER_BYTES,
-    STREAMING,
-    EgressLink,
-    IngressLink,
-    Port,
-    Transfer,
-)
+from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer, new_transfer
 from router.dataplane.sections import annotate, strip
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
@@ -40,6 +31,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_unsettled_head,
         pn_unsettled_next,
     )
+    from router.dataplane.states import DONE, SENT, STREAM_BUFFER_BYTES, STREAMING
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 """A paused source is read again when its session has no more than this unwritten."""
@@ -78,7 +70,7 @@ class Egress:
         else:
             transfer.state = STREAMING
             link.current = transfer
-            self._settlement.transfers[delivery] = transfer
+            self._settlement.keep(delivery, transfer)
             self._settlement.resume(transfer)
         link.port.touch()
 
@@ -156,7 +148,7 @@ class Egress:
         settlement = self._settlement
         if not transfer.ingress_delivery or link.is_presettled:
             link.counters.presettled += 1
-            settlement.transfers.pop(delivery, None)
+            settlement.forget(delivery)
             transfer.egress = None
             transfer.egress_delivery = NULL
             link.note_settled(pn_delivery_pending(delivery))
@@ -165,7 +157,7 @@ class Egress:
             return
         transfer.state = SENT
         link.outstanding += 1
-        settlement.transfers[delivery] = transfer
+        settlement.keep(delivery, transfer)
 
     # A link's own queue
 
@@ -223,7 +215,7 @@ class Egress:
 
     def commit_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """Keep a copy of a multicast for a link that cannot take it now."""
-        copy = Transfer(None, NULL, transfer.arrived)
+        copy = new_transfer(None, NULL, transfer.arrived)
         copy.is_complete = copy.is_settled = copy.is_ready = True
         copy.data = data
         copy.entry = transfer.entry
@@ -273,7 +265,7 @@ class Egress:
         delivery = pn_unsettled_head(link.handle)
         while delivery:
             following = pn_unsettled_next(delivery)
-            lost = settlement.transfers.pop(delivery, None)
+            lost = settlement.forget(delivery)
             if lost is not None and lost.egress is link:
                 is_buffered = bool(pn_delivery_buffered(delivery))
                 was_written = lost.state == STREAMING or not is_buffered

@@ -6,11 +6,12 @@ from router.dataplane.broker cimport Broker
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
 from router.dataplane.fanout cimport Fanout
-from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer
+from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.scanner cimport scan
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
+from router.dataplane.states cimport *
 
 
 cdef class Forwarder:

@@ -19,24 +19,14 @@ from router.core.terms import ConnectionId, RouterId
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.fanout import Fanout
-from router.dataplane.interface import (
-    DONE,
-    HOLDING,
-    NEW,
-    STRANDED,
-    STREAMING,
-    WAITING,
-    EgressLink,
-    IngressLink,
-    Port,
-    Transfer,
-)
+from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer, new_transfer
 from router.dataplane.scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain, pn_link_queued
+    from router.dataplane.states import DONE, HOLDING, NEW, STRANDED, STREAMING, WAITING
 
 ANNOTATION_BYTES: Final = 65536
 """What a message may have grown by on its way, so that no router refuses what another one has passed on."""
@@ -76,7 +66,7 @@ class Forwarder:
 
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
-        transfer = Transfer(None, NULL, self.now)
+        transfer = new_transfer(None, NULL, self.now)
         transfer.is_complete = transfer.is_settled = True
         transfer.data = data
         transfer.entry = self._fib.find(to)

@@ -1,6 +1,9 @@
+import cython
+
 from router.binding.handles cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.scan_result cimport Scan
+from router.dataplane.states cimport *
 
 
 cdef class Port:
@@ -99,6 +102,7 @@ cdef class EgressLink:
     cdef public object settled_sizes
     cdef public LinkCounters counters
 
+    @cython.locals(lost=dict, unwritten=Py_ssize_t)
     cpdef Py_ssize_t unwritten_bytes(self)
     cpdef object note_settled(self, Py_ssize_t size)
     cpdef object lose_settled(self)
@@ -106,6 +110,7 @@ cdef class EgressLink:
     cpdef bint has_credit(self)
 
 
+@cython.freelist(256)
 cdef class Transfer:
     cdef public IngressLink ingress
     cdef public size_t ingress_delivery
@@ -127,3 +132,7 @@ cdef class Transfer:
     cdef public double waits_since
     cdef public double waits_until
     cdef public Port held_for
+
+
+@cython.locals(transfer=Transfer)
+cpdef Transfer new_transfer(IngressLink ingress, size_t delivery, double now)

@@ -21,9 +21,8 @@ from router.dataplane.scan_result import Scan
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import NULL, Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
+    from router.dataplane.states import NEW, SENT, STREAM_BUFFER_BYTES
 
-STREAM_BUFFER_BYTES: Final = 1024 * 1024
-"""Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""
 SIZES_ROOM: Final = 64
 """Sizes of pre-settled messages that a link keeps before it looks which are written."""
 UNWRITTEN_ROOM: Final = 1000
@@ -285,7 +284,7 @@ class EgressLink:
     def unwritten_bytes(self) -> int:
         """What its session has to write."""
         lost = self.port.lost_bytes
-        unwritten = int(pn_session_outgoing_bytes(self.session))
+        unwritten: int = pn_session_outgoing_bytes(self.session)
         return unwritten - lost.get(self.session, 0) if lost else unwritten
 
     def note_settled(self, size: int) -> None:
@@ -361,25 +360,6 @@ class DataPlane:
         raise NotImplementedError
 
 
-# Where the passage of a message stands.
-QUEUED: Final = 7
-"""Waits for the end of this turn, when credit is dealt."""
-NEW: Final = 0
-"""Its destination is not known yet."""
-HOLDING: Final = 1
-"""Its parts are collected until it is whole."""
-WAITING: Final = 2
-"""For credit of a subscriber, or of one link."""
-STREAMING: Final = 3
-"""Its parts are sent as they arrive."""
-SENT: Final = 4
-"""Sent as a whole; the outcome is still to come."""
-STRANDED: Final = 6
-"""Its way was lost before it was written: it takes another one as soon as the routes are known."""
-DONE: Final = 5
-"""It has its outcome; what still arrives of it is thrown away."""
-
-
 class Transfer:
     """The passage of one message through this router."""
 
@@ -406,33 +386,49 @@ class Transfer:
         "waits_until",
     )
 
-    def __init__(self, ingress: IngressLink | None, delivery: Handle, now: float) -> None:
-        self.ingress = ingress
-        self.ingress_delivery = delivery
-        """NULL when its sender settled it, or is gone."""
-        self.arrived = now
-        self.state = NEW
-        self.is_complete = False
-        self.is_settled = False
-        self.is_brokered = False
-        """A broker has taken it: it used the credit that it came on."""
-        self.is_coming = False
-        """A broker counts it, and it is held until it is whole."""
-        self.may_stream = False
-        """It is too large to be held, and goes on part by part."""
-        self.is_ready = False
-        """Its bytes are already as they will leave."""
-        self.data: bytes | bytearray = b""
-        """What arrived and was not sent on."""
-        self.scan: Scan | None = None
-        self.to: str | None = None
-        """Value of `x-opt-qd.to` for the next router."""
-        self.entry: AddressEntry | None = None
-        self.egress: EgressLink | None = None
-        self.egress_delivery = NULL
-        self.remote: RouterId | None = None
-        """Router toward which it was sent, for `balanced`."""
-        self.waits_since = 0.0
-        """When it began to wait, and how long it may at most but for its `ttl`, both seconds."""
-        self.waits_until = 0.0
-        self.held_for: Port | None = None
+    ingress: IngressLink | None
+    ingress_delivery: Handle
+    """NULL when its sender settled it, or is gone."""
+    arrived: float
+    state: int
+    is_complete: bool
+    is_settled: bool
+    is_brokered: bool
+    """A broker has taken it: it used the credit that it came on."""
+    is_coming: bool
+    """A broker counts it, and it is held until it is whole."""
+    may_stream: bool
+    """It is too large to be held, and goes on part by part."""
+    is_ready: bool
+    """Its bytes are already as they will leave."""
+    data: bytes | bytearray
+    """What arrived and was not sent on."""
+    scan: Scan | None
+    to: str | None
+    """Value of `x-opt-qd.to` for the next router."""
+    entry: AddressEntry | None
+    egress: EgressLink | None
+    egress_delivery: Handle
+    remote: RouterId | None
+    """Router toward which it was sent, for `balanced`."""
+    waits_since: float
+    """When it began to wait, and how long it may at most but for its `ttl`, both seconds."""
+    waits_until: float
+    held_for: Port | None
+
+
+def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> Transfer:
+    """The passage of a message that begins now, seconds. A function, since a call of the class makes Python objects of
+    the arguments, for each message."""
+    transfer = Transfer.__new__(Transfer)
+    transfer.ingress = ingress
+    transfer.ingress_delivery = delivery
+    transfer.arrived = now
+    transfer.state = NEW
+    transfer.is_complete = transfer.is_settled = transfer.is_brokered = transfer.is_coming = False
+    transfer.may_stream = transfer.is_ready = False
+    transfer.data = b""
+    transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.remote = transfer.held_for = None
+    transfer.egress_delivery = NULL
+    transfer.waits_since = transfer.waits_until = 0.0
+    return transfer

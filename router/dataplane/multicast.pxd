@@ -1,6 +1,7 @@
 from router.binding.handles cimport *
 from router.dataplane.broker cimport Broker
 from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
+from router.dataplane.states cimport *
 
 
 cdef class MulticastBroker(Broker):

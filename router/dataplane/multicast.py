@@ -21,10 +21,11 @@ from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
 from router.dataplane.broker import Broker, root_of
 from router.dataplane.house import House
-from router.dataplane.interface import NEW, WAITING, EgressLink, IngressLink, Transfer
+from router.dataplane.interface import EgressLink, IngressLink, Transfer
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import ACCEPTED, pn_link_get_drain
+    from router.dataplane.states import NEW, WAITING
 
 Branch = tuple[RouterId, RouterId]
 """An ingress router, and a child of this router in its tree."""

@@ -4,9 +4,10 @@ from router.binding.handles cimport *
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
 from router.dataplane.forwarder cimport Forwarder
-from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
+from router.dataplane.interface cimport EgressLink, IngressLink, Transfer, new_transfer
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
+from router.dataplane.states cimport *
 
 
 cdef class Reader:

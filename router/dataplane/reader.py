@@ -11,7 +11,7 @@ import cython
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
-from router.dataplane.interface import STREAM_BUFFER_BYTES, STREAMING, WAITING, IngressLink, Transfer
+from router.dataplane.interface import IngressLink, Transfer, new_transfer
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
 
@@ -30,6 +30,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_current,
         receive,
     )
+    from router.dataplane.states import STREAM_BUFFER_BYTES, STREAMING, WAITING
 
 
 class Reader:
@@ -53,7 +54,7 @@ class Reader:
         """There is more of a delivery, or its sender has settled it."""
         if pn_delivery_updated(delivery):
             pn_delivery_clear(delivery)
-            transfer = self._settlement.transfers.get(delivery)
+            transfer = self._settlement.find(delivery)
             if transfer is not None and transfer.is_complete and pn_delivery_settled(delivery):
                 # The sender does not wait for the outcome: there is nobody left to tell it.
                 transfer.is_settled = True
@@ -105,11 +106,11 @@ class Reader:
         return bool(is_complete)
 
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
-        transfer = Transfer(link, delivery, self._forwarder.now)
+        transfer = new_transfer(link, delivery, self._forwarder.now)
         link.current = transfer
         link.in_flight += 1
         link.counters.deliveries += 1
-        self._settlement.transfers[delivery] = transfer
+        self._settlement.keep(delivery, transfer)
         self._settlement.top_up(link)  # a transfer that crossed a lowering: never a link-credit below zero on the wire
         return transfer
 
@@ -119,7 +120,7 @@ class Reader:
         if pn_delivery_settled(delivery):
             transfer.is_settled = True
             transfer.ingress_delivery = NULL
-            self._settlement.transfers.pop(delivery, None)
+            self._settlement.forget(delivery)
             link.counters.presettled += 1
             pn_delivery_settle(delivery)  # advances the link too
         else:
@@ -163,7 +164,7 @@ class Reader:
         transfer = link.current
         link.current = None
         if transfer is not None:
-            self._settlement.transfers.pop(delivery, None)
+            self._settlement.forget(delivery)
             transfer.ingress_delivery = NULL
         pn_delivery_settle(delivery)
         if transfer is not None:

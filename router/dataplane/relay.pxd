@@ -9,13 +9,14 @@ from router.dataplane.interface cimport DataPlane, EgressLink, IngressLink, Link
 from router.dataplane.reader cimport Reader
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
+from router.dataplane.states cimport *
 
 
 cdef class Relay(DataPlane):
     cdef public object fib
     cdef public double now
     cdef public dict ports
-    cdef public dict _links
+    cdef public dict links
     cdef public LinkCounters gone_ingress
     cdef public LinkCounters gone_egress
     cdef public Settlement settlement
@@ -25,7 +26,9 @@ cdef class Relay(DataPlane):
     cdef public Forwarder _forwarder
     cdef public Reader _reader
 
-    @cython.locals(event=size_t, delivery=size_t, kind=int, egress=EgressLink, was_busy=bint)
+    @cython.locals(was_busy=bint)
+    cdef _disposed(self, EgressLink link, size_t delivery)
+    @cython.locals(event=size_t, delivery=size_t, kind=int)
     cpdef size_t pump(self, size_t collector) except? 0
     cpdef object set_now(self, double now)
     cpdef double next_deadline(self)

@@ -20,7 +20,7 @@ from router.dataplane.broker import Broker
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
-from router.dataplane.interface import QUEUED, STRANDED, WAITING, DataPlane, EgressLink, IngressLink, LinkCounters, Port
+from router.dataplane.interface import DataPlane, EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.reader import Reader
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
@@ -32,6 +32,7 @@ if not cython.compiled:  # else they come by the .pxd
         NULL,
         TRANSPORT,
         Handle,
+        link_context,
         pn_collector_next,
         pn_delivery_link,
         pn_event_delivery,
@@ -39,7 +40,9 @@ if not cython.compiled:  # else they come by the .pxd
         pn_event_type,
         pn_unsettled_head,
         pn_unsettled_next,
+        set_link_context,
     )
+    from router.dataplane.states import QUEUED, STRANDED, WAITING
 
 
 class Relay(DataPlane):
@@ -51,7 +54,7 @@ class Relay(DataPlane):
         self.ports: dict[ConnectionId, Port] = {}
         """Connections to neighbors."""
         self.session_window_frames = settings.session_window_frames
-        self._links: dict[int, IngressLink | EgressLink] = {}
+        self.links: dict[IngressLink | EgressLink, None] = {}
         self.gone_ingress = LinkCounters()
         """Messages of all links that are gone, so that totals never fall."""
         self.gone_egress = LinkCounters()
@@ -87,28 +90,31 @@ class Relay(DataPlane):
             kind = pn_event_type(event)
             if kind == DELIVERY:
                 delivery = pn_event_delivery(event)
-                link = self._links.get(pn_delivery_link(delivery))
+                link = link_context(pn_delivery_link(delivery))
                 if link is None:
                     return event
                 if isinstance(link, EgressLink):
-                    was_busy = link.current is not None
-                    self.settlement.disposed(link, delivery)
-                    if link.root is not None:
-                        self.brokerage.end_if_settled(link)
-                    if was_busy or link.is_stream or link.waiting:
-                        self.flowed(link)
+                    self._disposed(link, delivery)
                 else:
                     self._reader.arrived(link, delivery)
             elif kind == LINK_FLOW:
-                link = self._links.get(pn_event_link(event))
+                link = link_context(pn_event_link(event))
                 if link is None:
                     return event
                 if isinstance(link, EgressLink):
-                    self.flowed(link)
+                    self._forwarder.flowed(link)
                 elif link.root is not None:
                     self.brokerage.of_link(link).returned(link)
             elif kind != TRANSPORT:
                 return event
+
+    def _disposed(self, link: EgressLink, delivery: Handle) -> None:
+        was_busy = link.current is not None
+        self.settlement.disposed(link, delivery)
+        if link.root is not None:
+            self.brokerage.end_if_settled(link)
+        if was_busy or link.is_stream or link.waiting:
+            self._forwarder.flowed(link)
 
     def flowed(self, link: EgressLink) -> None:
         """A link may have credit or room."""
@@ -144,9 +150,29 @@ class Relay(DataPlane):
 
     # Links come and go
 
+    def _register(self, link: IngressLink | EgressLink) -> None:
+        self.links[link] = None
+        set_link_context(link.handle, link)
+
+    def _unregister(self, link: IngressLink | EgressLink) -> None:
+        if self.links.pop(link, link) is None:
+            set_link_context(link.handle, None)
+
+    def transfers(self) -> set[Transfer]:
+        """All messages that have no outcome yet, but for those in `waiting` that nobody wants to hear of."""
+        found = set()
+        for link in self.links:
+            delivery = pn_unsettled_head(link.handle)
+            while delivery:
+                transfer = self.settlement.find(delivery)
+                if transfer is not None:
+                    found.add(transfer)
+                delivery = pn_unsettled_next(delivery)
+        return found
+
     def add_ingress(self, link: IngressLink) -> None:
         """Messages may arrive on it from now on; gives its first credit."""
-        self._links[link.handle] = link
+        self._register(link)
         link.attached_at = self.now
         entry = link.entry
         if entry is not None:
@@ -157,7 +183,7 @@ class Relay(DataPlane):
 
     def add_circuit(self, link: IngressLink) -> None:
         """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight."""
-        self._links[link.handle] = link
+        self._register(link)
         assert link.entry is not None
         self.brokerage.of(link.entry).add_circuit(link)
 
@@ -178,15 +204,15 @@ class Relay(DataPlane):
 
     def add_egress(self, link: EgressLink) -> None:
         """Messages may leave on it from now on."""
-        self._links[link.handle] = link
+        self._register(link)
 
     def remove_ingress(self, link: IngressLink) -> None:
         """The link is gone. What is complete goes on; what is not ends here, and downstream where it was begun."""
-        self._links.pop(link.handle, None)
+        self._unregister(link)
         settlement = self.settlement
         delivery = pn_unsettled_head(link.handle)
         while delivery:
-            transfer = settlement.transfers.pop(delivery, None)
+            transfer = settlement.forget(delivery)
             if transfer is not None and transfer.ingress is link:
                 transfer.ingress_delivery = NULL
                 transfer.ingress = None
@@ -212,7 +238,7 @@ class Relay(DataPlane):
 
     def remove_egress(self, link: EgressLink) -> None:
         """The link is gone: its messages get their outcomes. The caller withdraws the subscription."""
-        self._links.pop(link.handle, None)
+        self._unregister(link)
         self.egress.lost(link)
         self.gone_egress.add(link.counters)
         broker = self.brokerage.find(link.entry)
@@ -232,4 +258,4 @@ class Relay(DataPlane):
 
     def is_quiet(self) -> bool:
         """Whether every unsettled delivery has its outcome, and nothing waits."""
-        return not self.settlement.transfers and not self.waiting.count
+        return not self.settlement.count and not self.waiting.count

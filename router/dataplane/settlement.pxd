@@ -4,15 +4,21 @@ from libc.stdint cimport uint64_t
 
 from router.binding.handles cimport *
 from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.states cimport *
 
 
 cdef class Settlement:
-    cdef public dict transfers
+    cdef public Py_ssize_t count
     cdef public object reader
     cdef public list freed
     cdef public list stranded
     cdef public bint is_stopping
 
+    @cython.locals(found=Transfer)
+    cpdef Transfer find(self, size_t delivery)
+    cpdef object keep(self, size_t delivery, Transfer transfer)
+    @cython.locals(found=Transfer)
+    cpdef Transfer forget(self, size_t delivery)
     @cython.locals(transfer=Transfer, state=uint64_t, is_final=bint)
     cpdef object disposed(self, EgressLink link, size_t delivery)
     @cython.locals(ingress=size_t, counters=LinkCounters, remote=size_t, local=size_t, condition=size_t, is_modified=bint)

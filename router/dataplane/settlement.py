@@ -1,7 +1,7 @@
 """Outcomes on their way back: from the delivery that left to the delivery that came in, exactly one for each.
 
-Every unsettled delivery of this router stands in `transfers`, by the address of its handle, from its first frame until
-this router settles it. All settling goes through here, so no handle is used after it is gone.
+Every unsettled delivery of this router has its `Transfer` as context, from its first frame until this router settles
+it. All settling goes through here, so no handle is used after it is gone.
 
 Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; design, section 7.
 """
@@ -17,7 +17,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding import credit
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import Condition
-from router.dataplane.interface import DONE, SENT, STRANDED, STREAMING, EgressLink, IngressLink, Transfer
+from router.dataplane.interface import EgressLink, IngressLink, Transfer
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import (
@@ -28,6 +28,7 @@ if not cython.compiled:  # else they come by the .pxd
         REJECTED,
         RELEASED,
         Handle,
+        delivery_context,
         pn_condition_copy,
         pn_condition_info,
         pn_condition_set_description,
@@ -51,7 +52,9 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_credit,
         pn_link_flow,
         pn_link_queued,
+        set_delivery_context,
     )
+    from router.dataplane.states import DONE, SENT, STRANDED, STREAMING
 
 RELEASE: Final = RELEASED
 """The message surely went to nobody: its sender may try again."""
@@ -70,7 +73,8 @@ class Settlement:
     """Pairs of ingress and egress deliveries, and the credit that returns to publishers with their outcomes."""
 
     def __init__(self) -> None:
-        self.transfers: dict[int, Transfer] = {}
+        self.count = 0
+        """Deliveries, incoming and outgoing, that have a `Transfer`."""
         self.reader: Reads | None = None
         self.freed: list[AddressEntry] = []
         """Addresses of which a datagram that went to another router has ended: it may take the next."""
@@ -79,13 +83,34 @@ class Settlement:
         self.is_stopping = False
         """The router takes no more messages of clients."""
 
+    # Which transfer a delivery belongs to
+
+    def find(self, delivery: Handle) -> Transfer | None:
+        """The passage that a delivery belongs to; None when it is over."""
+        found: Transfer | None = delivery_context(delivery)
+        return found
+
+    def keep(self, delivery: Handle, transfer: Transfer) -> None:
+        """A delivery, one of its own or of another link, belongs to a passage."""
+        if delivery_context(delivery) is None:
+            self.count += 1
+        set_delivery_context(delivery, transfer)
+
+    def forget(self, delivery: Handle) -> Transfer | None:
+        """The delivery is over for this router: its passage, None when it was over before."""
+        found: Transfer | None = delivery_context(delivery)
+        if found is not None:
+            self.count -= 1
+            set_delivery_context(delivery, None)
+        return found
+
     # From the subscriber's side
 
     def disposed(self, link: EgressLink, delivery: Handle) -> None:
         """The peer changed the state of a delivery that we sent it, or settled it."""
         if not pn_delivery_updated(delivery):
             return
-        transfer = self.transfers.get(delivery)
+        transfer = self.find(delivery)
         state = pn_delivery_remote_state(delivery)
         is_final = state > RECEIVED or pn_delivery_settled(delivery)
         pn_delivery_clear(delivery)
@@ -212,7 +237,7 @@ class Settlement:
         delivery = transfer.ingress_delivery
         if delivery:
             transfer.ingress_delivery = NULL
-            self.transfers.pop(delivery, None)
+            self.forget(delivery)
             pn_delivery_settle(delivery)
         link = transfer.ingress
         if link is not None:
@@ -230,7 +255,7 @@ class Settlement:
             return
         transfer.egress_delivery = NULL
         transfer.egress = None
-        self.transfers.pop(delivery, None)
+        self.forget(delivery)
         if transfer.state == STREAMING:
             link.current = None
             pn_delivery_abort(delivery)

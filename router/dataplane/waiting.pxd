@@ -2,6 +2,7 @@ import cython
 
 from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
 from router.dataplane.settlement cimport Settlement
+from router.dataplane.states cimport *
 
 
 cdef class WaitingRoom:

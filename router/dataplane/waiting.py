@@ -11,12 +11,17 @@ import heapq
 import math
 from collections.abc import Callable
 
+import cython
+
 from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.interface import STREAM_BUFFER_BYTES, WAITING, EgressLink, IngressLink, Transfer
+from router.dataplane.interface import EgressLink, IngressLink, Transfer
 from router.dataplane.scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.dataplane.states import STREAM_BUFFER_BYTES, WAITING
 
 Place = AddressEntry | EgressLink
 """Where messages wait, oldest first."""

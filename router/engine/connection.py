@@ -271,8 +271,8 @@ class Connection:
     def empty(self, fd: int) -> int:
         """Write what is pending to a non-blocking socket, as `handles.empty`.
 
-        Returns: 0 when all is written; 1 when nothing will ever be written again; -1 when the kernel takes no more; below
-        that an error, as `-1 - errno`.
+        Returns: 0 when all is written; 1 when nothing will ever be written again; -1 when the kernel takes no more;
+        below that an error, as `-1 - errno`.
         """
         state = empty(self._transport, fd)
         if state == 0 and self._unanswered:

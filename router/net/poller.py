@@ -4,8 +4,8 @@ Trio could wait for each socket by a task of its own; a wake-up of a task costs 
 all sockets are in one epoll instance, and trio waits for that. Each socket that is ready is read once, then everything
 that this has caused is settled and written: however many clients call at once, a server gets their calls in one write.
 
-A conversation of a client and a server by this router comes back within microseconds. While it does, the kernel is asked
-to wait for it, `LINGER_MS` at most, without going back to trio; other tasks have their turn at least that often.
+A conversation of a client and a server by this router comes back within microseconds. While it does, the kernel is
+asked to wait for it, `LINGER_MS` at most, without going back to trio; other tasks have their turn at least that often.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ LINGER_MS: Final = 1
 """How long trio's other tasks may have to wait, milliseconds: what epoll counts in."""
 MOST_READY: Final = 256
 """Sockets of one turn."""
+OUT: Final = select.EPOLLOUT
 
 
 class Channel(Protocol):
@@ -32,13 +33,23 @@ class Channel(Protocol):
         """The kernel takes more. Must not raise."""
 
 
+class Turns(Protocol):
+    """Who handles what is read."""
+
+    def begin(self, now: float) -> None:
+        """A round begins; seconds."""
+
+    def settle(self) -> None:
+        """It is over: handle what follows from it, and write."""
+
+
 class Poller:
     """Waits for sockets and tells their channels."""
 
-    def __init__(self, clock: Callable[[], float], settle: Callable[[], None]) -> None:
-        """*clock*: seconds; *settle*: called after each round of reading and writing."""
+    def __init__(self, clock: Callable[[], float], turns: Turns) -> None:
+        """*clock*: seconds; *turns*: told of the begin and the end of each round of reading and writing."""
         self._clock = clock
-        self._settle = settle
+        self._turns = turns
         self._epoll = select.epoll()
         self._channels: dict[int, Channel] = {}
 
@@ -68,7 +79,7 @@ class Poller:
             now = clock()
             if ready:
                 is_talk = now - served < linger_s
-                self._serve(ready)
+                self._serve(ready, now)
                 served = now
                 if now - rested >= linger_s:
                     await trio.lowlevel.checkpoint()
@@ -78,17 +89,18 @@ class Poller:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
                 rested = clock()
 
-    def _serve(self, ready: list[tuple[int, int]]) -> None:
+    def _serve(self, ready: list[tuple[int, int]], now: float) -> None:
         channels = self._channels
+        self._turns.begin(now)
         for fd, events in ready:
             channel = channels.get(fd)
             if channel is None:
                 continue  # another one of this round has ended it
-            if events & select.EPOLLOUT:
+            if events & OUT:
                 channel.write()
-            if events & ~select.EPOLLOUT:
+            if events & ~OUT:
                 channel.read()
-        self._settle()
+        self._turns.settle()
 
     def close(self) -> None:
         """Give the descriptor back."""

@@ -35,8 +35,8 @@ class Turns(Protocol):
     def written(self, connection: Connection) -> None:
         """Output was written after the kernel had refused some; `settle` follows."""
 
-    def settle(self) -> None:
-        """Handle what follows from it, and flush whatever has output."""
+    def turn(self, connection: Connection) -> None:
+        """Handle what the bytes, or the time, of a connection have caused, and everything that follows."""
 
 
 class Pump:
@@ -69,8 +69,7 @@ class Pump:
                     await self._done.wait()
                 if not self._connection.is_closed:
                     self._lose("the peer did not answer Close")
-                    self._turns.arrived(self._connection)
-                    self._turns.settle()
+                    self._turns.turn(self._connection)
                 nursery.cancel_scope.cancel()
         finally:
             self._poller.remove(self._fd)
@@ -185,8 +184,7 @@ class Pump:
         connection = self._connection
         while True:
             deadline = connection.tick(trio.current_time())
-            self._turns.arrived(connection)
-            self._turns.settle()
+            self._turns.turn(connection)
             if connection.capacity() < 0:
                 self._be_patient()  # the peer was silent for too long, and may never take what is still to be written
             with trio.move_on_at(math.inf if deadline is None else deadline):

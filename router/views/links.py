@@ -10,7 +10,8 @@ import attrs
 from router.binding.handles import pn_link_credit, pn_link_queued
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.interface import SENT, EgressLink, IngressLink, LinkCounters, Transfer
+from router.dataplane.interface import EgressLink, IngressLink, LinkCounters, Transfer
+from router.dataplane.states import SENT
 from router.engine.connection import Connection
 from router.management.snapshot import AddressRow, LinkRow
 

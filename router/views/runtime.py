@@ -96,7 +96,7 @@ class RuntimeView:
         ]
 
     def _under_way(self) -> UnderWay:
-        return UnderWay(self._runtime.relay.settlement.transfers.values(), self._runtime.clock())
+        return UnderWay(self._runtime.relay.transfers(), self._runtime.clock())
 
     # The router
 

@@ -579,7 +579,7 @@ def test_nothing_is_left_when_the_connection_is_lost(bench: Bench, pair: list[Ru
         assert not port.circuits_out
         assert port.open_circuit is None
         assert not router.connections
-        assert not router.relay._links
+        assert not router.relay.links
         assert not list(router.fib.entries())
     assert {link.is_gone for link in links} == {True}
     links[-1].port.close_circuit(links[-1])

@@ -25,7 +25,8 @@ from typing import Any, Protocol
 from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
 from router.dataplane.broker import Broker
-from router.dataplane.interface import SENT, WAITING, EgressLink
+from router.dataplane.interface import EgressLink
+from router.dataplane.states import SENT, WAITING
 from router.runtime import Runtime
 from tests.helpers.peer import Peer
 
@@ -97,6 +98,7 @@ class Plug:
         if self.is_blocked:
             self.is_blocked = False
             self.flush()
+            self.runtime.begin(self.runtime.clock())
             self.runtime.written(self.connection)
             self.runtime.settle()
             data += self.written
@@ -356,7 +358,7 @@ class Bench:
 
 def check_accounts(runtime: Runtime) -> None:
     """What is counted per link, address and connection is what the transfers say."""
-    transfers = set(runtime.relay.settlement.transfers.values())
+    transfers = runtime.relay.transfers()
     for transfer in transfers:
         assert transfer.ingress_delivery or transfer.egress_delivery
     for entry in runtime.fib.entries():
@@ -374,7 +376,7 @@ def check_accounts(runtime: Runtime) -> None:
 
 def check_nothing_left(runtime: Runtime) -> None:
     """No client is attached any more: no message, no address of this router, no byte on an account."""
-    assert not runtime.relay.settlement.transfers
+    assert runtime.relay.settlement.count == 0
     for entry in runtime.fib.entries():
         assert not entry.subscribers, entry.text
         assert not entry.publishers, entry.text

@@ -757,7 +757,7 @@ def check_empty(router: Runtime) -> None:
     brokerage = relay.brokerage
     assert not list(brokerage), [broker.entry.text for broker in brokerage]
     assert not brokerage.touched
-    assert not relay.settlement.transfers
+    assert relay.settlement.count == 0
     for port in relay.ports.values():
         assert not port.circuits_in
         assert not port.circuits_out

@@ -33,7 +33,7 @@ async def deaf_peer() -> None:
     connection = runtime.new_connection(ListenerSettings(idle_timeout_s=5), is_server=True)
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    poller = Poller(trio.current_time, runtime.settle)
+    poller = Poller(trio.current_time, runtime)
     pump = Pump(ours, connection, runtime, poller)
     runtime.add_connection(connection, pump.flush)
     attach = ["r", 0, True, None, None, frames.source(FANOUT), frames.target(FANOUT)]

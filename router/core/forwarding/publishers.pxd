@@ -17,6 +17,7 @@ cdef class Publisher:
     cdef public Py_ssize_t goal
     cdef public bint is_attached
     cdef public bint is_busy
+    cdef public bint is_wanting
 
 
 cdef class Publishers:
@@ -46,12 +47,15 @@ cdef class Publishers:
     cpdef object ready(self, object message)
     @cython.locals(publisher=Publisher)
     cpdef object sent(self, double now)
+    cdef _want(self, Publisher publisher)
+    cdef _want_nothing(self, Publisher publisher)
     cdef _leaves(self, Publisher publisher)
     cdef _was_active(self, Publisher publisher, double now)
     @cython.locals(publisher=Publisher)
     cpdef bint drop(self, object message)
     @cython.locals(publisher=Publisher)
     cpdef bint lend(self, Py_ssize_t allotted, double now)
+    @cython.locals(target=Py_ssize_t, has=Py_ssize_t)
     cpdef object top_up(self, Publisher publisher, Py_ssize_t allotted, double now)
     cdef _grant(self, Publisher publisher, Py_ssize_t credit, Py_ssize_t allotted, double now)
     @cython.locals(publisher=Publisher)
@@ -65,4 +69,5 @@ cdef class Publishers:
     cpdef object expire(self, double now)
     @cython.locals(publisher=Publisher)
     cpdef double next_deadline(self)
+    @cython.locals(standing=Py_ssize_t, is_attached=bint, lent=Py_ssize_t, is_busy=bint)
     cdef _update(self, Publisher publisher)

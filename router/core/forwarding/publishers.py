@@ -31,6 +31,7 @@ class Publisher:
         "held",
         "is_attached",
         "is_busy",
+        "is_wanting",
         "key",
         "lent",
         "lowered",
@@ -68,6 +69,8 @@ class Publisher:
         """What it was to hold when that was last looked at."""
         self.is_attached = True
         self.is_busy = False
+        self.is_wanting = False
+        """It stands among those that made use of credit since they were last looked at."""
 
     @property
     def standing(self) -> int:
@@ -136,7 +139,9 @@ class Publishers:
         publisher.held = publisher.lowered = 0
         publisher.is_attached = False
         self.departed += publisher.waiting
-        for queue in (self._recent, self._wanting, self._quarantined):
+        if publisher.is_wanting:
+            self._want_nothing(publisher)
+        for queue in (self._recent, self._quarantined):
             queue.pop(publisher, None)
         self._update(publisher)
 
@@ -168,7 +173,7 @@ class Publishers:
         if publisher in self._holders:
             self._holders.move_to_end(publisher)
         self._was_active(publisher, now)
-        self._wanting.setdefault(publisher)
+        self._want(publisher)
         self._update(publisher)
 
     def pass_on(self, publisher: Publisher, now: float) -> None:
@@ -178,14 +183,26 @@ class Publishers:
         publisher.used += 1
         if 2 * publisher.used >= publisher.window:
             publisher.window, publisher.used = 2 * publisher.window, 0
-        self._was_active(publisher, now)
-        self._wanting[publisher] = None
+        if publisher.active_at != now:
+            # At the ends of the queues it is already when it has sent another message at the same time.
+            self._was_active(publisher, now)
+            if publisher.held > 1:
+                self._holders.move_to_end(publisher)
+        if not publisher.is_wanting:
+            self._want(publisher)
         if publisher.held > 1:
-            self._holders.move_to_end(publisher)
             publisher.lent -= 1
             self.lent -= 1
         else:
             self._update(publisher)
+
+    def _want(self, publisher: Publisher) -> None:
+        self._wanting[publisher] = None
+        publisher.is_wanting = True
+
+    def _want_nothing(self, publisher: Publisher) -> None:
+        del self._wanting[publisher]
+        publisher.is_wanting = False
 
     def ready(self, message: Key) -> None:
         """A message that began to arrive may leave."""
@@ -198,7 +215,7 @@ class Publishers:
         if publisher.is_attached:
             # While it waited its publisher could not show that it has more to send.
             self._was_active(publisher, now)
-            self._wanting.setdefault(publisher)
+            self._want(publisher)
         self._update(publisher)
         return message
 
@@ -221,7 +238,7 @@ class Publishers:
             return False
         self._leaves(publisher)
         if publisher.is_attached:
-            self._wanting.setdefault(publisher)
+            self._want(publisher)
         self._update(publisher)
         return True
 
@@ -252,7 +269,8 @@ class Publishers:
 
     def top_up(self, publisher: Publisher, allotted: int, now: float) -> None:
         """Give one that has made use of its credit more, as far as it is backed."""
-        self._wanting.pop(publisher, None)
+        if publisher.is_wanting:
+            self._want_nothing(publisher)
         target = allotted // max(1, self.demand) + 1
         # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
         has = publisher.held + publisher.waiting
@@ -336,7 +354,7 @@ class Publishers:
 
     def _update(self, publisher: Publisher) -> None:
         """Keep sums and queues true after a change of *publisher*."""
-        standing = publisher.standing
+        standing = publisher.held + publisher.lowered + publisher.waiting
         is_attached = publisher.is_attached
         lent = max(0, standing - is_attached)
         self.lent += lent - publisher.lent
@@ -354,8 +372,8 @@ class Publishers:
             self._holders.setdefault(publisher)
         else:
             self._holders.pop(publisher, None)
-        if not is_busy:
-            self._wanting.pop(publisher, None)
+        if not is_busy and publisher.is_wanting:
+            self._want_nothing(publisher)
 
     def check_invariants(self) -> None:
         """Raises: AssertionError when a sum or a queue does not fit the publishers."""
@@ -372,6 +390,7 @@ class Publishers:
             assert publisher.lent == max(0, publisher.standing - publisher.is_attached)
             assert (publisher in self._holders) == (publisher.held > 1)
             assert publisher.lowered == 0 or publisher in self._quarantined
+            assert publisher.is_wanting == (publisher in self._wanting)
             is_starved = publisher.is_attached and publisher.standing == 0
             assert (publisher in self._starved or publisher in self._fresh) == is_starved
         for queue in (self._recent, self._starved, self._fresh, self._wanting, self._holders, self._quarantined):

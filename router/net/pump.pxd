@@ -1,0 +1,24 @@
+import cython
+
+from router.engine.connection cimport Connection
+
+
+cdef class Pump:
+    cdef object _sock
+    cdef int _fd
+    cdef Connection _connection
+    cdef object _turns
+    cdef object _poller
+    cdef object _wake
+    cdef bint _is_blocked
+    cdef bint _is_reading
+    cdef bint _output_ended
+    cdef bint _knows_peer
+    cdef object _done
+    cdef object _patience
+
+    @cython.locals(connection=Connection, count=Py_ssize_t)
+    cpdef object read(self)
+    cpdef object write(self)
+    @cython.locals(connection=Connection, state=int)
+    cpdef object flush(self)
