@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import attrs
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.management import ManagementClient, ManagementError
-from router.cli.tables import GENERAL, VIEWS, Entity, View, cell, general_value, printable
+from router.cli.tables import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
 
 PIPE_COLUMNS: Final = 10000
 """Width of what is no terminal: nothing is ever cut or folded there."""
@@ -160,6 +161,7 @@ def _csv_value(value: object) -> object:
 
 
 def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
+    console = Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
     parts: list[Table | Text] = []
     for router, rows in found:
         if parts:
@@ -174,14 +176,18 @@ def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]]) -> None
         count = len(rows)
         parts.append(Text(f"{printable(router)}: {count} {view.noun if count != 1 else _singular(view.noun)}"))
         if rows:
-            parts.append(_table(view, rows, is_verbose=wanted.is_verbose))
+            parts += _table(view, rows, console.width, is_verbose=wanted.is_verbose)
     if sys.stdout.isatty():
-        Console().print(*parts, sep="\n")
-        return
-    console = Console(width=PIPE_COLUMNS)
-    with console.capture() as capture:
         console.print(*parts, sep="\n")
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+        return
+    for part in parts:
+        click.echo(part.plain.rstrip() if isinstance(part, Text) else _captured(console, part))
+
+
+def _captured(console: Console, table: Table) -> str:
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
 def _general(router: Entity) -> Table:
@@ -191,15 +197,22 @@ def _general(router: Entity) -> Table:
     return table
 
 
-def _table(view: View, rows: Sequence[Entity], *, is_verbose: bool) -> Table:
+def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) -> list[Table | Text]:
+    """A table of at most *width* characters, folded where it would be wider."""
     columns = [column for column in view.columns if is_verbose or not column.is_detail]
+    cells = [[cell(column.text(row)) for column in columns] for row in rows]
+    styles = [view.style(row) for row in rows]
+    # Text, and no markup: names of containers and addresses are what peers have chosen.
+    lines = aligned([[column.title for column in columns], *cells], [column.is_number for column in columns])
+    if max(map(cell_len, lines)) <= width:
+        # rich takes most of a millisecond for a row of a table, and a router may have 100,000 addresses.
+        return [Text(line, style=style or "") for line, style in zip(lines, ["bold", *styles], strict=True)]
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for column in columns:
         table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
-    for row in rows:
-        # Text, and no markup: names of containers and addresses are what peers have chosen.
-        table.add_row(*(Text(cell(column.text(row))) for column in columns), style=view.style(row))
-    return table
+    for texts, style in zip(cells, styles, strict=True):
+        table.add_row(*map(Text, texts), style=style)
+    return [table]
 
 
 def _singular(noun: str) -> str:

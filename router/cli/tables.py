@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
+from rich.cells import cell_len
 
 Entity = Mapping[str, Any]
 """Attributes by name, as management gives them."""
@@ -53,6 +54,23 @@ def printable(text: str) -> str:
 def cell(value: object) -> str:
     """A value as a table shows it."""
     return "-" if value is None or value == "" else printable(str(value))
+
+
+def aligned(rows: Sequence[Sequence[str]], are_numbers: Sequence[bool]) -> list[str]:
+    """Rows as lines, the columns two blanks apart and numbers to the right; without blanks at the ends.
+
+    Args:
+        rows: with a text for each column.
+    """
+    columns = []
+    for texts, is_number in zip(zip(*rows, strict=True), are_numbers, strict=True):
+        # Some characters take two places on a terminal.
+        sizes = list(map(cell_len, texts))
+        width = max(sizes)
+        blanks = [" " * (width - size) for size in sizes]
+        pairs = zip(blanks, texts, strict=True)
+        columns.append([blank + text if is_number else text + blank for blank, text in pairs])
+    return ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
 
 
 def duration(seconds: int) -> str:

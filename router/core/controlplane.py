@@ -228,6 +228,11 @@ class ControlPlane:
                     routers.setdefault(address, []).append(router)
         return {address: sorted(routers[address]) for address in sorted(routers)}
 
+    def address_counts(self) -> dict[RouterId, int]:
+        """Mobile addresses with subscribers at this router, and at each reachable one that has told of some."""
+        counts = {router: len(held.addresses) for router, held in self._addresses.routers.items() if held.is_installed}
+        return {self.router_id: len(self._addresses.own), **counts}
+
     def own_addresses(self) -> dict[str, Treatment]:
         """Addresses with local subscribers."""
         return dict(self._addresses.own)

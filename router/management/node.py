@@ -173,7 +173,7 @@ class ManagementNode:
         results: list[list[object]] = []
         total = 0
         for kind in kinds:
-            rows = self._rows(kind, request.key)
+            rows = self._rows(kind, request.key, goes_on=request.offset > 0)
             page = rows.page(max(0, request.offset - total), request.count - len(results))
             results.extend([kind.value(row, name) for name in names] for row in page)
             total += len(rows)
@@ -202,10 +202,12 @@ class ManagementNode:
                 raise RefusedError(BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
         return wanted or known
 
-    def _rows(self, kind: EntityType, key: str | None = None) -> Rows:
+    def _rows(self, kind: EntityType, key: str | None = None, *, goes_on: bool = False) -> Rows:
         if kind.row is ManagementRow:
             return Rows([ManagementRow(name="self", identity="self")])
-        return self._view.rows(kind.row) if key is None else self._view.rows_of_address(kind.row, key)
+        if key is not None:
+            return self._view.rows_of_address(kind.row, key)
+        return self._view.rows(kind.row, goes_on=goes_on)
 
     def _get_types(self, request: Request) -> Answer:
         # Qpid Dispatch lists the types that each one extends; ours extend nothing.

@@ -11,7 +11,6 @@ since the link, address or router began, unless the sentence says "now".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, Protocol
 
 import attrs
@@ -348,7 +347,11 @@ class ManagementRow(Row):
 
 
 class Rows:
-    """Things of one kind, each made into a row when it is asked for: a page costs no more than its own length."""
+    """Things of one kind, each made into a row when it is asked for: a page costs no more than its own length.
+
+    Args:
+        things: a list, or what looks like one and slices as fast.
+    """
 
     def __init__(self, things: Sequence[Any] = (), make: Callable[[Any], Row] = lambda thing: thing) -> None:
         self._things = things
@@ -362,7 +365,7 @@ class Rows:
 
     def page(self, offset: int, count: int) -> Iterator[Row]:
         """At most *count* rows from number *offset* on."""
-        return map(self._make, islice(self._things, offset, offset + count))
+        return map(self._make, self._things[offset : offset + count])
 
 
 class View(Protocol):
@@ -372,8 +375,12 @@ class View(Protocol):
     def router_id(self) -> str:
         """Name of the router."""
 
-    def rows(self, kind: type[Row]) -> Rows:
-        """All entities of one kind, in a lasting order."""
+    def rows(self, kind: type[Row], *, goes_on: bool = False) -> Rows:
+        """All entities of one kind, in a lasting order.
+
+        Args:
+            goes_on: somebody has seen the first of them and asks for more: what is there of an order may be used again.
+        """
 
     def rows_of_address(self, kind: type[Row], key: str) -> Rows:
         """Those of one address, of a kind that belongs to addresses."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypedDict
@@ -39,7 +38,8 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
 from router.views.credit import Party, PartyView, credit_row, entry_of, has_credit, parties, parties_of
-from router.views.links import AnyLink, UnderWay, address_row, is_blocked, key_of, link_row, total
+from router.views.links import UnderWay, address_row, is_blocked, key_of, link_row, total
+from router.views.lists import AllLinks, Order
 
 CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
 """Words of Qpid Dispatch for those of `net.connector`."""
@@ -54,18 +54,21 @@ class RuntimeView:
         self._listeners = [(listener, listener.host, str(listener.port)) for listener in listeners]
         self._connectors = connectors
         self._started = runtime.clock()
-        self._makers: Mapping[type[Row], Callable[[], Rows]] = {
-            RouterRow: lambda: Rows([self._router()]),
-            ConnectionRow: self._connections,
-            LinkRow: self._links,
+        fib = runtime.fib
+        self._by_key = Order(lambda: sorted(fib.entries(), key=key_of))
+        self._with_credit = Order(lambda: sorted(filter(has_credit, fib.entries()), key=key_of))
+        self._makers: Mapping[type[Row], Callable[[bool], Rows]] = {
+            RouterRow: lambda _: Rows([self._router()]),
+            ConnectionRow: lambda _: self._connections(),
+            LinkRow: lambda _: self._links(),
             AddressRow: self._addresses,
-            NodeRow: self._nodes,
-            CreditRow: lambda: self._credit(self._runtime.fib.entries()),
-            PartyRow: lambda: self._parties(
+            NodeRow: lambda _: self._nodes(),
+            CreditRow: lambda goes_on: self._credit(self._with_credit.get(runtime.clock(), goes_on=goes_on)),
+            PartyRow: lambda _: self._parties(
                 parties((link for _, link in self._all_links()), self._runtime.relay.brokerage)
             ),
-            ListenerRow: lambda: Rows(self._listeners, lambda found: self._listener(*found)),
-            ConnectorRow: lambda: Rows(self._connectors, _connector_row),
+            ListenerRow: lambda _: Rows(self._listeners, lambda found: self._listener(*found)),
+            ConnectorRow: lambda _: Rows(self._connectors, _connector_row),
         }
 
     @property
@@ -73,9 +76,9 @@ class RuntimeView:
         """Name of the router."""
         return self._runtime.me
 
-    def rows(self, kind: type[Row]) -> Rows:
+    def rows(self, kind: type[Row], *, goes_on: bool = False) -> Rows:
         """All entities of one kind: in the order in which they came, addresses by key."""
-        return self._makers[kind]()
+        return self._makers[kind](goes_on)
 
     def rows_of_address(self, kind: type[Row], key: str) -> Rows:
         """The entities that belong to one address."""
@@ -88,12 +91,8 @@ class RuntimeView:
         """Ids of this router and of those that it can reach, sorted."""
         return sorted([self._runtime.me, *self._runtime.fib.routes])
 
-    def _all_links(self) -> list[tuple[Connection, AnyLink]]:
-        return [
-            (connection, link)
-            for connection in self._runtime.connections.values()
-            for link in connection.links.values()
-        ]
+    def _all_links(self) -> AllLinks:
+        return AllLinks(self._runtime.connections.values())
 
     def _under_way(self) -> UnderWay:
         return UnderWay(self._runtime.relay.transfers(), self._runtime.clock())
@@ -103,8 +102,9 @@ class RuntimeView:
     def _router(self) -> RouterRow:
         runtime = self._runtime
         settings = runtime.settings
-        ingress = [link for _, link in self._all_links() if isinstance(link, IngressLink)]
-        egress = [link for _, link in self._all_links() if isinstance(link, EgressLink)]
+        links = [link for _, link in self._all_links()]
+        ingress = [link for link in links if isinstance(link, IngressLink)]
+        egress = [link for link in links if isinstance(link, EgressLink)]
         taken = total(ingress, runtime.relay.gone_ingress)
         counts = runtime.fib.counts()
         under_way = self._under_way().total
@@ -170,14 +170,13 @@ class RuntimeView:
 
     # Addresses and routers
 
-    def _addresses(self) -> Rows:
+    def _addresses(self, goes_on: bool) -> Rows:
         now = self._runtime.clock()
-        entries = sorted(self._runtime.fib.entries(), key=key_of)
-        return Rows(entries, lambda entry: address_row(entry, now))
+        return Rows(self._by_key.get(now, goes_on=goes_on), lambda entry: address_row(entry, now))
 
-    def _credit(self, entries: Iterable[AddressEntry]) -> Rows:
+    def _credit(self, entries: Sequence[AddressEntry]) -> Rows:
         now = self._runtime.clock()
-        return Rows(sorted(filter(has_credit, entries), key=key_of), lambda entry: credit_row(entry, now))
+        return Rows(entries, lambda entry: credit_row(entry, now))
 
     def _parties(self, found: Iterable[Party]) -> Rows:
         view = PartyView(self._runtime.connections, self._runtime.clock())
@@ -185,7 +184,7 @@ class RuntimeView:
 
     def _nodes(self) -> Rows:
         control = self._runtime.control
-        counts = Counter(router for routers in control.addresses().values() for router in routers)
+        counts = control.address_counts()
         # The control plane's times are monotonic; an operator wants to know when.
         offset = time.time() - self._runtime.clock()
         views = list(enumerate([control.own_node(), *control.nodes()]))

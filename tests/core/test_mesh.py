@@ -81,6 +81,7 @@ def test_addresses_spread_and_go(meshes: list[Mesh]) -> None:
         "early": {RouterId("A"): Treatment.MULTICAST},
         "late": {RouterId("C"): Treatment.CLOSEST, RouterId("D"): Treatment.CLOSEST},
     }
+    assert mesh.routers[RouterId("A")].plane.address_counts() == {"A": 1, "C": 1, "D": 1}
     mesh.unsubscribe("D", "late")
     assert settle(mesh) < 0.02
     assert mesh.routers[RouterId("A")].plane.addresses() == {"early": ["A"], "late": ["C"]}

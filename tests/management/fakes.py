@@ -44,7 +44,7 @@ class FakeView:
     def router_id(self) -> str:
         return RouterId("A")
 
-    def rows(self, kind: type[Row]) -> Rows:
+    def rows(self, kind: type[Row], *, goes_on: bool = False) -> Rows:
         count = 1 if any(each.row is kind and each.is_singleton for each in TYPES.values()) else self.count
         return Rows(range(count), lambda number: sample(kind, number))
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from router.cli.stat import _table as table
 from router.cli.stat import stat
-from router.cli.tables import GENERAL, VIEWS, duration, general_value, link_state
+from router.cli.tables import GENERAL, VIEWS, aligned, duration, general_value, link_state
 from router.management.schema import PREFIX, TYPES
 from tests.management.fakes import sample
 
@@ -23,7 +25,8 @@ def entity(kind: str, number: int = 1, **changed: object) -> dict[str, Any]:
 def shown(view: str, *entities: dict[str, Any], is_verbose: bool = False) -> list[list[str]]:
     console = Console(width=10000)
     with console.capture() as capture:
-        console.print(table(VIEWS[view], sorted(entities, key=VIEWS[view].order), is_verbose=is_verbose))
+        rows = sorted(entities, key=VIEWS[view].order)
+        console.print(*table(VIEWS[view], rows, console.width, is_verbose=is_verbose), sep="\n")
     return [line.split() for line in capture.get().splitlines()]
 
 
@@ -130,3 +133,16 @@ def test_wrong_calls_are_refused_before_anything_is_asked(arguments: list[str], 
     found = CliRunner().invoke(stat, arguments)
     assert found.exit_code == 2
     assert text in found.output
+
+
+def test_lines_are_those_that_rich_would_draw() -> None:
+    rows = [["link", "credit", "who"], ["a", "5", "日本"], ["longer name", "10000", ""], ["", "7", "x"]]
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    for title, justify in zip(rows[0], ("left", "right", "left"), strict=True):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    for row in rows[1:]:
+        table.add_row(*map(Text, row))
+    console = Console(width=1000)
+    with console.capture() as capture:
+        console.print(table)
+    assert aligned(rows, (False, True, False)) == [line.rstrip() for line in capture.get().splitlines()]
