@@ -28,8 +28,8 @@ def draw(found: Mapping[str, Any], file: str) -> None:
             axes.spines[["top", "right"]].set_visible(False)
         right.set_xscale("log")
         left.set_yticks(range(len(names)), names)
-        left.invert_yaxis()
-        left.legend(loc="lower center", bbox_to_anchor=(0.5, 1.06), ncols=4, frameon=False)
+        left.set_ylim(len(names) - 0.5, -0.5)
+        picture.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=len(paths), frameon=False)
         picture.suptitle(_caption(found), x=0.01, ha="left", fontsize=9, color="#555555")
         picture.savefig(file, dpi=120)
 

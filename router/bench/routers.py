@@ -31,7 +31,7 @@ STOP_S: Final = 8.0
 LOOK_S: Final = 0.02
 LAST_LINES: Final = 8
 """Of a log, in a message,"""
-LINE_CHARS: Final = 400
+LINE_CHARS: Final = 2000
 """and so much of each."""
 COMMAND: Final = (sys.executable, "-m", "router")
 _REACHED: Final = re.compile(r"event=router_reachable .*?\bremote=(\S+)")
@@ -155,7 +155,9 @@ class RouterLine:
         return self._folder / f"{key}.log"
 
     def _log_end(self, key: str) -> str:
-        lines = self._log_file(key).read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+        lines = self._log_file(key).read_text(encoding="utf-8", errors="replace").splitlines()
+        first = next((line for line in lines[:-LAST_LINES] if "level=error" in line), None)
+        lines = lines[-LAST_LINES:] if first is None else [first, *lines[-LAST_LINES:]]  # what follows an error says less
         short = [line if len(line) <= LINE_CHARS else line[:LINE_CHARS] + "..." for line in lines]
         return "; its log ends with:\n  " + "\n  ".join(short) if short else "; it has written nothing"
 

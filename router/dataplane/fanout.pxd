@@ -1,12 +1,12 @@
 from router.binding.handles cimport *
-from router.core.forwarding.fib cimport AddressEntry
+from router.core.forwarding.fib cimport AddressEntry, Fib
 from router.dataplane.egress cimport Egress
 from router.dataplane.interface cimport EgressLink, Transfer
 from router.dataplane.settlement cimport Settlement
 
 
 cdef class Fanout:
-    cdef object _fib
+    cdef Fib _fib
     cdef dict _ports
     cdef Egress _egress
     cdef Settlement _settlement

@@ -1,7 +1,8 @@
 import cython
 
 from router.binding.handles cimport *
-from router.core.forwarding.fib cimport AddressEntry
+from router.core.forwarding.fib cimport AddressEntry, Fib, Route
+from router.core.forwarding.treatments cimport choose
 from router.dataplane.broker cimport Broker
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
@@ -16,7 +17,7 @@ from router.dataplane.states cimport *
 
 cdef class Forwarder:
     cdef public double now
-    cdef object _fib
+    cdef Fib _fib
     cdef dict _ports
     cdef object _settings
     cdef Settlement _settlement
@@ -40,6 +41,7 @@ cdef class Forwarder:
     cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
     cdef _choose(self, Transfer transfer, AddressEntry entry)
     cdef _send_to(self, Transfer transfer, object target)
+    @cython.locals(port=Port, entry=AddressEntry, link=EgressLink)
     cpdef object send_datagram(self, Transfer transfer, object route)
     cdef bint _look_into(self, Transfer transfer)
     cpdef object hold(self, Transfer transfer)

@@ -11,7 +11,7 @@ from typing import Final
 import cython
 
 from mesh_config.models import ForwardingSettings, Treatment
-from router.core.addressing.address import is_reserved, with_vhost
+from router.core.addressing.address import with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
 from router.core.forwarding.treatments import choose
@@ -143,8 +143,7 @@ class Forwarder:
                 found.ingress, found.trace = port.neighbor, (port.neighbor,)
         elif port.vhost is not None:
             to = transfer.to = with_vhost(to, port.vhost)
-        if not is_reserved(to):
-            transfer.entry = self._fib.find(to)
+        transfer.entry = self._fib.target(to)
         return True
 
     def dispatch(self, transfer: Transfer) -> None:

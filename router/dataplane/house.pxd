@@ -1,3 +1,4 @@
+from router.core.forwarding.fib cimport Fib
 from router.binding.handles cimport *
 from router.dataplane.egress cimport Egress
 from router.dataplane.interface cimport EgressLink, Port
@@ -9,7 +10,7 @@ cdef class House:
     cdef public object forwarder
     cdef public object end_circuit
     cdef public double now
-    cdef public object fib
+    cdef public Fib fib
     cdef public dict ports
     cdef public object settings
     cdef public Settlement settlement

@@ -1,6 +1,7 @@
 import cython
 
 from router.binding.handles cimport *
+from router.core.forwarding.fib cimport Fib
 from router.dataplane.broker cimport Broker
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
@@ -13,7 +14,7 @@ from router.dataplane.states cimport *
 
 
 cdef class Relay(DataPlane):
-    cdef public object fib
+    cdef public Fib fib
     cdef public double now
     cdef public dict ports
     cdef public dict links

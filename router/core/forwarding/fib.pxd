@@ -1,3 +1,6 @@
+import cython
+
+
 cdef class Route:
     cdef public object router
     cdef public object connection
@@ -17,6 +20,7 @@ cdef class AddressEntry:
     cdef public object broker
     cdef public object service
     cdef public object waiting
+    cdef public list names
     cdef public Py_ssize_t waiting_bytes
     cdef public Py_ssize_t turn
     cdef public bint volatile
@@ -25,3 +29,23 @@ cdef class AddressEntry:
     cdef public Py_ssize_t transit
     cdef public Py_ssize_t released
     cdef public Py_ssize_t dropped
+
+
+cdef class Fib:
+    cdef public object me
+    cdef public object treatments
+    cdef public dict routes
+    cdef public dict _mobile
+    cdef public dict _local
+    cdef public dict _toward
+    cdef public dict _reply
+    cdef public dict _trees
+    cdef public object _gone
+    cdef public dict _targets
+    cdef public object tree_of
+
+    cpdef AddressEntry find(self, str text)
+    @cython.locals(entry=AddressEntry)
+    cpdef AddressEntry target(self, str text)
+    cdef _forget_names(self, AddressEntry entry)
+    cpdef Route route(self, object router)

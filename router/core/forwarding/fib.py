@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from mesh_config.models import Treatment
-from router.core.addressing.address import AddressKind, normalise, parse_address
+from router.core.addressing.address import AddressKind, is_reserved, normalise, parse_address
 from router.core.addressing.patterns import TreatmentTable
 from router.core.terms import ConnectionId, RouterId
 
@@ -43,6 +43,10 @@ DOUBT_S: Final = 0.1
 died come from each of its neighbors, and until all have spoken it seems to be reachable by the others."""
 
 
+MOST_TARGETS: Final = 65536
+"""Forms of addresses that are remembered, so that not every message's has to be taken apart."""
+
+
 class Route:
     """The way to one reachable router."""
 
@@ -70,6 +74,7 @@ class AddressEntry:
         "egress",
         "ingress",
         "kind",
+        "names",
         "owner",
         "publishers",
         "released",
@@ -102,6 +107,8 @@ class AddressEntry:
         """An in-process receiver of whole messages, such as the management node."""
         self.waiting: OrderedDict[object, None] = OrderedDict()
         self.waiting_bytes = 0
+        self.names: list[str] = []
+        """The forms in which messages have named it: see `Fib.target`."""
         self.turn = 0
         self.volatile = False
         """A reply address in the manner of RabbitMQ: a sender's attach is refused when nobody subscribes."""
@@ -153,6 +160,8 @@ class Fib:
         self._reply: dict[RouterId, dict[str, AddressEntry]] = {}
         self._trees: dict[RouterId, Tree] = {}
         self._gone = AddressCounts()
+        self._targets: dict[str, AddressEntry] = {}
+        """What messages that name their addresses were found to mean."""
         self.tree_of: Callable[[RouterId], Tree] | None = None
         """Asked for the tree of a multicast's ingress router the first time after each change of topology."""
 
@@ -171,6 +180,23 @@ class Fib:
         if address.kind is AddressKind.ROUTER and address.router is not None:
             return self._toward.get(address.router)
         return None
+
+    def target(self, text: str) -> AddressEntry | None:
+        """The entry of the address that a message names; None too when only control links may write to it."""
+        entry = self._targets.get(text)
+        if entry is None and not is_reserved(text):
+            entry = self.find(text)
+            if entry is not None:
+                if len(self._targets) >= MOST_TARGETS:
+                    self._targets.clear()
+                self._targets[text] = entry
+                entry.names.append(text)
+        return entry
+
+    def _forget_names(self, entry: AddressEntry) -> None:
+        for name in entry.names:
+            self._targets.pop(name, None)
+        entry.names.clear()
 
     def attach(self, text: str, *, plain: str | None = None) -> AddressEntry:
         """The entry for a link's address, made when it is new. Release it with `forget` when the link is gone.
@@ -201,6 +227,7 @@ class Fib:
         if table.get(entry.text) is not entry:
             return  # it was forgotten before
         del table[entry.text]
+        self._forget_names(entry)
         self._gone.add(entry)
         if entry.owner is not None and not table:
             del self._reply[entry.owner]
@@ -250,6 +277,7 @@ class Fib:
         self.routes.pop(router, None)
         toward = self._toward.pop(router, None)
         if toward is not None:
+            self._forget_names(toward)
             self._gone.add(toward)
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
@@ -333,6 +361,8 @@ class Fib:
             if hint is not None and not self.treatments.is_configured(text):
                 treatment = hint
             entry = self._mobile[text] = AddressEntry(text, AddressKind.MOBILE, treatment)
+            if text in self._local:
+                self._forget_names(self._local[text])  # a mobile address goes before a local one
         return entry
 
     def _reply_entry(self, router: RouterId, text: str) -> AddressEntry:
@@ -355,3 +385,5 @@ class Fib:
             for entry in entries.values():
                 assert entry.owner == router
                 assert (router in entry.remotes) == (router in self.routes)
+        for text, entry in self._targets.items():
+            assert self.find(text) is entry, text

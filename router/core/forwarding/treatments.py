@@ -51,9 +51,11 @@ def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str], now: 
     nearest = candidates(entry, routes, passed, now)
     if not nearest:
         return None
-    cost = min(route.cost for route in nearest)
-    equals = sorted((route.router, route) for route in nearest if route.cost == cost)
     entry.turn += 1
+    if len(nearest) == 1:
+        return nearest[0]
+    cost = min([route.cost for route in nearest])
+    equals = sorted([(route.router, route) for route in nearest if route.cost == cost])
     return equals[(entry.turn - 1) % len(equals)][1]
 
 
@@ -111,4 +113,6 @@ def candidates(entry: AddressEntry, routes: Routes, passed: Collection[str], now
         if route is not None and not (passed and (router in passed or route.next_hop in passed)):
             found.append(route)
             is_any_sure = is_any_sure or route.doubtful_until <= now
-    return [route for route in found if route.doubtful_until <= now] if is_any_sure else found
+    if is_any_sure and len(found) > 1:
+        return [route for route in found if route.doubtful_until <= now]
+    return found
