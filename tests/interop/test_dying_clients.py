@@ -1,0 +1,44 @@
+"""Clients die in every way, many each second, beside some that stay. tests/stress has the long run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mesh_config.generators import generate
+from tests.helpers.processes import MeshProcesses
+from tests.stress import watched
+from tests.stress.play import WATCHED, look_when_quiet, play, remains
+
+pytestmark = pytest.mark.interop
+
+SECONDS = 3.0
+RATE = 100.0
+GROWTH_BYTES = {"malloc": 8_000_000, "resident": 40_000_000}
+"""Within this, allocators keep what they have for the next time; a leak of what dies in a round would be more."""
+
+
+def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(watched.FOLDER, str(tmp_path))
+    with MeshProcesses(generate("line", 2), tmp_path, command=WATCHED) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        memory: list[dict[str, dict[str, int]]] = []
+        for seed in range(2):
+            played = play(mesh, seconds=SECONDS, rate=RATE, seed=seed)
+            assert played.vandals > SECONDS * RATE / 2
+            assert played.anycast["accepted"] > 100
+            assert played.multicast["accepted"] > 10
+            assert played.faults() == {}
+            found = {router: look_when_quiet(mesh[router], tmp_path) for router in mesh.running}
+            assert {router: remains(kept) for router, kept in found.items()} == {"R1": {}, "R2": {}}
+            memory.append({router: kept["memory"] for router, kept in found.items()})
+        for router, before in memory[0].items():
+            for part, bound in GROWTH_BYTES.items():
+                assert memory[1][router][part] - before[part] < bound, (router, part, memory)
+        assert set(mesh.terminate().values()) == {0}
+        errors = [line for router in mesh.routers.values() for line in router.log_lines() if line.level == "error"]
+        assert errors == []
