@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from mesh_config.models import Treatment
-from router.core.addressing.parts import MOST_CHANGES, PART, Answer
+from router.core.addressing.parts import MOST_CHANGES, PART, PARTS, Answer
 from router.core.events import (
     Action,
+    ControlReceived,
     InstallAddress,
     SendControl,
     SubscriptionAdded,
@@ -42,11 +43,8 @@ TO_ME = "amqp:/_topo/0/A/qdrouter.ma"
 def parts_of(count: int, mobile_seq: int) -> list[MobileAddressUpdate]:
     """The answer of B with so many addresses `a0`, `a1`, ..."""
     addresses = [(f"a{number}", Treatment.CLOSEST) for number in range(count)]
-    answer = Answer(B, mobile_seq, addresses, TO_B, takes_parts=True)
-    found = []
-    while not answer.is_complete:
-        found.append(answer.take())
-    return found
+    answer = Answer(B, mobile_seq, addresses, in_parts=True)
+    return [answer.part(number) for number in range(answer.count)]
 
 
 def asked(mobile_seq: int) -> Playbook:
@@ -102,30 +100,43 @@ def test_more_changes_than_are_kept_lead_to_another_question() -> None:
     for number in range(MOST_CHANGES + 1):
         hear(play, mau(4 + number).message, TO_ALL_MA)
     assert sends(hear(play, second), MobileAddressRequest) == [
-        (TO_B, MobileAddressRequest(id=A, have_seq=3 + MOST_CHANGES, takes_parts=True))
+        (TO_B, MobileAddressRequest(id=A, have_seq=3 + MOST_CHANGES, parts=PARTS))
     ]
 
 
-@pytest.mark.parametrize("lost", [0, 1, 2])
-def test_when_a_part_is_lost_all_is_asked_for_again(lost: int) -> None:
+def asked_for(actions: Sequence[Action]) -> list[int]:
+    """The first parts that were asked for."""
+    requests = [message for _, message in sends(list(actions), MobileAddressRequest)]
+    return [request.part for request in requests if isinstance(request, MobileAddressRequest)]
+
+
+@pytest.mark.parametrize("lost", [0, 1, PARTS - 1, PARTS, PARTS + 1])
+def test_a_part_that_is_lost_is_asked_for_again_with_all_behind_it(lost: int) -> None:
     play = asked(3)
-    parts = parts_of(2 * PART + 1, 3)
+    parts = parts_of((PARTS + 1) * PART + 1, 3)
     for number, part in enumerate(parts):
         if number != lost:
             hear(play, part)
     assert not play.control.nodes()[0].mobile_seq
-    play.at(play.now + 0.6)
-    assert REQUEST_0 in effects(play)
-    for part in parts:
+    live(play, play.now + 0.6)
+    assert asked_for(effects(play))[-1:] == [lost]
+    for part in parts[lost:]:
         hear(play, part)
-    assert len(play.control.addresses()) == 2 * PART + 1
+    assert len(play.control.addresses()) == (PARTS + 1) * PART + 1
+
+
+def test_more_is_asked_for_when_some_have_come() -> None:
+    play = asked(3)
+    found = [asked_for(hear(play, part)) for part in parts_of(3 * PARTS * PART, 3)]
+    assert [number for number, asking in enumerate(found, 1) if asking] == [PARTS, 2 * PARTS]
+    assert [asking for asking in found if asking] == [[PARTS], [2 * PARTS]]
 
 
 def test_nobody_asks_again_while_parts_arrive() -> None:
     play = asked(3)
     for part in parts_of(10 * PART, 3):
         live(play, play.now + 0.2)
-        assert not sends(effects(play), MobileAddressRequest)
+        assert not asked_for(effects(play))
         hear(play, part)
     assert len(play.control.addresses()) == 10 * PART
 
@@ -142,21 +153,65 @@ def test_an_unreachable_router_begins_anew() -> None:
     assert f"a{PART}" not in play.control.addresses()
 
 
-@pytest.mark.parametrize("takes_parts", [False, True])
-def test_only_who_takes_parts_is_answered_in_parts(takes_parts: bool) -> None:
+def asks(part: int = 0, part_seq: int = 0, *, parts: int = PARTS) -> ControlReceived:
+    """C asks A for all of its addresses."""
+    return got(TO_C, MobileAddressRequest(id=C, have_seq=0, parts=parts, part=part, part_seq=part_seq), to=TO_ME)
+
+
+def answers(play: Playbook) -> list[MobileAddressUpdate]:
+    found = [message for _, message in sends(play.rest(), MobileAddressUpdate)]
+    return [message for message in found if isinstance(message, MobileAddressUpdate) and message.is_absolute]
+
+
+def subscribed(count: int) -> Playbook:
+    """A with so many addresses."""
     play = quiet()
-    count = 2 * PART + 1
     play >> [SubscriptionAdded(address=f"a{number}", treatment=Treatment.CLOSEST) for number in range(count)]
     play.rest()
-    play >> got(TO_C, MobileAddressRequest(id=C, have_seq=0, takes_parts=takes_parts), to=TO_ME)
-    updates: list[MobileAddressUpdate] = []
-    for _ in range(5):
-        updates += [message for _, message in sends(play.rest(), MobileAddressUpdate)]
-        play.at(play.now + 0.001)
-    assert [len(update.exist or ()) for update in updates] == ([PART, PART, 1] if takes_parts else [count])
-    assert {update.mobile_seq for update in updates} == {3}
-    numbers = [(update.part, update.parts) for update in updates]
-    assert numbers == ([(0, 3), (1, 3), (2, 3)] if takes_parts else [(0, 1)])
+    return play
+
+
+def test_who_takes_no_parts_is_answered_in_one_message() -> None:
+    play = subscribed(2 * PART + 1)
+    [answer] = answers(play >> asks(parts=0))
+    assert (len(answer.exist or ()), answer.part, answer.parts) == (2 * PART + 1, 0, 1)
+    assert not {"part", "parts"} & set(answer.to_body())
+
+
+def test_nobody_is_sent_more_parts_than_it_asked_for() -> None:
+    play = subscribed(2 * PARTS * PART + 1)
+    found: list[MobileAddressUpdate] = []
+    for part in (0, PARTS, 2 * PARTS):
+        more = answers(play >> asks(part, 2 * PARTS + 1))
+        assert len(more) == (PARTS if part < 2 * PARTS else 1)
+        found += more
+    assert [answer.part for answer in found] == list(range(2 * PARTS + 1))
+    assert {(answer.parts, answer.mobile_seq) for answer in found} == {(2 * PARTS + 1, 2 * PARTS + 1)}
+    assert len({key for answer in found for key in answer.exist or ()}) == 2 * PARTS * PART + 1
+
+
+def test_all_parts_show_one_state() -> None:
+    play = subscribed((PARTS + 1) * PART)
+    answers(play >> asks())
+    play >> SubscriptionRemoved(address="a0") >> SubscriptionAdded(address="late", treatment=Treatment.CLOSEST)
+    [last] = answers(play >> asks(PARTS, PARTS + 1))
+    assert (last.mobile_seq, last.exist) == (
+        PARTS + 1,
+        tuple(f"M0a{n}" for n in range(PARTS * PART, PARTS * PART + PART)),
+    )
+
+
+def test_who_asks_for_more_of_a_state_that_is_forgotten_is_told_the_present_one_from_the_start() -> None:
+    play = subscribed((PARTS + 1) * PART)
+    assert [answer.part for answer in answers(play >> asks(PARTS, PARTS + 1))] == [PARTS], "the same again"
+    play >> SubscriptionRemoved(address="a0")
+    found = answers(play >> asks(PARTS, PARTS + 1))
+    assert [(answer.part, answer.mobile_seq) for answer in found] == [(n, PARTS + 2) for n in range(PARTS)]
+
+
+def test_a_part_beyond_the_last_is_no_reason_to_say_anything() -> None:
+    play = subscribed(1)
+    assert answers(play >> asks(7, 1)) == []
 
 
 def test_many_changes_of_one_turn_go_out_in_several_messages() -> None:

@@ -9,6 +9,7 @@ import random
 import pytest
 
 from mesh_config.models import LinkStateSettings, Treatment
+from router.core.addressing.parts import PARTS
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.events import (
@@ -352,7 +353,7 @@ def test_a_restarted_router_loses_its_addresses_and_they_are_asked_for_anew() ->
     play >> got(TO_C, advertisement(B, 1, 3, instance=BOOT + 1), trace=(B, C))
     actions = play.rest()
     assert others(actions) == [WithdrawAddress(address="x", router=B)]
-    assert sends(actions, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0, takes_parts=True))]
+    assert sends(actions, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0, parts=PARTS))]
     assert [message.id for _, message in sends(actions, LinkStateRequest)] == [A]
 
 
@@ -449,7 +450,7 @@ def effects(play: Playbook) -> list[Action]:
     ]
 
 
-REQUEST_0 = sent(TO_B, MobileAddressRequest(id=A, have_seq=0, takes_parts=True), to="amqp:/_topo/0/B/qdrouter.ma")
+REQUEST_0 = sent(TO_B, MobileAddressRequest(id=A, have_seq=0, parts=PARTS), to="amqp:/_topo/0/B/qdrouter.ma")
 
 
 def test_updates_add_and_delete_and_other_classes_count_only_in_the_sequence() -> None:
@@ -494,7 +495,7 @@ def test_an_answer_overtaken_by_the_next_update_is_asked_for_again() -> None:
     assert effects(play >> mau(3)) == []
     assert effects(play >> everything(2, "M0x")) == [
         installed("x"),
-        sent(TO_B, MobileAddressRequest(id=A, have_seq=2, takes_parts=True), to="amqp:/_topo/0/B/qdrouter.ma"),
+        sent(TO_B, MobileAddressRequest(id=A, have_seq=2, parts=PARTS), to="amqp:/_topo/0/B/qdrouter.ma"),
     ]
 
 
@@ -546,9 +547,7 @@ def test_addresses_of_an_unreachable_router_wait_until_it_is_reachable() -> None
     assert sends(play.rest(), MobileAddressRequest) == []
     play >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B)) >> got(TO_B, update(B, 2, {A: 1, far: 1}))
     play.at(play.now + 0.02)
-    assert sends(play.rest(), MobileAddressRequest) == [
-        (TO_B, MobileAddressRequest(id=A, have_seq=0, takes_parts=True))
-    ]
+    assert sends(play.rest(), MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0, parts=PARTS))]
 
 
 def test_an_update_of_an_unknown_router_is_ignored() -> None:

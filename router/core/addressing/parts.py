@@ -1,7 +1,8 @@
 """All addresses of a router, told in parts: nobody writes, reads or installs a hundred thousand of them at one go.
 
-A request says that its sender takes parts (DEV-32). The answer shows one state of the addresses, though they change
-while its parts are under way; what changes meanwhile is kept by the other side and follows.
+Who asks says how many parts it takes (DEV-32) and asks for more when these are there, so that other messages never wait
+behind more than those. All parts show one state of the addresses; what changes meanwhile is kept by the one who asked,
+and follows.
 """
 
 from __future__ import annotations
@@ -13,62 +14,47 @@ import attrs
 
 from mesh_config.models import Treatment
 from router.core.linkstate.messages import HINT_OF_TREATMENT, MobileAddressUpdate, mobile_key
-from router.core.terms import ConnectionId, RouterId
+from router.core.terms import RouterId
 
 PART: Final = 500
 """Addresses in one message."""
-PAUSE_S: Final = 0.001
-"""Between two of them, so that whatever else there is has its turn."""
+PARTS: Final = 4
+"""Parts that may be under way."""
+MOST_PARTS: Final = 100
+"""Parts that are sent for one question."""
 MOST_CHANGES: Final = 1000
 """Changes that are kept until all parts are there; whoever misses one asks again."""
 
 
 class Answer:
-    """What one router is told of all addresses, part by part.
+    """What one router is told of all addresses.
 
     Args:
-        via: connection that the question came by.
-        takes_parts: else everything goes in one message.
+        mobile_seq: the state that it shows.
+        in_parts: else it is one message.
     """
 
     def __init__(
-        self,
-        me: RouterId,
-        mobile_seq: int,
-        addresses: Sequence[tuple[str, Treatment]],
-        via: ConnectionId,
-        *,
-        takes_parts: bool,
+        self, me: RouterId, mobile_seq: int, addresses: Sequence[tuple[str, Treatment]], *, in_parts: bool
     ) -> None:
-        self.via = via
+        self.mobile_seq = mobile_seq
         self._me = me
-        self._mobile_seq = mobile_seq
         self._addresses = addresses
-        self._size = PART if takes_parts else max(1, len(addresses))
-        self._next = 0
+        self._size = PART if in_parts else max(1, len(addresses))
+        self.count = max(1, -(-len(addresses) // self._size))
+        """Its parts."""
 
-    @property
-    def _count(self) -> int:
-        return max(1, -(-len(self._addresses) // self._size))
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all was told."""
-        return self._next == self._count
-
-    def take(self) -> MobileAddressUpdate:
-        """The next part."""
-        chosen = self._addresses[self._next * self._size : (self._next + 1) * self._size]
-        update = MobileAddressUpdate(
+    def part(self, number: int) -> MobileAddressUpdate:
+        """One of them, from 0."""
+        chosen = self._addresses[number * self._size : (number + 1) * self._size]
+        return MobileAddressUpdate(
             id=self._me,
-            mobile_seq=self._mobile_seq,
+            mobile_seq=self.mobile_seq,
             exist=tuple(mobile_key(address) for address, _ in chosen),
             hints=tuple(HINT_OF_TREATMENT[treatment] for _, treatment in chosen),
-            part=self._next,
-            parts=self._count,
+            part=number,
+            parts=self.count,
         )
-        self._next += 1
-        return update
 
 
 @attrs.define(eq=False)

@@ -14,7 +14,7 @@ import math
 import attrs
 
 from mesh_config.models import LinkStateSettings, Treatment
-from router.core.addressing.parts import PART, PAUSE_S, Answer, Arriving
+from router.core.addressing.parts import MOST_PARTS, PART, PARTS, Answer, Arriving
 from router.core.events import ControlReceived, InstallAddress, SubscriptionAdded, SubscriptionRemoved, WithdrawAddress
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
@@ -63,11 +63,10 @@ class AddressSync:
         self._settings = settings
         self._advertised: dict[str, Treatment] = {}
         self._touched: dict[str, None] = {}
-        self._questions: dict[RouterId, tuple[ConnectionId, bool]] = {}
-        """Who asked for everything, by which connection, and whether it takes parts."""
+        self._questions: dict[RouterId, tuple[MobileAddressRequest, ConnectionId]] = {}
+        """Who asked for everything, and by which connection."""
         self._answers: dict[RouterId, Answer] = {}
-        """Answers of which there is more to send."""
-        self._answer_at = math.inf
+        """Answers of which more will be asked for."""
         self._asks: dict[RouterId, None] = {}
         self._ask_at = math.inf
 
@@ -86,28 +85,24 @@ class AddressSync:
     def settle(self) -> bool:
         """End a turn: tell the others what changed in it, answer who asked. Returns: whether `mobile_seq` rose."""
         is_change = bool(self._touched) and self._tell()
-        if self._questions:
-            addresses = list(self._advertised.items())
-            for router, (via, takes_parts) in self._questions.items():
-                self._answers.pop(router, None)
-                self._answers[router] = Answer(self.router_id, self.mobile_seq, addresses, via, takes_parts=takes_parts)
-                self._send_part(router)
-            self._questions.clear()
+        for request, via in self._questions.values():
+            self._answer(request, via)
+        self._questions.clear()
         return is_change
 
-    def _answer(self, now: float) -> None:
-        if self._answer_at <= now:
-            for router in list(self._answers):
-                self._send_part(router)
-            self._answer_at = math.inf
-        if self._answers:
-            self._answer_at = min(self._answer_at, now + PAUSE_S)
-
-    def _send_part(self, router: RouterId) -> None:
-        answer = self._answers[router]
-        has_way = self._outbox.send(router, addresses_to(router), answer.take(), answer.via)
-        if answer.is_complete or not has_way:
-            del self._answers[router]
+    def _answer(self, request: MobileAddressRequest, via: ConnectionId) -> None:
+        router, first = request.id, request.part
+        answer = self._answers.pop(router, None)
+        if first == 0 or answer is None or answer.mobile_seq != request.part_seq:
+            # As long as nothing changes it is the same again.
+            first = first if self.mobile_seq == request.part_seq else 0
+            addresses = list(self._advertised.items())
+            answer = Answer(self.router_id, self.mobile_seq, addresses, in_parts=request.parts > 0)
+        end = min(first + max(1, min(request.parts, MOST_PARTS)), answer.count)
+        for number in range(first, end):
+            self._outbox.send(router, addresses_to(router), answer.part(number), via)
+        if end < answer.count:
+            self._answers[router] = answer
 
     def _tell(self) -> bool:
         # Compared with what was told last, so what came and went within the turn is not told at all.
@@ -139,7 +134,7 @@ class AddressSync:
     def on_request(self, received: ControlReceived, message: MobileAddressRequest) -> None:
         """A MAR came; it is answered at the end of the turn, with what changed in the turn."""
         if message.id != self.router_id and message.have_seq < self.mobile_seq:
-            self._questions[message.id] = (received.connection, message.takes_parts)
+            self._questions[message.id] = (message, received.connection)
 
     def on_advertised(self, router: RouterId, mobile_seq: int, now: float) -> None:
         """*router* has got as far as *mobile_seq*."""
@@ -177,11 +172,11 @@ class AddressSync:
     def _on_part(self, held: Subscriptions, message: MobileAddressUpdate, now: float) -> None:
         """All addresses of a router came, or a part of them: what is in it is there at once, what is not is withdrawn
         with the last part."""
-        if message.part == 0:
-            held.arriving = Arriving(message.mobile_seq)
         arriving = held.arriving
+        if message.part == 0 and (arriving is None or arriving.mobile_seq != message.mobile_seq):
+            arriving = held.arriving = Arriving(message.mobile_seq)
         if arriving is None or not arriving.is_next(message):
-            return  # one was lost: it is all asked for again
+            return  # one was lost, and is asked for again
         assert message.exist is not None
         arriving.next_part += 1
         for key, treatment in zip(message.exist, message.treatments(), strict=True):
@@ -193,6 +188,8 @@ class AddressSync:
         if arriving.next_part < message.parts:
             if held.ask_at is not None:
                 held.ask_at = max(held.ask_at, now + retry_s(self._settings, 1))
+            if arriving.next_part % PARTS == 0:
+                self._ask_for(message.id, held)
             return
         for address in [address for address in held.addresses if address not in arriving.addresses]:
             self._withdraw(message.id, held, address)
@@ -217,6 +214,7 @@ class AddressSync:
 
     def lose(self, router: RouterId) -> None:
         """*router* is unreachable now; what it had is kept."""
+        self._answers.pop(router, None)
         held = self.routers.get(router)
         if held is None:
             return
@@ -238,11 +236,10 @@ class AddressSync:
 
     def next_deadline(self) -> float:
         """When `ask` has something to do, seconds; `math.inf` when never."""
-        return min(self._ask_at, self._answer_at)
+        return self._ask_at
 
     def ask(self, now: float) -> None:
-        """Ask for the addresses that are due, and tell more of this router's own to who has asked for them."""
-        self._answer(now)
+        """Ask for the addresses that are due."""
         if self._ask_at > now:
             return
         self._ask_at = math.inf
@@ -252,11 +249,21 @@ class AddressSync:
                 del self._asks[router]
                 continue
             if held.ask_at <= now:
-                request = MobileAddressRequest(id=self.router_id, have_seq=held.seq, takes_parts=True)
-                self._outbox.send(router, addresses_to(router), request, None)
+                self._ask_for(router, held)
                 held.asked += 1
                 held.ask_at = now + retry_s(self._settings, held.asked)
             self._ask_at = min(self._ask_at, held.ask_at)
+
+    def _ask_for(self, router: RouterId, held: Subscriptions) -> None:
+        arriving = held.arriving
+        request = MobileAddressRequest(
+            id=self.router_id,
+            have_seq=held.seq,
+            parts=PARTS,
+            part=arriving.next_part if arriving is not None else 0,
+            part_seq=arriving.mobile_seq if arriving is not None else 0,
+        )
+        self._outbox.send(router, addresses_to(router), request, None)
 
     def _want_rest(self, router: RouterId, held: Subscriptions, now: float) -> None:
         if held.newest <= held.seq:

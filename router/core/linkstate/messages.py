@@ -230,16 +230,30 @@ class MobileAddressRequest(ControlMessage):
     opcode: ClassVar[str] = "MAR"
 
     have_seq: int
-    takes_parts: bool = False
-    """The answer may come in parts (DEV-32)."""
+    parts: int = 0
+    """Parts of the answer that may come now (DEV-32); 0: it must come in one."""
+    part: int = 0
+    """The first one that is wanted,"""
+    part_seq: int = 0
+    """and the `mobile_seq` of those before it."""
 
     def _own_keys(self) -> dict[str, object]:
-        return {"have_seq": self.have_seq, **({"parts": 1} if self.takes_parts else {})}
+        keys: dict[str, object] = {"have_seq": self.have_seq}
+        if self.parts:
+            keys["parts"] = self.parts
+        if self.part:
+            keys.update({"part": self.part, "part_seq": self.part_seq})
+        return keys
 
     @classmethod
     def _read(cls, body: _Body) -> Self:
-        takes_parts = body.integer("parts", default=0) > 0
-        return cls(**body.envelope(), have_seq=body.integer("have_seq"), takes_parts=takes_parts)
+        return cls(
+            **body.envelope(),
+            have_seq=body.integer("have_seq"),
+            parts=body.integer("parts", default=0),
+            part=body.integer("part", default=0),
+            part_seq=body.integer("part_seq", default=0),
+        )
 
 
 @attrs.frozen(kw_only=True)
