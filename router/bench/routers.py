@@ -157,7 +157,7 @@ class RouterLine:
     def _log_end(self, key: str) -> str:
         lines = self._log_file(key).read_text(encoding="utf-8", errors="replace").splitlines()
         first = next((line for line in lines[:-LAST_LINES] if "level=error" in line), None)
-        lines = lines[-LAST_LINES:] if first is None else [first, *lines[-LAST_LINES:]]  # what follows an error says less
+        lines = [*([first] if first else []), *lines[-LAST_LINES:]]  # what follows an error says less of its cause
         short = [line if len(line) <= LINE_CHARS else line[:LINE_CHARS] + "..." for line in lines]
         return "; its log ends with:\n  " + "\n  ".join(short) if short else "; it has written nothing"
 
