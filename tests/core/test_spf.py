@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from router.core.linkstate.spf import Edges, Paths, Topology
 from router.core.terms import RouterId
+from tests.helpers.work import instructions
 
 A, B, C, D, E, F = (RouterId(name) for name in "ABCDEF")
 
@@ -177,3 +178,23 @@ def test_directed_costs_are_taken_in_the_direction_of_travel() -> None:
     edges = {A: {B: 1, C: 5}, B: {A: 9, C: 1}, C: {B: 9, A: 5}}
     assert paths(edges, "A").distance == {A: 0, B: 1, C: 2}
     assert paths(edges, "C").distance == {C: 0, A: 5, B: 6}
+
+
+@given(st.lists(graphs(), min_size=2, max_size=4))
+def test_a_graph_that_has_changed_gives_the_same_paths_as_a_new_one(changes: list[Edges]) -> None:
+    kept = Topology()
+    for edges in changes:
+        kept.replace(edges)
+        assert all(kept.paths(root) == topology(edges).paths(root) for root in edges)
+        kept.check_invariants()
+
+
+def test_a_change_costs_a_small_part_of_the_whole_graph() -> None:
+    count = 200
+    names = [f"r{number}" for number in range(count)]
+    wires = [(names[number], names[(number + step) % count], 1) for number in range(count) for step in (1, 7, 31)]
+    made = Topology()
+    edges = symmetric(*wires)
+    whole = instructions(lambda: made.replace(edges))
+    less = symmetric(*wires[1:])
+    assert 3 * instructions(lambda: made.replace(less)) <= whole

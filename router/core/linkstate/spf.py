@@ -81,14 +81,17 @@ class Topology:
         """Take *edges* as the whole graph. Returns: whether it differs from the one before."""
         if edges == self.edges:
             return False
-        self.edges = edges
+        before, self.edges = self.edges, edges
         self._paths.clear()
-        graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]] = nx.DiGraph()
-        graph.add_nodes_from(edges)
-        graph.add_weighted_edges_from(
-            ((near, far, cost) for near, peers in edges.items() for far, cost in peers.items()), weight="cost"
-        )
-        self._graph = graph
+        # To make the graph anew would take longer than Dijkstra's algorithm.
+        graph = self._graph
+        graph.remove_nodes_from([router for router in before if router not in edges])
+        graph.add_nodes_from(router for router in edges if router not in before)
+        for near, peers in edges.items():
+            old = before.get(near, {})
+            if peers != old:
+                graph.remove_edges_from([(near, far) for far in old if far not in peers])
+                graph.add_weighted_edges_from(((near, far, cost) for far, cost in peers.items()), weight="cost")
         return True
 
     def paths(self, root: RouterId) -> Paths | None:
