@@ -26,6 +26,7 @@ cdef extern from *:
     extern uintptr_t pn_event_delivery(uintptr_t);
 
     extern ssize_t pn_transport_capacity(uintptr_t);
+    extern ssize_t pni_transport_grow_capacity(uintptr_t, size_t);
     extern uintptr_t pn_transport_tail(uintptr_t);
     extern int pn_transport_process(uintptr_t, size_t);
     extern ssize_t pn_transport_pending(uintptr_t);
@@ -89,8 +90,10 @@ cdef extern from *:
     }
 
     static inline ssize_t mesh_fill(uintptr_t transport, int fd) {
-        ssize_t count = read(fd, (char *)pn_transport_tail(transport), pn_transport_capacity(transport));
+        ssize_t size = pn_transport_capacity(transport);
+        ssize_t count = read(fd, (char *)pn_transport_tail(transport), size);
         if (count > 0) pn_transport_process(transport, count);
+        if (count == size) pni_transport_grow_capacity(transport, 2 * size);
         if (count >= 0) return count;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;
     }

@@ -105,9 +105,12 @@ def receive(link: Handle, size: int) -> bytes:
 def fill(transport: Handle, fd: int) -> int:
     """Read once from a non-blocking socket, straight into proton's buffer; `pn_transport_capacity` must be above 0.
 
+    The buffer of a connection that fills it grows, up to the largest frame that the peer may send.
+
     Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
     """
-    buffer = memory_at(lib.pn_transport_tail(transport), lib.pn_transport_capacity(transport))
+    size = lib.pn_transport_capacity(transport)
+    buffer = memory_at(lib.pn_transport_tail(transport), size)
     try:
         count = os.readv(fd, (buffer,))
     except BlockingIOError:
@@ -116,6 +119,8 @@ def fill(transport: Handle, fd: int) -> int:
         return -1 - (error.errno or errno.EIO)
     if count:
         lib.pn_transport_process(transport, count)
+    if count == size:
+        lib.pni_transport_grow_capacity(transport, 2 * size)
     return count
 
 

@@ -14,10 +14,9 @@ from typing import Final
 
 import cython
 
-from mesh_config.models import Treatment
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.fib import CLOSEST, AddressEntry
 from router.core.forwarding.orders import Key
 from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
@@ -41,7 +40,7 @@ class AnycastBroker(Broker):
 
     def __init__(self, entry: AddressEntry, house: House) -> None:
         super().__init__(entry, house)
-        self.is_closest = entry.treatment is Treatment.CLOSEST
+        self.is_closest = entry.treatment is CLOSEST
         self._allotting = Allotting(self, timing=house.timing, is_closest=self.is_closest)
         self.machine = self._allotting
         # The same twice: compiled, only the one of its own type is called at once.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import cython
 
-from mesh_config.models import ForwardingSettings, Treatment
+from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind
-from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
@@ -61,7 +61,7 @@ class Brokerage(House):
         """The broker of an anycast address, made when there is none."""
         broker = entry.broker
         if broker is None:
-            kind = MulticastBroker if entry.treatment is Treatment.MULTICAST else AnycastBroker
+            kind = MulticastBroker if entry.treatment is MULTICAST else AnycastBroker
             broker = entry.broker = kind(entry, self)
             if self._has_stopped(entry):
                 broker.stop()
@@ -133,7 +133,7 @@ class Brokerage(House):
             rerouted, self.rerouted = self.rerouted, set()
             is_replanted, self.is_replanted = self.is_replanted, False
             for broker in list(self._brokers):
-                is_multicast = broker.entry.treatment is Treatment.MULTICAST
+                is_multicast = broker.entry.treatment is MULTICAST
                 if (is_multicast and is_replanted) or not rerouted.isdisjoint(broker.entry.remotes):
                     self.update_paths(broker)
         while self.touched:

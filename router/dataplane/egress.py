@@ -122,7 +122,7 @@ class Egress:
         return head + data[found.rest_offset :]
 
     def _leading(self, transfer: Transfer, link: EgressLink) -> bytes:
-        data = bytes(transfer.data)
+        data = transfer.data if isinstance(transfer.data, bytes) else bytes(transfer.data)
         if transfer.is_ready:
             return data
         # DEV-31: what leaves on a circuit leaves as it came.

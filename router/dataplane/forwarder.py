@@ -10,10 +10,10 @@ from typing import Final
 
 import cython
 
-from mesh_config.models import ForwardingSettings, Treatment
+from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import with_vhost
 from router.core.errors import RemoteProtocolError
-from router.core.forwarding.fib import AddressEntry, Fib, Route, Subscriber
+from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.forwarding.treatments import choose
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.brokerage import Brokerage
@@ -127,7 +127,7 @@ class Forwarder:
     def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:
         """The destination of a message that names it itself. Returns False when more bytes are needed."""
         port = link.port
-        found = scan(transfer.data, transfer.is_complete, from_client=not port.is_router)
+        found = scan(transfer.data, transfer.is_complete, False, not port.is_router)
         if found is None:
             return False
         transfer.scan = found
@@ -153,7 +153,7 @@ class Forwarder:
             self._settlement.settle(transfer, RELEASE)
         elif self._is_brokered(transfer):
             self._brokerage.of(entry).take(transfer)
-        elif entry.service is not None or entry.treatment is Treatment.MULTICAST:
+        elif entry.service is not None or entry.treatment is MULTICAST:
             if transfer.is_complete:
                 self._deliver_whole(transfer, entry)
             else:
@@ -291,7 +291,7 @@ class Forwarder:
         transfer.state = NEW
         entry = transfer.entry
         assert entry is not None
-        if not transfer.is_complete and (entry.service is not None or entry.treatment is Treatment.MULTICAST):
+        if not transfer.is_complete and (entry.service is not None or entry.treatment is MULTICAST):
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.forget(transfer)
             self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))

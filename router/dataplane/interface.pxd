@@ -110,7 +110,9 @@ cdef class EgressLink:
     cpdef bint has_credit(self)
 
 
+# What it refers to never keeps it in a circle for longer than it passes through: no work for the garbage collector.
 @cython.freelist(256)
+@cython.no_gc
 cdef class Transfer:
     cdef public IngressLink ingress
     cdef public size_t ingress_delivery

@@ -1,3 +1,8 @@
+import cython
+
+
+@cython.freelist(64)
+@cython.no_gc
 cdef class Scan:
     cdef public Py_ssize_t header_start
     cdef public Py_ssize_t header_end

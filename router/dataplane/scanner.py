@@ -26,23 +26,25 @@ _FOOTER: Final = 0x78
 
 
 def scan(
-    data: bytes | bytearray | memoryview, complete: bool, stop_at_annotations: bool = False, from_client: bool = False
+    message: bytes | bytearray | memoryview,
+    complete: bool,
+    stop_at_annotations: bool = False,
+    from_client: bool = False,
 ) -> Scan | None:
     """Read the leading sections of a message.
 
     Args:
-        data: the message from its first byte, as far as it is there.
-        complete: nothing follows *data*.
+        message: from its first byte on, as far as it is there.
+        complete: nothing follows.
         stop_at_annotations: do not wait for the properties nor read them (the link has a target address).
         from_client: router annotations are to be thrown away unread. Everything behind the first one goes with it.
-    Returns: None when *data* does not reach far enough yet.
+    Returns: None when *message* does not reach far enough yet.
     Raises:
         DecodeError: this is no AMQP message, or its leading sections exceed MAX_LEADING_BYTES.
         InvalidAnnotation: a router annotation breaks the protocol.
     """
-    if not isinstance(data, bytes):
-        # An index into bytes is twice as fast, and no more than this is ever looked at.
-        data = bytes(data[: MAX_LEADING_BYTES + 32])
+    # An index into bytes is twice as fast, and no more than this is ever looked at.
+    data = message if isinstance(message, bytes) else bytes(message[: MAX_LEADING_BYTES + 32])
     found = Scan()
     size: int = len(data)
     pos: int = 0
@@ -185,6 +187,7 @@ def _read_properties(data: bytes, found: Scan, pos: int, end: int, count: int) -
     # AMQP lets an address be of any type; only a string can be routed.
     if data[pos] in (0xA1, 0xB1):
         try:
-            found.to = str(data[pos + 2 if data[pos] == 0xA1 else pos + 5 : stop], "utf-8")
+            pos += 2 if data[pos] == 0xA1 else 5
+            found.to = data[pos:stop].decode("utf-8")
         except UnicodeDecodeError as error:
             raise DecodeError("`to` is no UTF-8") from error

@@ -3,6 +3,7 @@ import cython
 from libc.stdint cimport uint64_t
 
 from router.binding.handles cimport *
+from router.core.forwarding.credit cimport change as change_of
 from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.states cimport *
 

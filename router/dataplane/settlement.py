@@ -14,7 +14,7 @@ import cython
 
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
-from router.core.forwarding import credit
+from router.core.forwarding.credit import change as change_of
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import Condition
 from router.dataplane.interface import EgressLink, IngressLink, Transfer
@@ -303,7 +303,7 @@ class Settlement:
                 is_open = False  # replies to what is in flight still pass
             # What lies unread in the engine is under way too; the one that is being read is in both numbers.
             in_flight = link.in_flight + queued - (link.current is not None)
-            change = credit.change(is_open=is_open, window=link.window, held=held, in_flight=in_flight)
+            change = change_of(is_open, link.window, held, in_flight)
         if change:
             pn_link_flow(link.handle, change)
             link.port.touch()

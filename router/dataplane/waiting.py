@@ -21,7 +21,7 @@ from router.dataplane.scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.dataplane.states import STREAM_BUFFER_BYTES, WAITING
+    from router.dataplane.states import NEW, STREAM_BUFFER_BYTES, WAITING
 
 Place = AddressEntry | EgressLink
 """Where messages wait, oldest first."""
@@ -113,6 +113,7 @@ class WaitingRoom:
     def _leave(self, transfer: Transfer) -> None:
         place = transfer.egress or transfer.entry
         assert place is not None
+        transfer.state = NEW
         del place.waiting[transfer]
         self.count -= 1
         place.waiting_bytes -= len(transfer.data)

@@ -74,7 +74,7 @@ def test_what_was_not_written_when_its_way_was_lost_takes_another(bench: Bench) 
     bench.run()
     end = next(end for end in direct.ends if isinstance(end, Plug) and end.runtime is a)
     end.room = 0
-    sent = [sender.send(message("x" * 50_000, address=BALANCED))]  # more than the engine's own output holds
+    sent = [sender.send(message("x" * 200_000, address=BALANCED))]  # more than the engine's own output holds
     bench.run()
     sent += [sender.send(message(n, address=BALANCED)) for n in range(1, 6)]
     bench.run()
@@ -82,7 +82,7 @@ def test_what_was_not_written_when_its_way_was_lost_takes_another(bench: Bench) 
     direct.cut()
     bench.advance(1)
     assert [delivery.outcome for delivery in sent] == ["accepted"] * 6
-    assert far.bodies == ["x" * 50_000, 1, 2, 3, 4, 5]
+    assert far.bodies == ["x" * 200_000, 1, 2, 3, 4, 5]
 
 
 def test_what_its_circuit_had_not_sent_when_its_way_was_lost_takes_another(bench: Bench) -> None:
@@ -94,7 +94,7 @@ def test_what_its_circuit_had_not_sent_when_its_way_was_lost_takes_another(bench
     bench.run()
     end = next(end for end in direct.ends if isinstance(end, Plug) and end.runtime is a)
     end.room = 0
-    sent = [sender.send(message(f"{n} " + "x" * 50_000)) for n, sender in enumerate(senders)]
+    sent = [sender.send(message(f"{n} " + "x" * 200_000)) for n, sender in enumerate(senders)]
     bench.run()
     assert far.bodies == []
     direct.cut()

@@ -10,7 +10,7 @@ Source: AMQP 1.0 part 2, 2.6.7; design, section 5.
 from __future__ import annotations
 
 
-def change(*, is_open: bool, window: int, held: int, in_flight: int) -> int:
+def change(is_open: bool, window: int, held: int, in_flight: int) -> int:
     """Credit to add to a publisher's link now; negative to take back.
 
     Args:

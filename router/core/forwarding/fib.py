@@ -43,6 +43,10 @@ DOUBT_S: Final = 0.1
 died come from each of its neighbors, and until all have spoken it seems to be reachable by the others."""
 
 
+MULTICAST: Final = Treatment.MULTICAST
+CLOSEST: Final = Treatment.CLOSEST
+BALANCED: Final = Treatment.BALANCED
+"""The treatments as names of their own: a member of an enumeration is looked up at length each time."""
 MOST_TARGETS: Final = 65536
 """Forms of addresses that are remembered, so that not every message's has to be taken apart."""
 

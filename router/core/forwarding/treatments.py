@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mesh_config.models import Treatment
-from router.core.forwarding.fib import AddressEntry, Route, Subscriber
+from router.core.forwarding.fib import BALANCED, AddressEntry, Route, Subscriber
 from router.core.terms import RouterId
 
 Routes = dict[RouterId, Route]
@@ -26,7 +25,7 @@ def choose(
     Returns: a subscriber with credit, a route, or None: then it waits here if there is a local subscriber, and can go
         nowhere if there is none.
     """
-    if entry.treatment is Treatment.BALANCED:
+    if entry.treatment is BALANCED:
         return _balanced(entry, routes, passed, remote_window, now)
     return _closest(entry, routes, passed, now)
 
