@@ -9,7 +9,7 @@ import pytest
 from mesh_config.generators import generate
 from tests.helpers.processes import MeshProcesses
 from tests.stress import watched
-from tests.stress.play import WATCHED, look_when_quiet, play, remains
+from tests.stress.play import WATCHED, look, look_when_quiet, play, remains
 
 pytestmark = pytest.mark.interop
 
@@ -26,6 +26,7 @@ def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
     with MeshProcesses(generate("line", 2), tmp_path, command=WATCHED) as mesh:
         mesh.start()
         mesh.wait_converged()
+        before = {router: look(mesh[router], tmp_path) for router in mesh.running}
         memory: list[dict[str, dict[str, int]]] = []
         for seed in range(2):
             played = play(mesh, seconds=SECONDS, rate=RATE, seed=seed)
@@ -33,12 +34,12 @@ def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
             assert played.anycast["accepted"] > 100
             assert played.multicast["accepted"] > 10
             assert played.faults() == {}
-            found = {router: look_when_quiet(mesh[router], tmp_path) for router in mesh.running}
-            assert {router: remains(kept) for router, kept in found.items()} == {"R1": {}, "R2": {}}
+            found = {router: look_when_quiet(mesh[router], tmp_path, before[router]) for router in mesh.running}
+            assert {router: remains(kept, before[router]) for router, kept in found.items()} == {"R1": {}, "R2": {}}
             memory.append({router: kept["memory"] for router, kept in found.items()})
-        for router, before in memory[0].items():
+        for router, first in memory[0].items():
             for part, bound in GROWTH_BYTES.items():
-                assert memory[1][router][part] - before[part] < bound, (router, part, memory)
+                assert memory[1][router][part] - first[part] < bound, (router, part, memory)
         assert set(mesh.terminate().values()) == {0}
         errors = [line for router in mesh.routers.values() for line in router.log_lines() if line.level == "error"]
         assert errors == []

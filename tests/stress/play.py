@@ -17,7 +17,6 @@ import attrs
 from router.bench.connection import Loop
 from router.cli.management import ManagementClient
 from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
-from tests.stress import watched
 from tests.stress.ends import Publisher, Subscriber, account
 from tests.stress.vandals import ADDRESSES
 
@@ -26,17 +25,9 @@ A, B, SETTLED, MULTICAST = ADDRESSES
 SETTLE_S = 30.0
 QUIET_S = 20.0
 GONE = ("Connection", "EgressLink", "IngressLink", "Port", "Pump", "Scan", "Transfer")
-ONE_EACH = dict.fromkeys(("Connection", "EgressLink", "IngressLink", "Port", "Pump"), 1) | {
-    "Brokerage.ports": 1,
-    "Forwarder._ports": 1,
-    "Relay._links": 2,
-    "Relay.ports": 1,
-    "Runtime.connections": 1,
-    "Runtime.flushers": 1,
-}
-"""What the connection of two neighbors needs."""
-HEAP = "Brokerage._deadlines"
-"""Holds what is over until its time has come; bounded by itself."""
+"""Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines."""
+BOUNDED = ("Brokerage._deadlines",)
+"""Tables that keep what is over, with a bound of their own."""
 FORBIDDEN = ("lost", "doubled", "unknown", "returned, yet received")
 
 
@@ -135,22 +126,20 @@ def look(router: RouterProcess, folder: Path) -> dict[str, Any]:
     return found
 
 
-def look_when_quiet(router: RouterProcess, folder: Path) -> dict[str, Any]:
+def look_when_quiet(router: RouterProcess, folder: Path, before: dict[str, Any]) -> dict[str, Any]:
     """What it keeps when all clients have gone, or have had time enough to."""
     end = time.monotonic() + QUIET_S
-    while remains(found := look(router, folder)) and time.monotonic() < end:
+    while remains(found := look(router, folder), before) and time.monotonic() < end:
         time.sleep(0.3)
     return found
 
 
-def remains(found: dict[str, Any]) -> dict[str, int]:
-    """What should be gone when nobody is attached but the neighbor: objects and rows of tables."""
-    objects = {name: found["objects"].get(name, 0) for name in GONE}
-    tables = {name: count for name, count in found["tables"].items() if name != HEAP}
-    kept = {name: count - ONE_EACH.get(name, 0) for name, count in (objects | tables).items()}
-    return {name: count for name, count in kept.items() if count > 0}
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """What watched routers need beside what they inherit."""
-    return {watched.FOLDER: str(folder)}
+def remains(found: dict[str, Any], before: dict[str, Any]) -> dict[str, int]:
+    """What should be gone when nobody is attached but the neighbor: objects and rows of tables, more than *before*."""
+    more = {
+        name: count - before[part].get(name, 0)
+        for part in ("objects", "tables")
+        for name, count in found[part].items()
+        if (name in GONE if part == "objects" else name not in BOUNDED)
+    }
+    return {name: count for name, count in more.items() if count > 0}

@@ -13,7 +13,7 @@ from mesh_config.generators import generate
 from router import speed
 from tests.helpers.processes import MeshProcesses
 from tests.stress import watched
-from tests.stress.play import WATCHED, Round, look_when_quiet, play, remains
+from tests.stress.play import WATCHED, Round, look, look_when_quiet, play, remains
 
 SECONDS = float(os.environ.get("AMQP_MESH_STRESS_S", "600"))
 ROUND_S = 20.0
@@ -33,16 +33,17 @@ def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
     with MeshProcesses(generate("line", 2), tmp_path, command=WATCHED) as mesh:
         mesh.start()
         mesh.wait_converged()
+        before = {router: look(mesh[router], tmp_path) for router in mesh.running}
         end = time.monotonic() + SECONDS
         while time.monotonic() < end or len(rounds) < 4:
             rounds.append(play(mesh, seconds=ROUND_S, rate=RATE, seed=len(rounds)))
-            found = {router: look_when_quiet(mesh[router], tmp_path) for router in mesh.running}
+            found = {router: look_when_quiet(mesh[router], tmp_path, before[router]) for router in mesh.running}
             for router, kept in found.items():
                 memory.setdefault(router, []).append(kept["memory"])
             with capsys.disabled():
                 print(line(rounds, memory), flush=True)
             assert rounds[-1].faults() == {}
-            assert {router: remains(kept) for router, kept in found.items()} == {"R1": {}, "R2": {}}
+            assert {router: remains(kept, before[router]) for router, kept in found.items()} == {"R1": {}, "R2": {}}
         assert set(mesh.terminate().values()) == {0}
         errors = [line for router in mesh.routers.values() for line in router.log_lines() if line.level == "error"]
         assert errors == []

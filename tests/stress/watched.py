@@ -45,8 +45,7 @@ def malloc_bytes() -> int:
 
 def length(table: dict[Any, Any] | list[Any] | set[Any] | deque[Any]) -> int:
     """Of a table; links of streams don't count, since neighbors keep them for the next one."""
-    rows = table.values() if isinstance(table, dict) else table
-    return sum(not getattr(row, "is_stream", False) for row in rows)
+    return sum(not getattr(row, "is_stream", False) for row in table)
 
 
 def counts() -> dict[str, dict[str, int]]:
