@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mesh_config.generators import generate
 from tests.helpers.processes import MeshProcesses
 from tests.stress import watched
-from tests.stress.play import WATCHED, look, look_when_quiet, play, remains
+from tests.stress.play import WATCHED, look, look_when_quiet, play, remains, two_routers
 
 pytestmark = pytest.mark.interop
 
@@ -23,7 +22,7 @@ def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(watched.FOLDER, str(tmp_path))
-    with MeshProcesses(generate("line", 2), tmp_path, command=WATCHED) as mesh:
+    with MeshProcesses(two_routers(), tmp_path, command=WATCHED) as mesh:
         mesh.start()
         mesh.wait_converged()
         before = {router: look(mesh[router], tmp_path) for router in mesh.running}

@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from mesh_config.generators import generate
+from mesh_config.models import MeshSettings
 from router.bench.connection import Loop
 from router.cli.management import ManagementClient
 from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
@@ -23,6 +25,7 @@ from tests.stress.vandals import ADDRESSES
 WATCHED = (sys.executable, "-m", "tests.stress.watched")
 A, B, SETTLED, MULTICAST = ADDRESSES
 SETTLE_S = 30.0
+GRACE_S = 30.0
 QUIET_S = 20.0
 GONE = ("Connection", "EgressLink", "IngressLink", "Port", "Pump", "Scan", "Transfer")
 """Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines."""
@@ -56,9 +59,22 @@ class Round:
         }
 
 
+def two_routers() -> MeshSettings:
+    """A line of two, which leave no subscriber out for having been without credit while the machine was busy."""
+    mesh = generate("line", 2)
+    return attrs.evolve(
+        mesh,
+        routers={
+            key: attrs.evolve(router, forwarding=attrs.evolve(router.forwarding, grace_s=GRACE_S))
+            for key, router in mesh.routers.items()
+        },
+    )
+
+
 def play(mesh: MeshProcesses, *, seconds: float, rate: float, seed: int) -> Round:
     """Let messages pass for so long while *rate* connections die each second."""
     rng = random.Random(seed)
+    wait_until(lambda: not knows_subscriber(mesh.url("R1"), MULTICAST), "R1 has forgotten the last round", SETTLE_S)
     first, last = (int(mesh.url(router).rpartition(":")[2]) for router in ("R1", mesh.running[-1]))
     loop = Loop()
     began = time.monotonic()

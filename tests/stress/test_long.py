@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mesh_config.generators import generate
 from router import speed
 from tests.helpers.processes import MeshProcesses
 from tests.stress import watched
-from tests.stress.play import WATCHED, Round, look, look_when_quiet, play, remains
+from tests.stress.play import WATCHED, Round, look, look_when_quiet, play, remains, two_routers
 
 SECONDS = float(os.environ.get("AMQP_MESH_STRESS_S", "600"))
 ROUND_S = 20.0
@@ -30,7 +29,7 @@ def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
     monkeypatch.setenv(watched.FOLDER, str(tmp_path))
     rounds: list[Round] = []
     memory: dict[str, list[dict[str, int]]] = {}
-    with MeshProcesses(generate("line", 2), tmp_path, command=WATCHED) as mesh:
+    with MeshProcesses(two_routers(), tmp_path, command=WATCHED) as mesh:
         mesh.start()
         mesh.wait_converged()
         before = {router: look(mesh[router], tmp_path) for router in mesh.running}
