@@ -19,6 +19,8 @@ cdef extern from *:
 
     typedef struct { size_t size; const char *start; } mesh_tag_t;
 
+    #define FILL_BYTES 65536
+
     extern uintptr_t pn_collector_next(uintptr_t);
     extern int pn_event_type(uintptr_t);
     extern uintptr_t pn_event_session(uintptr_t);
@@ -26,7 +28,6 @@ cdef extern from *:
     extern uintptr_t pn_event_delivery(uintptr_t);
 
     extern ssize_t pn_transport_capacity(uintptr_t);
-    extern ssize_t pni_transport_grow_capacity(uintptr_t, size_t);
     extern uintptr_t pn_transport_tail(uintptr_t);
     extern int pn_transport_process(uintptr_t, size_t);
     extern ssize_t pn_transport_pending(uintptr_t);
@@ -90,11 +91,17 @@ cdef extern from *:
     }
 
     static inline ssize_t mesh_fill(uintptr_t transport, int fd) {
-        ssize_t size = pn_transport_capacity(transport);
-        ssize_t count = read(fd, (char *)pn_transport_tail(transport), size);
-        if (count > 0) pn_transport_process(transport, count);
-        if (count == size) pni_transport_grow_capacity(transport, 2 * size);
-        if (count >= 0) return count;
+        ssize_t size, count, total = 0;
+        do {
+            size = pn_transport_capacity(transport);
+            if (size <= 0) return total;
+            count = read(fd, (char *)pn_transport_tail(transport), size);
+            if (count > 0) {
+                pn_transport_process(transport, count);
+                total += count;
+            }
+        } while (count == size && total < FILL_BYTES);
+        if (total > 0 || count == 0) return total;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;
     }
 

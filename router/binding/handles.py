@@ -103,25 +103,26 @@ def receive(link: Handle, size: int) -> bytes:
 
 
 def fill(transport: Handle, fd: int) -> int:
-    """Read once from a non-blocking socket, straight into proton's buffer; `pn_transport_capacity` must be above 0.
+    """Read from a non-blocking socket, straight into proton's buffer, until nothing more is there, or FILL_BYTES.
 
-    The buffer of a connection that fills it grows, up to the largest frame that the peer may send.
+    `pn_transport_capacity` must be above 0.
 
     Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
     """
-    size = lib.pn_transport_capacity(transport)
-    buffer = memory_at(lib.pn_transport_tail(transport), size)
-    try:
-        count = os.readv(fd, (buffer,))
-    except BlockingIOError:
-        return -1
-    except OSError as error:
-        return -1 - (error.errno or errno.EIO)
-    if count:
-        lib.pn_transport_process(transport, count)
-    if count == size:
-        lib.pni_transport_grow_capacity(transport, 2 * size)
-    return count
+    total = 0
+    while total < FILL_BYTES and (size := lib.pn_transport_capacity(transport)) > 0:
+        try:
+            count = os.readv(fd, (memory_at(lib.pn_transport_tail(transport), size),))
+        except BlockingIOError:
+            return total or -1
+        except OSError as error:
+            return total or -1 - (error.errno or errno.EIO)
+        if count:
+            lib.pn_transport_process(transport, count)
+            total += count
+        if count < size:
+            break
+    return total
 
 
 def empty(transport: Handle, fd: int) -> int:
@@ -162,6 +163,8 @@ def set_context(handle: Handle, value: object) -> None:
 set_link_context = set_delivery_context = set_context
 _contexts: Final[dict[Handle, Any]] = {}
 
+FILL_BYTES: Final = 65536
+"""Most that is read from a socket before the others have their turn."""
 SCRATCH_BYTES: Final = 65536
 _scratch: Final = ffi.new("char[]", SCRATCH_BYTES)
 _tag_bytes: Final = ffi.new("char[8]")

@@ -262,7 +262,7 @@ class Connection:
         pn_transport_process(self._transport, size)
 
     def fill(self, fd: int) -> int:
-        """Read once from a non-blocking socket, as `handles.fill`; what that causes is handled by `dispatch`.
+        """Read from a non-blocking socket, as `handles.fill`; what that causes is handled by `dispatch`.
 
         Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
         """

@@ -1,7 +1,7 @@
 """The one task that waits for all sockets that carry AMQP: what is ready at the same time is one turn.
 
 Trio could wait for each socket by a task of its own; a wake-up of a task costs several times what a message does. So
-all sockets are in one epoll instance, and trio waits for that. Each socket that is ready is read once, then everything
+all sockets are in one epoll instance, and trio waits for that. From each socket that is ready a piece is read, then all
 that this has caused is settled and written: however many clients call at once, a server gets their calls in one write.
 
 A conversation of a client and a server by this router comes back within microseconds. While it does, the kernel is
@@ -27,7 +27,7 @@ class Channel(Protocol):
     """A socket that is waited for."""
 
     def read(self) -> None:
-        """The kernel has something: take it, once. Must not raise."""
+        """The kernel has something: take it, or a bounded piece of it. Must not raise."""
 
     def write(self) -> None:
         """The kernel takes more. Must not raise."""

@@ -1,10 +1,11 @@
 """One pump for each connection: it moves bytes between a socket and an engine, and touches neither's meaning.
 
-How it works. The poller tells when the socket has something to read: it is read once, straight into the engine's
-buffer, and the `Turns` owner handles what that causes. This may produce output on any connection of the process, so the
-owner flushes every connection that has some, by `flush`, which writes what the kernel takes at once and never waits.
-Only when a kernel buffer is full does the poller tell of room. A task for each connection keeps the engine's clock,
-heartbeats and idle timeout, whether there is room or not: a peer that neither reads nor writes is given up in time.
+How it works. The poller tells when the socket has something to read: a bounded piece is read straight into the
+engine's buffer, and the `Turns` owner handles what that causes. This may produce output on any connection of the
+process, so the owner flushes every connection that has some, by `flush`, which writes what the kernel takes at once and
+never waits. Only when a kernel buffer is full does the poller tell of room. A task for each connection keeps the
+engine's clock, heartbeats and idle timeout, whether there is room or not: a peer that neither reads nor writes is given
+up in time.
 
 The engine is never half changed across an `await`: between two of them a turn is begun and ended. A failed read or
 write ends the connection, since nobody knows how much the peer has seen.
@@ -115,7 +116,7 @@ class Pump:
     # Told by the poller
 
     def read(self) -> None:
-        """Take what the kernel has, once."""
+        """Take what the kernel has, or a good part of it."""
         connection = self._connection
         if not self._is_reading:  # the peer is gone altogether
             self._lose("the connection was reset")
