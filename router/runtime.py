@@ -74,9 +74,8 @@ class Runtime(Turns):
         """Called when the last connection is gone."""
         self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=self._count_freed)
         self._next_connection = 0
-        self._control_deadline = self.control.next_deadline()
+        self.control_deadline = self.control.next_deadline()
         self._freed = 0
-        self._trim_at = math.inf
         self._silent_until = 0.0
 
     # Connections
@@ -112,7 +111,7 @@ class Runtime(Turns):
         """Give memory back to the system once much of it has been freed."""
         self._freed += weight
         if self._freed >= TRIM_AFTER:
-            self._trim_at = self.clock() + TRIM_DELAY_S
+            self.trim_at = self.clock() + TRIM_DELAY_S
 
     # Turns
 
@@ -121,26 +120,22 @@ class Runtime(Turns):
         self.scheduled = self.earliest()
         return self.scheduled
 
-    def earliest(self) -> float:
-        """The same, without promising to call."""
-        return min(self._control_deadline, self.relay.next_deadline(), self._trim_at)
-
     def handle_deadline(self) -> None:
         """Time has passed: timers of the routing protocol and of waiting messages."""
         now = self.clock()
         self.relay.set_now(now)
         self._carry_out(self.control.handle_deadline(now=now))
-        self._control_deadline = self.control.next_deadline()
+        self.control_deadline = self.control.next_deadline()
         self.relay.handle_deadline(now)
         self.settle()
-        if self._trim_at <= now:
-            self._freed, self._trim_at = 0, math.inf
+        if self.trim_at <= now:
+            self._freed, self.trim_at = 0, math.inf
             memory.trim()
 
     def handle(self, events: list[Event], now: float) -> None:
         """Have the control plane handle *events*."""
         self._carry_out(self.control.handle(events, now=now))
-        self._control_deadline = self.control.next_deadline()
+        self.control_deadline = self.control.next_deadline()
 
     def refuse(self, connection: Connection, condition: Condition, description: str) -> None:
         """Close a connection, since its peer broke the protocol."""

@@ -14,6 +14,8 @@ cdef class Turns:
     cdef public dict flushers
     cdef public list events
     cdef public double scheduled
+    cdef public double control_deadline
+    cdef public double trim_at
     cdef public object deadline_changed
     cdef public object quieted
     cdef list _dirty

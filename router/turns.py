@@ -31,6 +31,10 @@ class Turns:
         """For the control plane, in the order in which they happened."""
         self.scheduled = math.inf
         """When the next deadline is due, as far as the timer knows, seconds."""
+        self.control_deadline = math.inf
+        """The control plane's next deadline, seconds."""
+        self.trim_at = math.inf
+        """When memory is to be given back, seconds."""
         self.deadline_changed: Callable[[], None] = lambda: None
         """Called when the next deadline is earlier than `scheduled`."""
         self.quieted: Callable[[], None] = lambda: None
@@ -106,6 +110,10 @@ class Turns:
         if port.blocked or port.paused:
             self.relay.written(port)
 
+    def earliest(self) -> float:
+        """When the next deadline is due, seconds; infinity when never."""
+        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at)
+
     # What the runtime sees to
 
     def handle(self, events: list[Event], now: float) -> None:
@@ -122,8 +130,4 @@ class Turns:
 
     def report_refused(self, now: float) -> None:
         """Tell of messages for which there was no room."""
-        raise NotImplementedError
-
-    def earliest(self) -> float:
-        """When the next deadline is due, seconds; infinity when never."""
         raise NotImplementedError

@@ -30,6 +30,7 @@ cdef class Port:
     cdef public dict blocked
 
     cpdef object keep_unwritten(self, Transfer transfer)
+    @cython.locals(transfer=Transfer)
     cpdef object forget_unwritten(self)
     cpdef object touch(self)
 

@@ -62,6 +62,9 @@ class Allotting(Machine):
         One that is new to publishers who have credit already, since the others left, has not withdrawn either, nor has
         one elsewhere of which nothing was heard yet.
         """
+        return self._has_opened()
+
+    def _has_opened(self) -> bool:
         if self.is_stopping:
             return False
         for pool in self.pools.values():
@@ -279,7 +282,8 @@ class Allotting(Machine):
         """
         pool = self.pools[egress]
         is_kept = pool.arrived(key, message, now, is_ready=is_ready)
-        pool.serve_core(now)
+        if pool.core:
+            pool.serve_core(now)
         circuit = pool.circuits[key]
         if pool.core or pool.returning or pool.free() < 0:
             self._is_calm = False
@@ -322,7 +326,7 @@ class Allotting(Machine):
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
         self._is_sated = not self.publishers.is_hungry
-        self._is_calm = self.is_open and self._debt_since == math.inf
+        self._is_calm = self._has_opened() and self._debt_since == math.inf
         for pool in self.pools.values():
             self._is_calm = self._is_calm and pool.debt_since == math.inf and not (pool.returning or pool.core)
 
@@ -356,8 +360,11 @@ class Allotting(Machine):
     def _weigh(self) -> None:
         """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do."""
         demand = self.publishers.demand
-        if not demand and self.publishers.attached and not any(pool.is_open for pool in self._candidates):
+        if not demand and self.publishers.attached:
             demand = 1  # for the first credit, before there is a message that waits for it
+            for pool in self._candidates:
+                if pool.is_open:
+                    demand = 0
         nearer = 0
         for pool in self._candidates:
             is_wanted = self._is_closest or nearer <= demand or bool(self.publishers.waiting)
@@ -365,7 +372,7 @@ class Allotting(Machine):
             nearer += pool.local.out
 
     def _lend(self, now: float) -> bool:
-        if self.is_open:
+        if self._has_opened():
             self._is_lending = True
             return self.publishers.lend(self.allotted(), now)
         if self._is_lending:
@@ -399,7 +406,7 @@ class Allotting(Machine):
 
     @property
     def _is_hungry(self) -> bool:
-        return self.is_open and self.publishers.is_hungry
+        return self._has_opened() and self.publishers.is_hungry
 
     def _pay(self, pool: Pool, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""

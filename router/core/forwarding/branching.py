@@ -279,7 +279,7 @@ class Branching(Orders):
         if self._is_upstream(self.pool.circuits[key]):
             self._restate(now)
             return self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
-        self.pool.arrived(key, message, now)
+        self.pool.arrived(key, message, now, is_ready=False)
         self.pool.drop(message)
         return False
 

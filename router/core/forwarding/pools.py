@@ -153,7 +153,7 @@ class Pool:
         self.circuits_out -= self.circuits.pop(key).out
 
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit, or begins to. Returns whether it is kept: there is a path."""
+        """A message arrived on a circuit, or begins to: it is sent, or waits. Returns whether it is kept: there is a way."""
         circuit = self.circuits[key]
         if circuit.out > 0:
             circuit.out -= 1
@@ -166,7 +166,11 @@ class Pool:
             circuit.is_draining = False
         circuit.use(now, 2 * self.capacity)
         if self.has_path:
-            (self.core if is_ready else self.coming)[message] = None
+            if is_ready and self.capacity > 0 and not self.core:
+                self.spend(now)
+                self._orders.send(message, self.egress)
+            else:
+                (self.core if is_ready else self.coming)[message] = None
         return self.has_path
 
     def ready(self, message: Key) -> None:
