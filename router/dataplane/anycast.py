@@ -75,6 +75,15 @@ class AnycastBroker(Broker):
             return False
         return not any(pool.circuits or pool.core or pool.coming for pool in self.machine.pools.values())
 
+    def let_go(self, nobody: Allotting) -> None:
+        """It is forgotten: machine and broker would keep each other until Python looks through all of its objects.
+
+        Args:
+            nobody: a machine that knows no one.
+        """
+        self.windowed.clear()
+        self._allotting = self.machine = nobody
+
     def stop(self) -> None:
         """Give publishers no credit any more."""
         self.machine.is_stopping = True

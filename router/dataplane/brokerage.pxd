@@ -1,6 +1,7 @@
 import cython
 
 from router.binding.handles cimport *
+from router.core.forwarding.allotting cimport Allotting
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.broker cimport Broker
 from router.dataplane.anycast cimport AnycastBroker
@@ -17,6 +18,7 @@ cdef class Brokerage(House):
     cdef public list _deadlines
     cdef public Py_ssize_t _deadlines_room
     cdef public Py_ssize_t _number
+    cdef public Allotting _nobody
 
     @cython.locals(broker=Broker)
     cpdef Broker of(self, AddressEntry entry)

@@ -10,7 +10,9 @@ import cython
 
 from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind
+from router.core.forwarding.allotting import Allotting
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
+from router.core.forwarding.orders import Orders
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
@@ -50,6 +52,7 @@ class Brokerage(House):
         self._deadlines: list[tuple[float, int, Broker]] = []
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
+        self._nobody = Allotting(Orders())
         waiting.expired = self._expired
 
     def __iter__(self) -> Iterator[Broker]:
@@ -177,6 +180,8 @@ class Brokerage(House):
         if self._brokers.pop(broker, broker) is None:
             broker.entry.broker = None
             broker.scheduled = math.inf
+            if isinstance(broker, AnycastBroker):
+                broker.let_go(self._nobody)
             for link in broker.entry.subscribers:
                 assert isinstance(link, EgressLink)
                 link.brokered = link.unspent = 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+
+from router.dataplane.anycast import AnycastBroker
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -177,3 +180,30 @@ def test_a_subscriber_that_grants_everything_and_reads_nothing_costs_its_publish
     for _ in range(200):
         bench.advance(0.1)
     assert len(receiver.messages) == 2000
+
+
+def brokers() -> int:
+    return sum(isinstance(one, AnycastBroker) for one in gc.get_objects())
+
+
+def test_nothing_is_left_of_an_address_for_the_collector(bench: Bench) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+    gc.collect()
+    before = brokers()
+    gc.disable()
+    try:
+        for _ in range(10):
+            receiver = client.receiver(None, dynamic=True, credit=10).accepting()
+            sender = client.sender(receiver.address)
+            sender.send(message("x"))
+            bench.run()
+            assert receiver.bodies == ["x"]
+            sender.close()
+            receiver.close()
+            bench.run()
+        assert not list(router.relay.brokerage)
+        bench.advance(5)
+        assert brokers() <= before
+    finally:
+        gc.enable()
