@@ -8,6 +8,7 @@ about the package stands in pyproject.toml.
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -24,6 +25,9 @@ OPTIONS = {
 SPEED = os.environ.get("AMQP_MESH_SPEED")
 # Sanitizers and the like; see CONTRIBUTING.md.
 FLAGS = os.environ.get("AMQP_MESH_CFLAGS", "-O2 -g0").split()
+# What was compiled in another way must not be taken for up to date.
+IS_USUAL = "AMQP_MESH_CFLAGS" not in os.environ and not OPTIONS["profile"]
+FOLDER = "build" if IS_USUAL else f"build/{zlib.crc32(repr((FLAGS, OPTIONS)).encode()):08x}"
 
 DECLARATIONS = ("handles", "states")  # as in router/speed.py
 
@@ -38,7 +42,7 @@ extensions = [
     for path in modules
     if SPEED != "interpreted"
 ]
-compiled = cythonize(extensions, compiler_directives=OPTIONS, build_dir="build/cython", nthreads=os.cpu_count())
+compiled = cythonize(extensions, compiler_directives=OPTIONS, build_dir=f"{FOLDER}/cython", nthreads=os.cpu_count())
 for extension in compiled:
     extension.optional = SPEED != "compiled"  # cythonize doesn't hand it on
-setup(ext_modules=compiled, options={"build_ext": {"parallel": os.cpu_count()}})
+setup(ext_modules=compiled, options={"build": {"build_base": FOLDER}, "build_ext": {"parallel": os.cpu_count()}})

@@ -95,6 +95,8 @@ pn_link_t pn_receiver(pn_session_t, const char *);
 void pn_link_free(pn_link_t);
 const char *pn_link_name(pn_link_t);
 bool pn_link_is_sender(pn_link_t);
+void *pn_link_get_context(pn_link_t);
+void pn_link_set_context(pn_link_t, void *);
 int pn_link_state(pn_link_t);
 pn_condition_t pn_link_condition(pn_link_t);
 pn_condition_t pn_link_remote_condition(pn_link_t);
@@ -137,6 +139,8 @@ int pn_terminus_copy(pn_terminus_t, pn_terminus_t);
 
 pn_delivery_t pn_delivery(pn_link_t, pn_delivery_tag_t);
 pn_link_t pn_delivery_link(pn_delivery_t);
+void *pn_delivery_get_context(pn_delivery_t);
+void pn_delivery_set_context(pn_delivery_t, void *);
 pn_disposition_t pn_delivery_local(pn_delivery_t);
 pn_disposition_t pn_delivery_remote(pn_delivery_t);
 uint64_t pn_delivery_remote_state(pn_delivery_t);

