@@ -28,6 +28,7 @@ cdef extern from *:
     extern uintptr_t pn_event_delivery(uintptr_t);
 
     extern ssize_t pn_transport_capacity(uintptr_t);
+    extern ssize_t pni_transport_grow_capacity(uintptr_t, size_t);
     extern uintptr_t pn_transport_tail(uintptr_t);
     extern int pn_transport_process(uintptr_t, size_t);
     extern ssize_t pn_transport_pending(uintptr_t);
@@ -100,6 +101,7 @@ cdef extern from *:
                 pn_transport_process(transport, count);
                 total += count;
             }
+            if (count == size) pni_transport_grow_capacity(transport, 2 * size);
         } while (count == size && total < FILL_BYTES);
         if (total > 0 || count == 0) return total;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;

@@ -105,7 +105,7 @@ def receive(link: Handle, size: int) -> bytes:
 def fill(transport: Handle, fd: int) -> int:
     """Read from a non-blocking socket, straight into proton's buffer, until nothing more is there, or FILL_BYTES.
 
-    `pn_transport_capacity` must be above 0.
+    `pn_transport_capacity` must be above 0. The buffer of a connection that fills it grows, up to the largest frame.
 
     Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
     """
@@ -122,6 +122,7 @@ def fill(transport: Handle, fd: int) -> int:
             total += count
         if count < size:
             break
+        lib.pni_transport_grow_capacity(transport, 2 * size)
     return total
 
 
