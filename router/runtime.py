@@ -76,6 +76,8 @@ class Runtime(Turns):
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
         self._freed = 0
+        self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")
+        """The last control message, and its bytes."""
         self._silent_until = 0.0
 
     # Connections
@@ -201,9 +203,11 @@ class Runtime(Turns):
         neighbor = self._peers.neighbors.get(action.connection)
         if neighbor is None or not neighbor.is_up:
             return
-        data = bytes(codec.encode_control(action.to, action.message, action.ingress, action.trace))
+        what = (action.to, action.message, action.ingress, action.trace)
+        if what[1] is not self._encoded[0][1] or what != self._encoded[0]:  # a flooded message goes to each neighbor
+            self._encoded = (what, bytes(codec.encode_control(*what)))
         try:
-            neighbor.send_control(data)
+            neighbor.send_control(self._encoded[1])
         except RemoteProtocolError as error:
             self._peers.close(self.connections[action.connection], error.condition, str(error))
 

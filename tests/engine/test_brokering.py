@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
+from router.core.linkstate.messages import MobileAddressUpdate
 from router.dataplane.anycast import AnycastBroker
+from router.engine import codec
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -207,3 +211,19 @@ def test_nothing_is_left_of_an_address_for_the_collector(bench: Bench) -> None:
         assert brokers() <= before
     finally:
         gc.enable()
+
+
+def test_a_message_to_all_neighbors_is_encoded_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    *others, hub = bench.mesh(*(("H", leaf) for leaf in ("A", "B", "C", "D")))
+    encoded: list[object] = []
+    encode = codec.encode_control
+
+    def counted(to: str, message: object, *rest: object) -> object:
+        encoded.append(message)
+        return encode(to, message, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(codec, "encode_control", counted)
+    bench.client(hub).receiver("topic", credit=1)
+    bench.advance(1)
+    assert all(router.fib.find("topic") is not None for router in others)
+    assert sum(isinstance(message, MobileAddressUpdate) and message.id == "H" for message in encoded) == 1

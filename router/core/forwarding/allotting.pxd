@@ -17,6 +17,7 @@ cdef class Allotting(Machine):
     cdef double _debt_since
     cdef double _deadline
     cdef public bint is_due
+    cdef Py_ssize_t _unlent
     cdef bint _is_sated
     cdef bint _is_calm
 
@@ -24,8 +25,9 @@ cdef class Allotting(Machine):
     cpdef bint has_enough(self)
     @cython.locals(pool=Pool)
     cpdef Py_ssize_t allotted(self)
-    @cython.locals(publisher=Publisher, pool=Pool)
+    @cython.locals(publisher=Publisher, pool=Pool, lent=Py_ssize_t, was_busy=bint, is_kept=bint)
     cpdef bint published(self, object key, object message, double now, bint is_ready=*)
+    @cython.locals(allotted=Py_ssize_t)
     cdef _look_after(self, Publisher publisher, double now)
     cdef bint _keep_published(self, object message)
     cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)

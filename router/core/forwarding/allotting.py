@@ -50,6 +50,8 @@ class Allotting(Machine):
         self._deadline = math.inf
         self.is_due = True
         """Something has happened since the last turn that another would do something about."""
+        self._unlent = 0
+        """X when it was last added up, and since then in step with what was sent at once."""
         self._is_sated = False
         """No publisher waits for credit."""
         self._is_calm = False
@@ -112,8 +114,10 @@ class Allotting(Machine):
         if is_ready and was_busy and self._is_calm and publisher.held > 0 and not self.publishers.waiting:
             pool = self._candidates[0]
             if pool.local.out > 0 and pool.capacity > 0 and not (self._is_closest and len(self._candidates) > 1):
+                lent = self.publishers.lent
                 self.publishers.pass_on(publisher, now)
                 self._send_local(pool, message, now)
+                self._unlent += lent - self.publishers.lent - 1
                 self._look_after(publisher, now)
                 return True
         self.publishers.published(key, message, now, is_ready=is_ready)
@@ -121,6 +125,7 @@ class Allotting(Machine):
         if is_kept and is_ready and len(self.publishers.waiting) == 1:
             self._serve_waiting(now)
         if self._is_calm and was_busy and not self.publishers.waiting:
+            self._unlent = self.allotted() - self.publishers.lent
             self._look_after(publisher, now)
         else:
             self.is_due = True
@@ -128,11 +133,12 @@ class Allotting(Machine):
 
     def _look_after(self, publisher: Publisher, now: float) -> None:
         """A message was sent in calm: its publisher may need more credit, and all of them more to be lent of."""
-        allotted = self.allotted()
-        if allotted <= self.publishers.lent:
+        if self._unlent <= 0:
             self.is_due = True
         elif 2 * publisher.held <= publisher.goal and not self.is_due:
+            allotted = self.allotted()
             self.publishers.top_up(publisher, allotted, now)
+            self._unlent = allotted - self.publishers.lent
 
     def ready(self, message: Key) -> bool:
         """A message of which the first part had arrived may leave. Returns whether it is kept."""
@@ -325,6 +331,7 @@ class Allotting(Machine):
             pool.tell_weight()
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
+        self._unlent = self.allotted() - self.publishers.lent
         self._is_sated = not self.publishers.is_hungry
         self._is_calm = self._has_opened() and self._debt_since == math.inf
         for pool in self.pools.values():

@@ -153,7 +153,7 @@ class Pool:
         self.circuits_out -= self.circuits.pop(key).out
 
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit, or begins to: it is sent, or waits. Returns whether there is a path for it."""
+        """A message arrived on a circuit, or begins to: it is sent, or waits. Returns whether there is a path."""
         circuit = self.circuits[key]
         if circuit.out > 0:
             circuit.out -= 1
