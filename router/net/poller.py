@@ -18,7 +18,7 @@ import trio
 
 LINGER_MS: Final = 1
 """How long trio's other tasks may have to wait, milliseconds: what epoll counts in."""
-MOST_READY: Final = 256
+MOST_READY: Final = 64
 """Sockets of one turn."""
 OUT: Final = select.EPOLLOUT
 
