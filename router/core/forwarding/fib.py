@@ -48,7 +48,9 @@ CLOSEST: Final = Treatment.CLOSEST
 BALANCED: Final = Treatment.BALANCED
 """The treatments as names of their own: a member of an enumeration is looked up at length each time."""
 MOST_TARGETS: Final = 65536
-"""Forms of addresses that are remembered, so that not every message's has to be taken apart."""
+"""Forms of addresses that are remembered, so that not every message's has to be taken apart,"""
+LONGEST_TARGET: Final = 256
+"""and characters of one that is."""
 
 
 class Route:
@@ -190,12 +192,17 @@ class Fib:
         entry = self._targets.get(text)
         if entry is None and not is_reserved(text):
             entry = self.find(text)
-            if entry is not None:
+            if entry is not None and len(text) <= LONGEST_TARGET:
                 if len(self._targets) >= MOST_TARGETS:
-                    self._targets.clear()
+                    self._forget_all_names()
                 self._targets[text] = entry
                 entry.names.append(text)
         return entry
+
+    def _forget_all_names(self) -> None:
+        for entry in self._targets.values():
+            entry.names.clear()
+        self._targets.clear()
 
     def _forget_names(self, entry: AddressEntry) -> None:
         for name in entry.names:
