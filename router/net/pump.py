@@ -149,11 +149,11 @@ class Pump:
 
     def flush(self) -> None:
         """Write what the kernel takes now. Never waits, never raises for a peer that is gone."""
-        if self._is_blocked:
-            return
         connection = self._connection
         if connection.is_closing:
-            self._be_patient()
+            self._be_patient()  # one that reads nothing may send heartbeats for ever
+        if self._is_blocked:
+            return
         if not self._output_ended:
             state = connection.empty(self._fd)
             if state == 0:

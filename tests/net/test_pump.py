@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import socket
 
+import pytest
 import trio
 import trio.testing
 
 from mesh_config.models import ListenerSettings, RouterSettings
+from router.core.terms import Condition
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.runtime import Runtime
@@ -16,19 +18,22 @@ from tests.helpers import frames
 from tests.helpers.peer import message
 
 FANOUT = "openstack.org/om/rpc/multicast/openstack/topic"
+HEARTBEAT = b"\0\0\0\x08\x02\0\0\0"
 
 
-async def test_a_peer_that_neither_reads_nor_writes_is_given_up_in_time() -> None:
+@pytest.mark.parametrize("is_closed_by_us", [False, True])
+async def test_a_peer_that_does_not_read_is_given_up_in_time(is_closed_by_us: bool) -> None:
     # A hundred times as fast; autojump would not wait for the kernel.
     clock = trio.testing.MockClock(rate=100)
 
     def main() -> None:
-        trio.run(deaf_peer, clock=clock)
+        trio.run(deaf_peer, is_closed_by_us, clock=clock)
 
     await trio.to_thread.run_sync(main)
 
 
-async def deaf_peer() -> None:
+async def deaf_peer(is_closed_by_us: bool) -> None:
+    """It is silent too; when we have written Close, it sends heartbeats for ever."""
     runtime = Runtime(RouterSettings(id="A"), clock=trio.current_time, instance=1, rng=random.Random(1))
     connection = runtime.new_connection(ListenerSettings(idle_timeout_s=5), is_server=True)
     ours, theirs = socket.socketpair()
@@ -53,11 +58,21 @@ async def deaf_peer() -> None:
             for _ in range(200):
                 runtime.relay.publish(FANOUT, message(b"x" * 10_000))
             runtime.turn(connection)
+            if is_closed_by_us:
+                connection.close(Condition.RESOURCE_LIMIT_EXCEEDED)
+                runtime.turn(connection)
+                nursery.start_soon(beat, theirs)
     assert connection.is_closed
     assert connection.fault is not None
     runtime.remove_connection(connection)
     poller.close()
     theirs.close()
+
+
+async def beat(sock: socket.socket) -> None:
+    while True:
+        sock.sendall(HEARTBEAT)
+        await trio.sleep(1)
 
 
 async def serve(pump: Pump, others: trio.CancelScope) -> None:
