@@ -91,16 +91,12 @@ class AnycastBroker(Broker):
 
     def flowed(self, link: EgressLink) -> None:
         """A local subscriber or a circuit of ours may have other credit or room than before."""
-        is_more = link.root is None and 0 < link.brokered <= pn_link_credit(link.handle)
-        if (
-            is_more
-            and self._allotting.has_enough()
-            and link not in self._draining
-            and not pn_link_get_drain(link.handle)
-        ):
-            self._changed[link] = None  # looked at with the next message
-        else:
-            self.touch(link)
+        if link.root is None and link not in self._draining and not pn_link_get_drain(link.handle):
+            is_more = 0 < link.brokered <= pn_link_credit(link.handle)
+            if (is_more and self._allotting.has_enough()) or self._allotting.is_unused():
+                self._changed[link] = None  # looked at with the next message, or with the next who wants credit
+                return
+        self.touch(link)
 
     # Publishers
 

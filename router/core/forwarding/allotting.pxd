@@ -23,6 +23,8 @@ cdef class Allotting(Machine):
 
     @cython.locals(pool=Pool)
     cpdef bint has_enough(self)
+    @cython.locals(pool=Pool, publishers=Publishers)
+    cpdef bint is_unused(self)
     @cython.locals(pool=Pool)
     cpdef Py_ssize_t allotted(self)
     @cython.locals(publisher=Publisher, pool=Pool, lent=Py_ssize_t, was_busy=bint, is_kept=bint)

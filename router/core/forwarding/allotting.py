@@ -82,6 +82,16 @@ class Allotting(Machine):
                 return False
         return self._is_sated
 
+    def is_unused(self) -> bool:
+        """Whether nobody wants credit: no publisher, no circuit, no message."""
+        publishers = self.publishers
+        if publishers.attached or publishers.waiting or publishers.coming:
+            return False
+        for pool in self.pools.values():
+            if pool.circuits or pool.core or pool.coming:
+                return False
+        return True
+
     def allotted(self) -> int:
         """What the local publishers may use, messages."""
         allotted = 0
