@@ -28,6 +28,7 @@ cdef class Brokerage(House):
     cpdef object used_by_copies(self, AddressEntry entry)
     cpdef object freed(self)
     cpdef bint is_due(self)
+    @cython.locals(due=double)
     cpdef double next_deadline(self)
     cpdef object turn(self)
     cdef _turn(self, Broker broker)

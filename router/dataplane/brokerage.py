@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import cython
 
@@ -189,8 +190,10 @@ class Brokerage(House):
 
     def next_deadline(self) -> float:
         """When `handle_deadline` is due, seconds; infinity when never."""
-        due = self._deadlines[0][0] if self._deadlines else math.inf
-        return min(due, next(iter(self.retired.values()), math.inf))  # in the order of their times
+        due: float = self._deadlines[0][0] if self._deadlines else NEVER
+        if self.retired:
+            due = min(due, next(iter(self.retired.values())))  # in the order of their times
+        return due
 
     def handle_deadline(self, now: float) -> None:
         """Time has passed: `turn` is to be called for those that are due."""
@@ -216,5 +219,6 @@ class Brokerage(House):
             broker.drop(transfer)
 
 
+NEVER: Final = math.inf
 DEADLINES_ROOM = 1000
 """Deadlines that are kept before those that are not needed any more are looked for."""
