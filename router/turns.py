@@ -62,6 +62,8 @@ class Turns:
 
     def written(self, connection: Connection) -> None:
         """A connection has written after it was blocked; `settle` follows."""
+        if connection.pending() == 0:
+            connection.port.forget_unwritten()
         self.relay.written(connection.port)
 
     def dispatch(self, connection: Connection) -> None:
@@ -105,7 +107,7 @@ class Turns:
         self.dispatch(connection)  # events that our own calls have caused
         self.flushers[port.id]()
         self.dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
-        if port.unwritten and connection.pending() == 0:
+        if port.may_be_unwritten() and connection.pending() == 0:
             port.forget_unwritten()
         if port.blocked or port.paused:
             self.relay.written(port)

@@ -202,6 +202,10 @@ cdef inline Handle new_delivery(Handle link, uint64_t number) noexcept:
     return mesh_new_delivery(link, number)
 
 
+cdef inline Py_ssize_t send_part(Handle link, bytes data, Py_ssize_t at, Py_ssize_t size) noexcept:
+    return pn_link_send(link, PyBytes_AS_STRING(data) + at, size)
+
+
 cdef inline Py_ssize_t fill(Handle transport, int fd) noexcept:
     return mesh_fill(transport, fd)
 

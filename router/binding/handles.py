@@ -95,6 +95,12 @@ def new_delivery(link: Handle, number: int) -> Handle:
     return delivery
 
 
+def send_part(link: Handle, data: bytes, at: int, size: int) -> int:
+    """Give the link's current delivery *size* bytes of *data*, from *at* on. Returns: how many it took."""
+    count: int = lib.pn_link_send(link, ffi.from_buffer(data) + at, size)
+    return count
+
+
 def receive(link: Handle, size: int) -> bytes:
     """Up to *size* bytes of the link's current delivery."""
     buffer = _scratch if size <= SCRATCH_BYTES else ffi.new("char[]", size)

@@ -7,6 +7,8 @@ them; everything else crosses byte for byte.
 
 from __future__ import annotations
 
+from collections import deque
+
 import cython
 
 from router.core.terms import RouterId
@@ -30,8 +32,9 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_send,
         pn_unsettled_head,
         pn_unsettled_next,
+        send_part,
     )
-    from router.dataplane.states import DONE, SENT, STREAM_BUFFER_BYTES, STREAMING
+    from router.dataplane.states import DONE, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES, STREAMING
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 """A paused source is read again when its session has no more than this unwritten."""
@@ -49,35 +52,80 @@ class Egress:
     # One message
 
     def send(self, transfer: Transfer, link: EgressLink) -> None:
-        """Begin, and if it is there as a whole end, the message on a link that can take it.
+        """Begin, and if it is small and there as a whole end, the message on a link that can take it.
 
-        A message that is not complete occupies the link until `stream` was given its last part.
+        A large one is written piece by piece, as the connection takes it, and one that is not complete as it comes:
+        the link is occupied until its last piece was written.
         """
         data = self._leading(transfer, link)
+        parts = transfer.parts
+        is_small = transfer.is_complete and parts is None and len(data) <= PIECE_BYTES
+        rest = transfer.size - len(transfer.data)
         if transfer.held_for is not None:
             self._settlement.unhold(transfer)
-        if link.is_router and transfer.is_complete and transfer.ingress_delivery:
-            link.port.keep_unwritten(transfer)  # with its data, until the kernel has them
-        else:
-            transfer.data = b""
+        if not (link.is_router and transfer.is_complete and transfer.ingress_delivery):
+            transfer.clear()  # else it is kept until the kernel has it
         delivery = self._new_delivery(link)
-        pn_link_send(link.handle, data, len(data))
         self._count(transfer, link)
         transfer.egress = link
         transfer.egress_delivery = delivery
-        if transfer.is_complete:
+        if is_small:
+            pn_link_send(link.handle, data, len(data))
+            link.port.unwritten_bytes += len(data)
             self._sent(transfer, link, delivery)
+            link.port.touch()
         else:
             transfer.state = STREAMING
+            transfer.leaving = deque((data, *parts) if parts is not None else (data,))
+            transfer.leaving_at = 0
+            transfer.leaving_bytes = len(data) + rest
             link.current = transfer
             self._settlement.keep(delivery, transfer)
+            self._write_piece(transfer, link)
             self._settlement.resume(transfer)
-        link.port.touch()
+
+    def _write_piece(self, transfer: Transfer, link: EgressLink) -> None:
+        """Give the engine the next piece of the link's current message if it has written the one before.
+
+        It goes on when that is written (`flowed`). With the last piece the message is sent.
+        """
+        leaving = transfer.leaving
+        if transfer.leaving_bytes:
+            assert leaving is not None
+            if pn_delivery_pending(transfer.egress_delivery) or link.is_full():
+                link.port.blocked[link] = None
+                return
+            room = PIECE_BYTES
+            while room and leaving:
+                first = leaving[0]
+                at = transfer.leaving_at
+                count = min(len(first) - at, room)
+                send_part(link.handle, first, at, count)
+                room -= count
+                at += count
+                if at == len(first):
+                    leaving.popleft()
+                    at = 0
+                transfer.leaving_at = at
+            transfer.leaving_bytes -= PIECE_BYTES - room
+            link.port.unwritten_bytes += PIECE_BYTES - room
+            link.port.touch()
+        if transfer.leaving_bytes:
+            link.port.blocked[link] = None
+        elif transfer.is_complete:
+            link.current = None
+            transfer.leaving = None
+            self._sent(transfer, link, transfer.egress_delivery)
+            link.port.touch()
 
     def send_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """One pre-settled copy of a multicast, already with the right annotations."""
+        if len(data) > PIECE_BYTES:
+            self.send(self._new_copy(data, transfer), link)
+            return
         delivery = self._new_delivery(link)
         pn_link_send(link.handle, data, len(data))
+        link.port.unwritten_bytes += len(data)
         self._count(transfer, link)
         pn_link_advance(link.handle)
         link.unspent -= 1
@@ -90,21 +138,22 @@ class Egress:
         """One more part of a message that `send` began; the last one when the transfer is complete."""
         link = transfer.egress
         assert link is not None
+        assert transfer.leaving is not None
         if data:
-            pn_link_send(link.handle, data, len(data))
-        if transfer.is_complete:
-            link.current = None
-            self._sent(transfer, link, transfer.egress_delivery)
+            transfer.leaving.append(data)
+            transfer.leaving_bytes += len(data)
+        self._write_piece(transfer, link)
+        if link.current is None:
             self.flowed(link)
-        link.port.touch()
 
     def is_full(self, link: EgressLink) -> bool:
-        """Whether a streaming source should not be read for now."""
-        return link.unwritten_bytes() > STREAM_BUFFER_BYTES
+        """Whether the source of its current message should not be read for now."""
+        current = link.current
+        return link.is_full() or (current is not None and current.leaving_bytes > PIECE_BYTES)
 
     def has_drained(self, link: EgressLink) -> bool:
-        """Whether it may be read again."""
-        return link.unwritten_bytes() <= LOW_WATER_BYTES
+        """Whether more may be written on it."""
+        return link.unwritten_bytes() <= LOW_WATER_BYTES and link.port.unwritten_bytes <= LOW_WATER_BYTES
 
     def leading_for(self, transfer: Transfer, data: bytes, *, to_router: bool) -> bytes:
         """The message as it leaves, with the annotations of a neighbor's link or of a client's."""
@@ -122,7 +171,8 @@ class Egress:
         return head + data[found.rest_offset :]
 
     def _leading(self, transfer: Transfer, link: EgressLink) -> bytes:
-        data = transfer.data if isinstance(transfer.data, bytes) else bytes(transfer.data)
+        """The first of its parts, as it leaves."""
+        data = transfer.data
         if transfer.is_ready:
             return data
         # DEV-31: what leaves on a circuit leaves as it came.
@@ -149,6 +199,7 @@ class Egress:
         if not transfer.ingress_delivery or link.is_presettled:
             link.counters.presettled += 1
             settlement.forget(delivery)
+            transfer.clear()
             transfer.egress = None
             transfer.egress_delivery = NULL
             link.note_settled(pn_delivery_pending(delivery))
@@ -156,6 +207,8 @@ class Egress:
             settlement.settle(transfer, ACCEPTED)
             return
         transfer.state = SENT
+        if transfer.size:
+            link.port.keep_unwritten(transfer)
         link.outstanding += 1
         settlement.keep(delivery, transfer)
 
@@ -215,15 +268,21 @@ class Egress:
 
     def commit_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """Keep a copy of a multicast for a link that cannot take it now."""
+        self._waiting.enter(self._new_copy(data, transfer), link)
+
+    def _new_copy(self, data: bytes, transfer: Transfer) -> Transfer:
         copy = new_transfer(None, NULL, transfer.arrived)
         copy.is_complete = copy.is_settled = copy.is_ready = True
-        copy.data = data
+        copy.append(data)
         copy.entry = transfer.entry
         copy.scan = transfer.scan
-        self._waiting.enter(copy, link)
+        return copy
 
     def flowed(self, link: EgressLink) -> None:
-        """The link may be able to take more: send what is committed to it."""
+        """The link may be able to take more: go on with its current message, then send what is committed to it."""
+        current = link.current
+        if current is not None and current.leaving_bytes:
+            self._write_piece(current, link)
         while link.waiting and link.can_send():
             transfer = self._waiting.oldest(link)
             assert transfer is not None
@@ -268,14 +327,20 @@ class Egress:
             lost = settlement.forget(delivery)
             if lost is not None and lost.egress is link:
                 is_buffered = bool(pn_delivery_buffered(delivery))
-                was_written = lost.state == STREAMING or not is_buffered
+                if lost.state == STREAMING:
+                    was_written = not lost.is_complete  # else its last piece was not
+                else:
+                    was_written = not is_buffered
                 if lost.state == STREAMING or is_buffered:
                     # Else proton ends one that streams, and a peer still reading takes the half for whole; and the
                     # bytes of one that is not written count as unwritten for ever.
+                    port.lose_unwritten(pn_delivery_pending(delivery))
                     pn_delivery_abort(delivery)
                 lost.egress = None
                 lost.egress_delivery = NULL
-                if lost.state == SENT and lost.data and not was_written:
+                lost.leaving = None
+                lost.leaving_bytes = 0
+                if lost.state != DONE and lost.size and not was_written:
                     settlement.strand(lost)
                 elif lost.state != DONE:
                     settlement.settle(lost, FAIL if was_written else RELEASE)

@@ -45,7 +45,7 @@ class Fanout:
             if ingress in fib.routes and not fib.is_on_tree(ingress, port.neighbor):
                 self._settlement.settle(transfer, RELEASE)
                 return
-        data = bytes(transfer.data)
+        data = transfer.whole()
         copies = 0
         if entry.subscribers:
             own = self._egress.leading_for(transfer, data, to_router=False)

@@ -68,7 +68,7 @@ class Forwarder:
         """Send a whole message of this process itself, pre-settled, to an address."""
         transfer = new_transfer(None, NULL, self.now)
         transfer.is_complete = transfer.is_settled = True
-        transfer.data = data
+        transfer.append(bytes(data))
         transfer.entry = self._fib.find(to)
         transfer.to = to
         self.dispatch(transfer)
@@ -86,12 +86,7 @@ class Forwarder:
             if transfer.is_complete:
                 self._settlement.leave_ingress(transfer)
             return
-        if not transfer.data:
-            transfer.data = data
-        else:
-            if isinstance(transfer.data, bytes):
-                transfer.data = bytearray(transfer.data)  # a copy for each part would cost the square of the size
-            transfer.data += data
+        transfer.append(data)
         if state == NEW:
             self._route(transfer)
         elif state == HOLDING:
@@ -127,7 +122,8 @@ class Forwarder:
     def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:
         """The destination of a message that names it itself. Returns False when more bytes are needed."""
         port = link.port
-        found = scan(transfer.data, transfer.is_complete, False, not port.is_router)
+        data = transfer.head()
+        found = scan(data, transfer.has_all(data), False, not port.is_router)
         if found is None:
             return False
         transfer.scan = found
@@ -172,7 +168,7 @@ class Forwarder:
                 self._fanout.send(transfer, entry)
                 self._brokerage.used_by_copies(entry)
             return
-        data = bytes(transfer.data)
+        data = transfer.whole()
         self._settlement.settle(transfer, ACCEPTED)
         entry.service(data)
 
@@ -230,7 +226,7 @@ class Forwarder:
         """Send a copy of a multicast that entered at *ingress* on a data link; not if it is no message."""
         if transfer.scan is None:
             try:
-                transfer.scan = scan(transfer.data, transfer.is_complete, stop_at_annotations=True, from_client=True)
+                transfer.scan = scan(transfer.whole(), True, stop_at_annotations=True, from_client=True)
             except RemoteProtocolError:
                 return  # others have it already, and it has one outcome
         found = transfer.scan
@@ -241,7 +237,7 @@ class Forwarder:
         port = self._ports.get(route.connection) if route is not None else None
         if port is not None and port.data_links:
             self._fanout.copy(
-                self._egress.leading_for(transfer, bytes(transfer.data), to_router=True), transfer, port.data_links[0]
+                self._egress.leading_for(transfer, transfer.whole(), to_router=True), transfer, port.data_links[0]
             )
 
     def retry_stranded(self) -> None:
@@ -257,8 +253,9 @@ class Forwarder:
     def _look_into(self, transfer: Transfer) -> bool:
         """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""
         if transfer.scan is None:
+            data = transfer.head()
             try:
-                transfer.scan = scan(transfer.data, transfer.is_complete, stop_at_annotations=True, from_client=True)
+                transfer.scan = scan(data, transfer.has_all(data), stop_at_annotations=True, from_client=True)
             except RemoteProtocolError as error:
                 self._settlement.reject_for(transfer, error)
         return transfer.scan is not None
@@ -272,7 +269,7 @@ class Forwarder:
         port = transfer.ingress.port
         transfer.state = HOLDING
         transfer.held_for = port
-        port.held_bytes += len(transfer.data)
+        port.held_bytes += transfer.size
         self._hold(transfer, 0)
 
     def _hold(self, transfer: Transfer, added: int) -> None:
@@ -284,7 +281,7 @@ class Forwarder:
         source = transfer.ingress
         if source is not None and source.port.is_router and source.root is None:
             limit += ANNOTATION_BYTES
-        is_too_large = len(transfer.data) > limit or port.held_bytes > settings.held_connection_bytes
+        is_too_large = transfer.size > limit or port.held_bytes > settings.held_connection_bytes
         if not (transfer.is_complete or is_too_large):
             return
         self._settlement.unhold(transfer)

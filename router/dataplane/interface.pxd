@@ -24,6 +24,7 @@ cdef class Port:
     cdef public dict circuits_out
     cdef public list unwritten
     cdef Py_ssize_t _unwritten_room
+    cdef public Py_ssize_t unwritten_bytes
     cdef public dict lost_bytes
     cdef public Py_ssize_t held_bytes
     cdef public list paused
@@ -31,7 +32,10 @@ cdef class Port:
 
     cpdef object keep_unwritten(self, Transfer transfer)
     @cython.locals(transfer=Transfer)
+    @cython.locals(transfer=Transfer)
     cpdef object forget_unwritten(self)
+    cpdef bint may_be_unwritten(self)
+    cpdef object lose_unwritten(self, Py_ssize_t size)
     cpdef object touch(self)
 
 
@@ -108,6 +112,7 @@ cdef class EgressLink:
     cpdef object note_settled(self, Py_ssize_t size)
     cpdef object lose_settled(self)
     cpdef bint can_send(self)
+    cpdef bint is_full(self)
     cpdef bint has_credit(self)
 
 
@@ -125,7 +130,12 @@ cdef class Transfer:
     cdef public bint is_coming
     cdef public bint may_stream
     cdef public bint is_ready
-    cdef public object data
+    cdef public bytes data
+    cdef public list parts
+    cdef public Py_ssize_t size
+    cdef public object leaving
+    cdef public Py_ssize_t leaving_at
+    cdef public Py_ssize_t leaving_bytes
     cdef public Scan scan
     cdef public object to
     cdef public AddressEntry entry
@@ -135,6 +145,13 @@ cdef class Transfer:
     cdef public double waits_since
     cdef public double waits_until
     cdef public Port held_for
+
+    @cython.locals(parts=list)
+    cpdef object append(self, bytes data)
+    cpdef bytes whole(self)
+    cpdef bytes head(self)
+    cpdef bint has_all(self, bytes data)
+    cpdef object clear(self)
 
 
 @cython.locals(transfer=Transfer)

@@ -18,15 +18,20 @@ import cython
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import ConnectionId, LinkId, RouterId
 from router.dataplane.scan_result import Scan
+from router.dataplane.scanner import MAX_LEADING_BYTES
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import NULL, Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
-    from router.dataplane.states import NEW, SENT, STREAM_BUFFER_BYTES
+    from router.dataplane.states import NEW, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES
 
 SIZES_ROOM: Final = 64
 """Sizes of pre-settled messages that a link keeps before it looks which are written."""
 UNWRITTEN_ROOM: Final = 1000
 """Messages to a neighbor that are kept until they are written, before those with an outcome are looked for."""
+HEAD_BYTES: Final = MAX_LEADING_BYTES + 32
+"""The scanner looks at no more."""
+SMALL_BYTES: Final = 4096
+"""Parts of a message that are not larger together become one."""
 
 
 def _no_circuit(link: EgressLink) -> None:
@@ -65,6 +70,7 @@ class Port:
         "tell_circuits",
         "touched",
         "unwritten",
+        "unwritten_bytes",
         "vhost",
     )
 
@@ -98,6 +104,9 @@ class Port:
         self.unwritten: list[Transfer] = []
         """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
         self._unwritten_room = UNWRITTEN_ROOM
+        self.unwritten_bytes = 0
+        """Bytes of messages that the engine was given since the kernel last had everything. What the engine has encoded
+        it tells nobody, so this is all of it or more."""
         self.lost_bytes: dict[int, int] = {}
         """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
         self.held_bytes = 0
@@ -115,10 +124,19 @@ class Port:
 
     def forget_unwritten(self) -> None:
         """The kernel has all that was sent on the connection: no message need be sent a second time."""
+        self.unwritten_bytes = 0
         for transfer in self.unwritten:
             if transfer.state == SENT:
-                transfer.data = b""
+                transfer.clear()
         self.unwritten.clear()
+
+    def lose_unwritten(self, size: int) -> None:
+        """So many bytes will never be written: their link is gone."""
+        self.unwritten_bytes = max(0, self.unwritten_bytes - size)
+
+    def may_be_unwritten(self) -> bool:
+        """Whether to look if the kernel has everything, and tell so by `forget_unwritten`."""
+        return bool(self.unwritten) or self.unwritten_bytes > PIECE_BYTES
 
     def touch(self) -> None:
         """There is something to write."""
@@ -299,18 +317,24 @@ class EgressLink:
         """Its handle goes, with the pre-settled messages that are not written."""
         queued = pn_link_queued(self.handle)
         lost = sum(list(self.settled_sizes)[-queued:]) if queued else 0
+        lost = min(lost, self.unwritten_bytes())  # of the first of them a part may be written
         if lost:
             session = self.session
             self.port.lost_bytes[session] = self.port.lost_bytes.get(session, 0) + lost
+            self.port.lose_unwritten(lost)
 
     def can_send(self) -> bool:
         """Whether the peer granted credit, nothing is half sent and the session is not full of unwritten bytes."""
         if self.current is not None or pn_link_credit(self.handle) <= 0:
             return False
-        if self.unwritten_bytes() > STREAM_BUFFER_BYTES:
+        if self.is_full():
             self.port.blocked[self] = None
             return False
         return True
+
+    def is_full(self) -> bool:
+        """Whether too much is unwritten, of its session or of its connection."""
+        return self.port.unwritten_bytes > STREAM_BUFFER_BYTES or self.unwritten_bytes() > STREAM_BUFFER_BYTES
 
     def has_credit(self) -> bool:
         """Whether a message of its address may go out on it at once."""
@@ -377,9 +401,14 @@ class Transfer:
         "is_complete",
         "is_ready",
         "is_settled",
+        "leaving",
+        "leaving_at",
+        "leaving_bytes",
         "may_stream",
+        "parts",
         "remote",
         "scan",
+        "size",
         "state",
         "to",
         "waits_since",
@@ -401,8 +430,18 @@ class Transfer:
     """It is too large to be held, and goes on part by part."""
     is_ready: bool
     """Its bytes are already as they will leave."""
-    data: bytes | bytearray
-    """What arrived and was not sent on."""
+    data: bytes
+    """What arrived first and was not sent on, in one piece."""
+    parts: list[bytes] | None
+    """What arrived after that."""
+    size: int
+    """Bytes of both."""
+    leaving: deque[bytes] | None
+    """Of a large message that is being sent: what the engine was not given yet."""
+    leaving_at: int
+    """How much of the first of these pieces it was given, bytes."""
+    leaving_bytes: int
+    """What it was not given, in all."""
     scan: Scan | None
     to: str | None
     """Value of `x-opt-qd.to` for the next router."""
@@ -416,6 +455,47 @@ class Transfer:
     waits_until: float
     held_for: Port | None
 
+    def append(self, data: bytes) -> None:
+        """More of it has arrived: nothing is copied but small parts, which would take more room than they have."""
+        parts = self.parts
+        if not self.size:
+            self.data = data
+        elif parts is None:
+            if len(self.data) + len(data) <= SMALL_BYTES:
+                self.data += data
+            else:
+                self.parts = [data]
+        elif len(parts[-1]) + len(data) <= SMALL_BYTES:
+            parts[-1] += data
+        else:
+            parts.append(data)
+        self.size += len(data)
+
+    def whole(self) -> bytes:
+        """What arrived and was not sent on, from now on in one piece."""
+        if self.parts is not None:
+            self.data = b"".join([self.data, *self.parts])
+            self.parts = None
+        return self.data
+
+    def head(self) -> bytes:
+        """The beginning of that, in one piece: as much as is ever looked at, if so much is there."""
+        while self.parts is not None and len(self.data) < HEAD_BYTES:
+            self.data += self.parts.pop(0)
+            if not self.parts:
+                self.parts = None
+        return self.data
+
+    def has_all(self, data: bytes) -> bool:
+        """Whether *data*, which is the beginning of the message, is the whole."""
+        return self.is_complete and len(data) == self.size
+
+    def clear(self) -> None:
+        """What arrived is not needed any more."""
+        self.data = b""
+        self.parts = None
+        self.size = 0
+
 
 def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> Transfer:
     """The passage of a message that begins now, seconds. A function, since a call of the class makes Python objects of
@@ -428,6 +508,8 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
     transfer.is_complete = transfer.is_settled = transfer.is_brokered = transfer.is_coming = False
     transfer.may_stream = transfer.is_ready = False
     transfer.data = b""
+    transfer.parts = transfer.leaving = None
+    transfer.size = transfer.leaving_at = transfer.leaving_bytes = 0
     transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.remote = transfer.held_for = None
     transfer.egress_delivery = NULL
     transfer.waits_since = transfer.waits_until = 0.0

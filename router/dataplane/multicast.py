@@ -164,7 +164,7 @@ class MulticastBroker(Broker):
         if message.state == WAITING:
             house.waiting.give_up(message)
         message.state = NEW
-        data = bytes(message.data)
+        data = message.whole()
         own = house.egress.leading_for(message, data, to_router=False)
         for link in subscribers:
             assert isinstance(link, EgressLink)

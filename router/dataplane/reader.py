@@ -6,6 +6,8 @@ its bytes stay in the session, whose window closes, until there is room again.
 
 from __future__ import annotations
 
+from typing import Final
+
 import cython
 
 from router.dataplane.brokerage import Brokerage
@@ -99,6 +101,11 @@ class Reader:
             transfer = self._begin(link, delivery)
         elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
             return False
+        while pending > PART_BYTES:  # the allocator keeps small parts for the next ones, and gives large ones back
+            self._forwarder.progress(transfer, receive(link.handle, PART_BYTES))
+            pending -= PART_BYTES
+            if self._must_pause(link, transfer):
+                return False
         data = receive(link.handle, pending) if pending else b""
         if is_complete:
             self._complete(link, transfer, delivery)
@@ -150,7 +157,7 @@ class Reader:
             link.is_paused = True
             egress.port.paused.append(link)
             return True
-        if transfer.state == WAITING and len(transfer.data) > STREAM_BUFFER_BYTES and self._is_large(transfer):
+        if transfer.state == WAITING and transfer.size > STREAM_BUFFER_BYTES and self._is_large(transfer):
             link.is_paused = True  # until it is sent or settled (`Settlement.resume`)
             return True
         return False
@@ -172,3 +179,7 @@ class Reader:
         elif link.broker is not None:
             self._brokerage.of_link(link).used_for_nothing(link)
         link.port.touch()
+
+
+PART_BYTES: Final = 65536
+"""Most of a message that is read at a time."""

@@ -208,7 +208,8 @@ class Settlement:
             self.unhold(transfer)
         if transfer.remote is not None:
             self._leave_remote(transfer)
-        transfer.data = b""
+        transfer.clear()
+        transfer.leaving = None
         transfer.state = DONE
         if not transfer.is_complete and transfer.ingress is not None:
             # Its sender hears of the outcome and may abort; what still comes is thrown away until the last frame.
@@ -229,7 +230,7 @@ class Settlement:
     def unhold(self, transfer: Transfer) -> None:
         """Its bytes are no longer charged to the connection that they are held for."""
         assert transfer.held_for is not None
-        transfer.held_for.held_bytes -= len(transfer.data)
+        transfer.held_for.held_bytes -= transfer.size
         transfer.held_for = None
 
     def leave_ingress(self, transfer: Transfer) -> None:

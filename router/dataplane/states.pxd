@@ -10,3 +10,4 @@ cdef enum:
     STRANDED = 6
     QUEUED = 7
     STREAM_BUFFER_BYTES = 1048576
+    PIECE_BYTES = 65344

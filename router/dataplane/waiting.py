@@ -54,7 +54,7 @@ class WaitingRoom:
             is_bounded: else there is always room, and no bound in time but its own `ttl`.
         """
         # DEV-4: qdrouterd drops pre-settled messages to make room, and tells nobody.
-        size = len(transfer.data)
+        size = transfer.size
         settings = self._settings
         transfer.egress = place if isinstance(place, EgressLink) else None
         is_full = len(place.waiting) >= settings.waiting_messages or place.waiting_bytes + size > settings.waiting_bytes
@@ -116,9 +116,9 @@ class WaitingRoom:
         transfer.state = NEW
         del place.waiting[transfer]
         self.count -= 1
-        place.waiting_bytes -= len(transfer.data)
+        place.waiting_bytes -= transfer.size
         if transfer.ingress is not None:
-            self._relieve(transfer.ingress, len(transfer.data))
+            self._relieve(transfer.ingress, transfer.size)
 
     def _relieve(self, source: IngressLink, size: int) -> None:
         source.backlog_bytes -= size
@@ -128,7 +128,7 @@ class WaitingRoom:
     def leave_source(self, transfer: Transfer) -> None:
         """The sender of a message that waits wants to hear nothing of it: it is not on its account any more."""
         if transfer.state == WAITING and transfer.ingress is not None:
-            self._relieve(transfer.ingress, len(transfer.data))
+            self._relieve(transfer.ingress, transfer.size)
 
     def is_backlogged(self, source: IngressLink) -> bool:
         """Whether so much of a link's messages waits that no more should be read of it.
@@ -178,7 +178,8 @@ class WaitingRoom:
         found = transfer.scan
         if found is None:
             try:
-                found = scan(transfer.data, transfer.is_complete, stop_at_annotations=True)
+                data = transfer.head()
+                found = scan(data, transfer.has_all(data), stop_at_annotations=True)
             except RemoteProtocolError:
                 found = None  # a local subscriber may understand what we need not read
         return math.inf if found is None or found.ttl_ms is None else found.ttl_ms / 1000

@@ -437,7 +437,7 @@ def test_a_large_message_waits_for_credit_without_filling_memory(bench: Bench, c
         bench.run()
     for router in bench.routers.values():
         for entry in router.fib.entries():
-            assert sum(len(one.data) for one in entry.waiting) <= 2 * 1024 * 1024
+            assert sum(one.size for one in entry.waiting) <= 2 * 1024 * 1024
     receiver.flow(1)
     bench.run()
     assert len(receiver.partial) > 6_000_000

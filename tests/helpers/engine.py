@@ -363,13 +363,13 @@ def check_accounts(runtime: Runtime) -> None:
         assert transfer.ingress_delivery or transfer.egress_delivery
     for entry in runtime.fib.entries():
         waiting = [transfer for transfer in entry.waiting if transfer.state == WAITING]
-        assert entry.waiting_bytes == sum(len(transfer.data) for transfer in waiting), entry.text
+        assert entry.waiting_bytes == sum(transfer.size for transfer in waiting), entry.text
     for connection in runtime.connections.values():
         assert connection.port.held_bytes >= 0
         for link in connection.links.values():
             if isinstance(link, EgressLink):
                 assert link.outstanding == sum(one.egress is link and one.state == SENT for one in transfers), link.name
-                assert link.waiting_bytes == sum(len(one.data) for one in link.waiting), link.name
+                assert link.waiting_bytes == sum(one.size for one in link.waiting), link.name
             else:
                 assert link.in_flight >= sum(1 for one in transfers if one.ingress is link), link.name
 
