@@ -24,7 +24,7 @@ from router.core.events import (
     SubscriptionRemoved,
 )
 from router.core.forwarding.fib import AddressEntry
-from router.core.linkstate.messages import CircuitStates
+from router.core.linkstate.messages import MAX_COST, CircuitStates
 from router.core.terms import Condition, ConnectionId, RouterId
 from router.dataplane.relay import Relay
 from router.engine import codec
@@ -114,7 +114,7 @@ class Peers:
             ControlLinkUp(
                 connection=connection.id,
                 peer=RouterId(peer.container),
-                cost=max(connection.settings.cost, int(cost) if isinstance(cost, int) else 1),
+                cost=max(connection.settings.cost, min(int(cost), MAX_COST) if isinstance(cost, int) else 1),
                 local_conn_id=int(connection.id),
                 remote_conn_id=int(remote_id) if isinstance(remote_id, int) else 0,
                 pushes_lsu=peer.has(LSU_PUSH),

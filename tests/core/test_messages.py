@@ -128,6 +128,7 @@ def test_unknown_keys_are_ignored_and_an_absent_version_is_0(
         ("LSU", {"ls": {"id": "B", "ls_seq": 1}}),
         ("LSU", {"ls": {"id": "A", "ls_seq": 1, "peers": {}}}),
         ("LSU", {"ls": {"id": "B", "ls_seq": 1, "peers": {"A": 0}}}),
+        ("LSU", {"ls": {"id": "B", "ls_seq": 1, "peers": {"A": 2**31}}}),
         ("LSU", {"ls": {"id": "B", "ls_seq": 1, "peers": {"A": "1"}}}),
         ("LSU", {"ls": {"id": "B", "ls_seq": 1, "peers": {7: 1}}}),
         ("MAU", {"exist": []}),

@@ -17,9 +17,10 @@ from tests.helpers.peer import Peer, Received, decode, message
 ROUTING = {"role": Role.INTER_ROUTER}
 
 
-def join(bench: Bench, router: Runtime, *, dials: bool, pairs: int = 1) -> Neighbor:
+def join(bench: Bench, router: Runtime, *, dials: bool, pairs: int = 1, cost: int = 1) -> Neighbor:
     """The neighbor RAW of *router*, their HELLOs exchanged."""
-    peer = Peer(bench.run, container="RAW", sasl=dials, is_server=not dials)
+    properties = {"qd.inter-router-cost": cost}
+    peer = Peer(bench.run, container="RAW", sasl=dials, is_server=not dials, properties=properties)
     peer.wire = bench.wire(peer, bench.plug(router, role=Role.INTER_ROUTER, is_server=dials))
     bench.peers.append(peer)
     neighbor = Neighbor("RAW", peer, dials=dials, pairs=pairs)
@@ -85,6 +86,12 @@ def test_open_says_what_a_router_says(bench: Bench, joined: tuple[Neighbor, list
     assert connection.remote_container == "A"
     assert connection.remote_properties["qd.annotations-version"] == 1
     assert set(connection.remote_offered_capabilities) >= {"ANONYMOUS-RELAY", "qd.streaming-links"}
+
+
+def test_a_cost_beyond_all_bounds_is_a_large_one(bench: Bench) -> None:
+    routers = bench.mesh(("A", "B"))
+    join(bench, routers[0], dials=True, cost=2**63 - 1)
+    assert [router.fib.routes["RAW"].cost for router in routers] == [2**31 - 1, 2**31]
 
 
 @pytest.mark.parametrize("where", [0, 1], ids=["its neighbor", "one hop on"])

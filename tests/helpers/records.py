@@ -43,7 +43,7 @@ def messages() -> st.SearchStrategy[ControlMessage]:
             **envelope,
             instance=sequences,
             ls_seq=sequences,
-            peers=st.dictionaries(router_ids, st.integers(1, 2**63 - 1), max_size=3),
+            peers=st.dictionaries(router_ids, st.integers(1, 2**31 - 1), max_size=3),
         ),
         st.builds(MobileAddressUpdate, **envelope, mobile_seq=sequences, add=many_keys, delete=many_keys, hints=hints),
         st.builds(MobileAddressUpdate, **envelope, mobile_seq=sequences, exist=many_keys, hints=hints),

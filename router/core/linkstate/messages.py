@@ -28,6 +28,9 @@ MAX_INT: Final = 2**63 - 1
 MAX_WEIGHT: Final = 2**31 - 1
 """Largest weight of a circuit: what an AMQP int holds."""
 
+MAX_COST: Final = 2**31 - 1
+"""Largest cost of a link, so that the cost of every path fits 64 bits."""
+
 MOBILE_PREFIX: Final = "M0"
 """Class and phase of the addresses that this router serves; the other classes are carried but not used."""
 
@@ -391,7 +394,7 @@ class _Body:
         costs: dict[RouterId, int] = {}
         for peer, cost in value.items():
             # A cost below 1 would let shortest paths run in circles.
-            if not _is_int(cost) or not 1 <= cost <= MAX_INT:
+            if not _is_int(cost) or not 1 <= cost <= MAX_COST:
                 raise self._wrong(key)
             costs[self._router(peer, key)] = cost
         return costs
