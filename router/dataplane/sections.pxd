@@ -1,5 +1,4 @@
 from router.dataplane.scan_result cimport Scan
-from router.dataplane.scanner cimport scan
 
 cpdef bytes annotate(object data, Scan found, object to, str ingress, object trace, int phase=*)
 cpdef bytes append_self(object data, Scan found, str router)

@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from router.dataplane.annotations import KEY_INGRESS, KEY_PHASE, KEY_STREAM, KEY_TO, KEY_TRACE
-from router.dataplane.scan_result import InvalidAnnotation, Scan
-from router.dataplane.scanner import scan
-
-__all__ = ["InvalidAnnotation", "Scan", "annotate", "append_self", "scan", "strip"]
+from router.dataplane.scan_result import Scan
 
 _MAP8: Final = b"\x00\x53\x72\xc1"
 _MAP32: Final = b"\x00\x53\x72\xd1"
