@@ -11,6 +11,8 @@ cdef extern from *:
     """
     #include <errno.h>
     #include <stdbool.h>
+    #include <netinet/in.h>
+    #include <netinet/tcp.h>
     #include <stdint.h>
     #include <string.h>
     #include <sys/socket.h>
@@ -20,6 +22,7 @@ cdef extern from *:
     typedef struct { size_t size; const char *start; } mesh_tag_t;
 
     #define FILL_BYTES 65536
+    #define LARGE_BYTES 16000
 
     extern uintptr_t pn_collector_next(uintptr_t);
     extern int pn_event_type(uintptr_t);
@@ -107,17 +110,22 @@ cdef extern from *:
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;
     }
 
+    /* Large output is written in pieces as large as the peer's frames. Each but the last says that more is coming, so that
+       the kernel makes few packets of them. */
     static inline int mesh_empty(uintptr_t transport, int fd) {
-        ssize_t size;
+        ssize_t size, count;
+        int is_held = 0, on = 1;
         while ((size = pn_transport_pending(transport)) > 0) {
-            ssize_t count = send(fd, (const char *)pn_transport_head(transport), size, MSG_NOSIGNAL);
-            if (count < 0) {
-                if (errno == EINTR) continue;
-                return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -1 - errno;
-            }
+            int is_large = size >= LARGE_BYTES;
+            count = send(fd, (const char *)pn_transport_head(transport), size, MSG_NOSIGNAL | (is_large ? MSG_MORE : 0));
+            if (count < 0 && errno == EINTR) continue;
+            if (count < 0) break;
+            is_held = is_large;
             pn_transport_pop(transport, count);
         }
-        return size == 0 ? 0 : 1;
+        int state = size == 0 ? 0 : size < 0 ? 1 : errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -1 - errno;
+        if (is_held) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  /* writes what the kernel holds back */
+        return state;
     }
     """
     Handle pn_collector_next(Handle) noexcept
