@@ -258,7 +258,7 @@ class ForwardingSettings:
     )
     session_window_frames: int = setting(
         "Frames of a session that may lie unread here before its sender is stopped.",
-        default=128,
+        default=256,
         unit="frames",
         low=2,
         high=65536,

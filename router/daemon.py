@@ -23,6 +23,8 @@ from router.views.service import serve_management
 
 REPLIES_S = 0.25
 """While stopping, from the moment when all is settled until connections of clients are closed."""
+FAULT_PAUSE_S = 1.0
+"""After a fault of ours with a deadline, which may be due still."""
 CLOSE_PATIENCE_S = 1.0
 """While stopping, how long peers may take to answer our Close."""
 
@@ -146,7 +148,11 @@ class Daemon:
                 await self._deadline_moved.wait()
             self._deadline_moved = trio.Event()
             if runtime.clock() >= deadline:
-                runtime.handle_deadline()
+                try:
+                    runtime.handle_deadline()
+                except Exception as error:  # a fault of ours must not end the router
+                    runtime.turn_fault(error)
+                    await trio.sleep(FAULT_PAUSE_S)
 
     # Stopping
 

@@ -148,6 +148,10 @@ class Runtime(Turns):
         self.log.error("connection_fault", connection=connection.id, exc_info=error)
         self._peers.close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
 
+    def turn_fault(self, error: Exception) -> None:
+        """Tell of a fault of ours that is no single connection's."""
+        self.log.error("turn_fault", exc_info=error)
+
     def _address_fault(self, broker: Broker, error: Exception) -> None:
         """A fault of ours with one address, which must not stop the others."""
         self.log.error("address_fault", address=broker.entry.text, exc_info=error)

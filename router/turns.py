@@ -82,16 +82,22 @@ class Turns:
         settlement = relay.settlement
         now = relay.now
         while self.events or self._dirty or settlement.stranded or brokerage.is_due():
-            if self.events:
-                events, self.events = self.events, []
-                self.handle(events, now)
-            if settlement.stranded:
-                relay.retry_stranded()
-            if brokerage.is_due():
-                brokerage.turn()
+            try:
+                if self.events:
+                    events, self.events = self.events, []
+                    self.handle(events, now)
+                if settlement.stranded:
+                    relay.retry_stranded()
+                if brokerage.is_due():
+                    brokerage.turn()
+            except Exception as error:  # a fault of ours must not end the router, nor keep others from being written
+                self.turn_fault(error)
             dirty, self._dirty = self._dirty, []
             for port in dirty:
-                self._flush(port)
+                try:
+                    self._flush(port)
+                except Exception as error:  # as above
+                    self.turn_fault(error)
         if relay.waiting.refused:
             self.report_refused(now)
         if self.earliest() < self.scheduled:
@@ -128,6 +134,10 @@ class Turns:
 
     def connection_fault(self, connection: Connection, error: Exception) -> None:
         """Close a connection because of a fault of ours."""
+        raise NotImplementedError
+
+    def turn_fault(self, error: Exception) -> None:
+        """Tell of a fault of ours that is no single connection's."""
         raise NotImplementedError
 
     def report_refused(self, now: float) -> None:

@@ -56,6 +56,7 @@ uintptr_t pn_transport_head(pn_transport_t);
 void pn_transport_pop(pn_transport_t, size_t);
 int pn_transport_close_head(pn_transport_t);
 bool pn_transport_closed(pn_transport_t);
+uint64_t pn_transport_get_frames_input(pn_transport_t);
 uint64_t pn_transport_get_frames_output(pn_transport_t);
 int64_t pn_transport_tick(pn_transport_t, int64_t);
 

@@ -21,7 +21,6 @@ cdef extern from *:
 
     typedef struct { size_t size; const char *start; } mesh_tag_t;
 
-    #define FILL_BYTES 65536
     #define LARGE_BYTES 16000
 
     extern uintptr_t pn_collector_next(uintptr_t);
@@ -38,6 +37,7 @@ cdef extern from *:
     extern uintptr_t pn_transport_head(uintptr_t);
     extern void pn_transport_pop(uintptr_t, size_t);
     extern bool pn_transport_closed(uintptr_t);
+    extern uint64_t pn_transport_get_frames_input(uintptr_t);
 
     extern size_t pn_session_outgoing_bytes(uintptr_t);
 
@@ -94,24 +94,23 @@ cdef extern from *:
         return pn_delivery(link, tag);
     }
 
-    static inline ssize_t mesh_fill(uintptr_t transport, int fd) {
-        ssize_t size, count, total = 0;
+    static inline ssize_t mesh_fill(uintptr_t transport, int fd, ssize_t most) {
+        ssize_t capacity, size, count, total = 0;
         do {
-            size = pn_transport_capacity(transport);
-            if (size <= 0) return total;
+            capacity = pn_transport_capacity(transport);
+            if (capacity <= 0) return total;
+            size = capacity < most - total ? capacity : most - total;
             count = read(fd, (char *)pn_transport_tail(transport), size);
             if (count > 0) {
                 pn_transport_process(transport, count);
                 total += count;
             }
-            if (count == size) pni_transport_grow_capacity(transport, 2 * size);
-        } while (count == size && total < FILL_BYTES);
+            if (count == capacity) pni_transport_grow_capacity(transport, 2 * capacity);
+        } while (count == size && total < most);
         if (total > 0 || count == 0) return total;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;
     }
 
-    /* Large output is written in pieces as large as the peer's frames. Each but the last says that more is coming, so that
-       the kernel makes few packets of them. */
     static inline int mesh_empty(uintptr_t transport, int fd) {
         ssize_t size, count;
         int is_held = 0, on = 1;
@@ -141,6 +140,7 @@ cdef extern from *:
     Handle pn_transport_head(Handle) noexcept
     void pn_transport_pop(Handle, size_t) noexcept
     bint pn_transport_closed(Handle) noexcept
+    uint64_t pn_transport_get_frames_input(Handle) noexcept
 
     Py_ssize_t pn_session_outgoing_bytes(Handle) noexcept
 
@@ -190,7 +190,7 @@ cdef extern from *:
     void pn_delivery_set_context(Handle, void *) noexcept
 
     Handle mesh_new_delivery(Handle, uint64_t) noexcept
-    Py_ssize_t mesh_fill(Handle, int) noexcept
+    Py_ssize_t mesh_fill(Handle, int, Py_ssize_t) noexcept
     int mesh_empty(Handle, int) noexcept
 
 cdef enum:
@@ -214,8 +214,8 @@ cdef inline Py_ssize_t send_part(Handle link, bytes data, Py_ssize_t at, Py_ssiz
     return pn_link_send(link, PyBytes_AS_STRING(data) + at, size)
 
 
-cdef inline Py_ssize_t fill(Handle transport, int fd) noexcept:
-    return mesh_fill(transport, fd)
+cdef inline Py_ssize_t fill(Handle transport, int fd, Py_ssize_t most) noexcept:
+    return mesh_fill(transport, fd, most)
 
 
 cdef inline int empty(Handle transport, int fd) noexcept:

@@ -108,15 +108,16 @@ def receive(link: Handle, size: int) -> bytes:
     return bytes(ffi.buffer(buffer, count)) if count > 0 else b""
 
 
-def fill(transport: Handle, fd: int) -> int:
-    """Read from a non-blocking socket, straight into proton's buffer, until nothing more is there, or FILL_BYTES.
+def fill(transport: Handle, fd: int, most: int) -> int:
+    """Read from a non-blocking socket, straight into proton's buffer, until nothing more is there, or *most* bytes.
 
     `pn_transport_capacity` must be above 0. The buffer of a connection that fills it grows, up to the largest frame.
 
     Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
     """
     total = 0
-    while total < FILL_BYTES and (size := lib.pn_transport_capacity(transport)) > 0:
+    while total < most and (capacity := lib.pn_transport_capacity(transport)) > 0:
+        size = min(capacity, most - total)
         try:
             count = os.readv(fd, (memory_at(lib.pn_transport_tail(transport), size),))
         except BlockingIOError:
@@ -126,9 +127,10 @@ def fill(transport: Handle, fd: int) -> int:
         if count:
             lib.pn_transport_process(transport, count)
             total += count
+        if count == capacity:
+            lib.pni_transport_grow_capacity(transport, 2 * capacity)
         if count < size:
             break
-        lib.pni_transport_grow_capacity(transport, 2 * size)
     return total
 
 
@@ -170,8 +172,6 @@ def set_context(handle: Handle, value: object) -> None:
 set_link_context = set_delivery_context = set_context
 _contexts: Final[dict[Handle, Any]] = {}
 
-FILL_BYTES: Final = 65536
-"""Most that is read from a socket before the others have their turn."""
 SCRATCH_BYTES: Final = 65536
 _scratch: Final = ffi.new("char[]", SCRATCH_BYTES)
 _tag_bytes: Final = ffi.new("char[8]")
@@ -210,6 +210,7 @@ pn_transport_head: Final[Any] = lib.pn_transport_head
 pn_transport_pop: Final[Any] = lib.pn_transport_pop
 pn_transport_close_head: Final[Any] = lib.pn_transport_close_head
 pn_transport_closed: Final[Any] = lib.pn_transport_closed
+pn_transport_get_frames_input: Final[Any] = lib.pn_transport_get_frames_input
 pn_transport_get_frames_output: Final[Any] = lib.pn_transport_get_frames_output
 pn_transport_tick: Final[Any] = lib.pn_transport_tick
 pn_sasl: Final[Any] = lib.pn_sasl

@@ -1,5 +1,7 @@
 import cython
 
+from libc.stdint cimport uint64_t
+
 from router.binding.handles cimport *
 from router.dataplane.interface cimport DataPlane, Port
 
@@ -17,6 +19,7 @@ cdef class Connection:
     cdef public bint is_ending
     cdef public bint is_closing
     cdef public object fault
+    cdef Py_ssize_t _piece
     cdef public Py_ssize_t refused
     cdef public Py_ssize_t _sessions
     cdef public object _failure
@@ -31,6 +34,7 @@ cdef class Connection:
 
     cpdef Py_ssize_t capacity(self)
     cpdef object received(self, Py_ssize_t size)
+    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t)
     cpdef Py_ssize_t fill(self, int fd)
     @cython.locals(state=int)
     cpdef int empty(self, int fd)

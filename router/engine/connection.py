@@ -31,6 +31,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_event_type,
         pn_transport_capacity,
         pn_transport_closed,
+        pn_transport_get_frames_input,
         pn_transport_head,
         pn_transport_pending,
         pn_transport_pop,
@@ -52,6 +53,14 @@ MAX_REFUSED: Final = 1000
 """Links that were refused and that the peer never detaches."""
 MAX_SESSION_LINKS: Final = 8192
 """Links of one session: proton takes time by the square of their number, half a second for so many."""
+
+
+LEAST_PIECE_BYTES: Final = 4096
+MOST_PIECE_BYTES: Final = 65536
+PIECE_FRAMES: Final = 16
+"""So many frames are read at once, as far as one can tell from those before, within these bounds: the receiver of small
+messages works on the first ones, and grants credit anew, while the router still reads. All of what a socket has at
+once is a little cheaper, and in a window of 250 messages everybody waits for somebody."""
 
 
 class Handler(Protocol):
@@ -122,6 +131,8 @@ class Connection:
         """Our Close is on its way."""
         self.fault: str | None = None
         """Why the connection failed, as proton says it."""
+        self._piece = LEAST_PIECE_BYTES
+        """What is read at once, bytes."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
         self._sessions = 0
@@ -262,11 +273,16 @@ class Connection:
         pn_transport_process(self._transport, size)
 
     def fill(self, fd: int) -> int:
-        """Read from a non-blocking socket, as `handles.fill`; what that causes is handled by `dispatch`.
+        """Read a piece from a non-blocking socket, as `handles.fill`; what that causes is handled by `dispatch`.
 
         Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
         """
-        return fill(self._transport, fd)
+        before = pn_transport_get_frames_input(self._transport)
+        count: int = fill(self._transport, fd, self._piece)
+        if count > 0:
+            frames = pn_transport_get_frames_input(self._transport) - before
+            self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
+        return count
 
     def empty(self, fd: int) -> int:
         """Write what is pending to a non-blocking socket, as `handles.empty`.

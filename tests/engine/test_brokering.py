@@ -227,3 +227,19 @@ def test_a_message_to_all_neighbors_is_encoded_once(bench: Bench, monkeypatch: p
     bench.advance(1)
     assert all(router.fib.find("topic") is not None for router in others)
     assert sum(isinstance(message, MobileAddressUpdate) and message.id == "H" for message in encoded) == 1
+
+
+def test_a_fault_of_the_control_plane_keeps_nobody_from_being_written(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    router = bench.router("A")
+    del router.turn_fault  # the router's own
+    client = bench.client(router)
+    receiver = client.receiver("good", credit=5).accepting()
+    sender = client.sender("good")
+    router.events.append("nonsense")  # type: ignore[arg-type]
+    sender.send(message("x"))
+    bench.run()
+    assert receiver.bodies == ["x"]
+    lines = capsys.readouterr()
+    assert "turn_fault" in lines.out + lines.err

@@ -243,6 +243,7 @@ class Bench:
             rng=self._rng,
         )
         runtime.relay.brokerage.fault = raise_again
+        runtime.turn_fault = raise_fault  # type: ignore[method-assign]
         self.routers[router_id] = runtime
         return runtime
 
@@ -395,6 +396,11 @@ def check_nothing_left(runtime: Runtime) -> None:
 
 def raise_again(broker: Broker, error: Exception) -> None:
     """A router would log a fault with an address and go on; a test shall fail of it."""
+    raise error
+
+
+def raise_fault(error: Exception) -> None:
+    """The same for a fault that is no single address's."""
     raise error
 
 
