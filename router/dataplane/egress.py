@@ -298,7 +298,7 @@ class Egress:
 
     def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLink | None:
         """The streaming link that a message which waited for a data link takes instead."""
-        if link.is_stream or not link.is_router or transfer.is_ready:
+        if link.is_stream or link.root is not None or not link.is_router or transfer.is_ready:
             return None
         stream = self._stream_of(transfer, link.port)
         if stream is None and not transfer.is_complete and link.port.open_stream is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import message
 
@@ -130,3 +132,30 @@ def test_a_way_that_has_become_longer_is_in_doubt_while_there_is_another(bench: 
         sender.send(message(number, address=BALANCED))
     bench.run()
     assert len(far.messages) > count
+
+
+def test_a_message_in_parts_waits_for_its_circuit_and_takes_no_other_link(bench: Bench) -> None:
+    _, b, c = bench.mesh(("A", "B"), ("B", "C"))
+    far = bench.client(c).receiver(BALANCED, credit=100).accepting()
+    senders = [bench.client(bench.routers["A"]).sender(BALANCED) for _ in range(4)]
+    bench.run()
+    end = next(
+        end
+        for wire in bench.wires
+        for end in wire.ends
+        if isinstance(end, Plug) and end.runtime is b and end.port.neighbor == "C"
+    )
+    end.room = 0
+    sizes = (
+        900_000,
+        900_000,
+        3_000_000,
+        900_000,
+    )
+    sent = [sender.send(message("x" * size)) for size, sender in zip(sizes, senders, strict=True)]
+    bench.run()
+    end.room = math.inf
+    bench.advance(1)
+    assert [delivery.outcome for delivery in sent] == ["accepted"] * len(senders)
+    assert len(far.bodies) == len(senders)
+    assert not end.port.streams
