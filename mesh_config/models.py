@@ -97,7 +97,7 @@ class LinkSettings:
     cost: int = setting(
         "Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535
     )
-    max_frame_bytes: int = setting("Largest frame accepted.", default=65536, unit="bytes", low=512, high=16 * MIB)
+    max_frame_bytes: int = setting("Largest frame accepted.", default=32768, unit="bytes", low=512, high=16 * MIB)
     max_sessions: int = setting(
         "Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=32768
     )

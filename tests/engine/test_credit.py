@@ -473,8 +473,8 @@ def test_a_subscriber_that_leaves_with_unwritten_messages_costs_its_session_no_r
     leaving = client.receiver("topic", session=session, credit=100)
     plug = client.wire.ends[1]
     plug.room = 0
-    for _ in range(30):
-        publisher.sender("topic").send(message("x" * 50_000), settled=settled)
+    for _ in range(50):
+        publisher.sender("topic").send(message("x" * 30_000), settled=settled)  # the engine is given them whole
     bench.run()
     links = [link for connection in router.connections.values() for link in connection.links.values()]
     link = next(link for link in links if link.address == "other")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
 from router.dataplane.states import PIECE_BYTES, STREAM_BUFFER_BYTES
 from router.runtime import Runtime
-from tests.helpers.engine import Bench, Plug
+from tests.helpers.engine import Bench, Plug, Wire
 from tests.helpers.peer import Peer, PeerReceiver, message
 
 WINDOW_BYTES = 4 * 65536
@@ -167,3 +168,39 @@ def test_copies_of_a_large_multicast_arrive_whole(bench: Bench, count: int) -> N
     for receiver in receivers:
         assert sorted(one.data for one in receiver.messages) == data
     assert {one.outcome for one in sent} == {"accepted"}
+
+
+
+def plug_between(bench: Bench, one: Runtime, other: Runtime) -> tuple[Plug, Wire]:
+    """The end of *one*'s connection to *other*, and its wire."""
+    for wire in bench.wires:
+        for end, far in (wire.ends, wire.ends[::-1]):
+            if isinstance(end, Plug) and isinstance(far, Plug) and (end.runtime, far.runtime) == (one, other):
+                return end, wire
+    raise AssertionError("they are not neighbors")
+
+
+def test_half_a_message_that_waits_for_a_circuit_stays_on_it(bench: Bench) -> None:
+    a, b, c = bench.mesh(("A", "B"), ("B", "C"))
+    receiver = bench.client(c).receiver("large", credit=100).accepting()
+    sender = bench.client(a).sender("large")
+    for _ in range(20):  # credit comes to who has used some
+        sender.send(message("small"))
+        bench.run()
+    here, to_here = plug_between(bench, a, b)
+    there, to_there = plug_between(bench, b, c)
+    there.room = 20_000
+    here.room = 50_000
+    to_here.is_still = to_there.is_still = True
+    sent = [sender.send(message(f"{n} " + "x" * 300_000)) for n in range(3)]
+    for _ in range(14):  # two of them, and half of the third one
+        bench.run()
+        to_here.ends[1 - to_here.ends.index(here)].give(here.take())
+    there.room = here.room = math.inf
+    to_there.is_still = False
+    bench.run()
+    to_here.is_still = False
+    bench.run()
+    assert [one.outcome for one in sent] == ["accepted"] * 3
+    assert [body[:2] for body in receiver.bodies[20:]] == ["0 ", "1 ", "2 "]
+    assert len(bench.wires) == 4
