@@ -1,4 +1,4 @@
-"""The command line: `amqp-mesh run|config|stat|bench|demo`. Each command is imported when it is called."""
+"""The command line: `amqp-mesh run|config|stat|bench|demo|whatif`. Each command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ COMMANDS = {
     "demo": ("router.cli.demo", "demo"),
     "run": ("router.cli.run", "run"),
     "stat": ("router.cli.stat", "stat"),
+    "whatif": ("router.cli.whatif", "whatif"),
 }
 """Module and object of each command."""
 

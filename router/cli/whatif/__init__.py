@@ -1,0 +1,74 @@
+"""`amqp-mesh whatif`: what would happen to a mesh if parts of it failed, traffic grew or subscribers moved.
+
+Each command is imported when it is called: most need libraries that only the extra `whatif` installs, and that take
+longer to import than the other commands take to run.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+import attrs
+import click
+
+EXTRA: Final = "amqp-mesh[whatif]"
+EXTRA_MODULES: Final = frozenset({"matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
+"""What the extra installs, by the names that are imported."""
+
+
+@attrs.frozen
+class Command:
+    """Where a command is, and what the list of commands says of it."""
+
+    module: str
+    name: str
+    """Of the click command in that module."""
+    help: str
+
+
+COMMANDS: Final[dict[str, Command]] = {}
+"""By name."""
+
+
+class _Commands(click.Group):
+    """Commands that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        entry = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(entry.module), entry.name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without an import of any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].help) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; without the extra, say in one line what is to be installed."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing not in EXTRA_MODULES:
+                raise
+            raise click.ClickException(
+                f"{ctx.command_path} needs {missing}, which is not installed: pip install '{EXTRA}'"
+            ) from error
+
+
+@click.command(cls=_Commands)
+def whatif() -> None:
+    """Ask what would happen to a mesh.
+
+    What if this router or those links fail, if traffic grows, if subscribers move? A model of the mesh is made from a
+    live mesh (snapshot) or a file (import); the other commands play scenarios on it and show what comes of them.
+    """
