@@ -1,0 +1,196 @@
+"""Where one more link helps most: the closed form is what working it all out again gives, for every candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.simulation.whatif import placement
+from router.simulation.whatif.connectivity import analyse
+from router.simulation.whatif.placement import Gain, Goal
+
+Edge = tuple[int, int, int]
+"""Both ends and the cost; parallel ones may be there."""
+
+
+@st.composite
+def meshes(draw: st.DrawFn, *, most: int = 8) -> tuple[int, list[Edge]]:
+    """Any multigraph, connected or not."""
+    nodes = draw(st.integers(2, most))
+    ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda pair: pair[0] != pair[1])
+    edges = draw(st.lists(st.tuples(ends, st.integers(1, 5)), max_size=2 * nodes))
+    return nodes, [(a, b, cost) for (a, b), cost in edges]
+
+
+def graph(nodes: int, edges: Sequence[Edge]) -> Any:
+    made: Any = nx.MultiGraph()
+    made.add_nodes_from(range(nodes))
+    made.add_edges_from((a, b, {"cost": cost}) for a, b, cost in edges)
+    return made
+
+
+def distances(nodes: int, edges: Sequence[Edge]) -> placement.Floats:
+    found = np.full((nodes, nodes), np.inf)
+    for root, reached in nx.all_pairs_dijkstra_path_length(graph(nodes, edges), weight="cost"):
+        for node, cost in reached.items():
+            found[root, node] = cost
+    return found
+
+
+def pairs_lost(nodes: int, edges: Sequence[Edge]) -> int:
+    """Ordered pairs of living nodes that lose each other, over every single failure, by trying each."""
+    whole = graph(nodes, edges)
+
+    def connected(among: Any, without: int | None = None) -> int:
+        parts = [len(part) for part in nx.connected_components(among)]
+        assert without is None or without not in among
+        return sum(size * (size - 1) for size in parts)
+
+    lost = 0
+    for edge in list(whole.edges(keys=True)):
+        rest = whole.copy()
+        rest.remove_edge(*edge)
+        lost += connected(whole) - connected(rest)
+    for node in range(nodes):
+        rest = whole.copy()
+        rest.remove_node(node)
+        # Pairs with the failed node at an end are lost in any case.
+        own = len(nx.node_connected_component(whole, node)) - 1
+        lost += connected(whole) - 2 * own - connected(rest, node)
+    return lost
+
+
+def total(distance: placement.Floats, weight: placement.Floats, among: Any) -> float:
+    return float((np.where(among, distance, 0.0) * weight).sum()) / 2
+
+
+@given(meshes(), st.integers(1, 4))
+def test_every_distance_with_one_more_link_is_what_dijkstra_finds(mesh: tuple[int, list[Edge]], cost: int) -> None:
+    nodes, edges = mesh
+    before = distances(nodes, edges)
+    for u in range(nodes):
+        for v in range(u + 1, nodes):
+            after = placement.with_link(before, u, v, cost)
+            assert (after == distances(nodes, [*edges, (u, v, cost)])).all()
+
+
+@given(meshes(), st.integers(1, 4), st.data())
+def test_the_gain_of_every_candidate_is_what_working_it_out_again_gives(
+    mesh: tuple[int, list[Edge]], cost: int, data: st.DataObject
+) -> None:
+    nodes, edges = mesh
+    before = distances(nodes, edges)
+    rates = data.draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1), st.integers(0, 9))))
+    for weight in (placement.even_weight(nodes), placement.weight_of(rates, nodes)):
+        for u in range(nodes):
+            for v in range(u + 1, nodes):
+                after = distances(nodes, [*edges, (u, v, cost)])
+                had = np.isfinite(before)
+                wanted = total(before, weight, had) - total(after, weight, had)
+                assert placement.shorter_by(before, weight, u, v, cost) == wanted
+
+
+@given(meshes(), st.integers(1, 4))
+def test_pairs_saved_by_every_candidate_are_what_trying_every_failure_gives(
+    mesh: tuple[int, list[Edge]], cost: int
+) -> None:
+    nodes, edges = mesh
+    connectivity = analyse(nodes, [(a, b) for a, b, _ in edges])
+    saved = placement.saved_pairs(connectivity)
+    before = pairs_lost(nodes, edges)
+    for u in range(nodes):
+        for v in range(u + 1, nodes):
+            if connectivity.component[u] == connectivity.component[v]:
+                assert saved[u, v] == saved[v, u] == before - pairs_lost(nodes, [*edges, (u, v, cost)])
+            else:
+                assert saved[u, v] == 0
+
+
+@given(meshes(), st.integers(1, 4), st.sampled_from(Goal), st.integers(1, 6), st.data())
+def test_the_best_links_are_the_best_of_all_candidates(
+    mesh: tuple[int, list[Edge]], cost: int, goal: Goal, count: int, data: st.DataObject
+) -> None:
+    nodes, edges = mesh
+    before = distances(nodes, edges)
+    rates = data.draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1), st.integers(0, 9))))
+    weight = placement.weight_of(rates, nodes) if goal is Goal.TRAFFIC else placement.even_weight(nodes)
+    connectivity = analyse(nodes, [(a, b) for a, b, _ in edges])
+    allowed = np.array(data.draw(st.lists(st.booleans(), min_size=nodes**2, max_size=nodes**2))).reshape(nodes, nodes)
+    every = []
+    for u in range(nodes):
+        for v in range(u + 1, nodes):
+            after = placement.with_link(before, u, v, cost)
+            joined = int(np.isfinite(after).sum() - np.isfinite(before).sum())
+            new = np.isfinite(after) & ~np.isfinite(before)
+            if joined:
+                amount = -total(after, weight, new)
+            elif goal is Goal.RESILIENCE:
+                amount = float(pairs_lost(nodes, edges) - pairs_lost(nodes, [*edges, (u, v, cost)]))
+            else:
+                amount = placement.shorter_by(before, weight, u, v, cost)
+            if allowed[u, v] and (joined or amount > 0):
+                every.append(Gain(joined_pairs=joined, amount=amount, u=u, v=v))
+    every.sort(key=lambda one: (-one.joined_pairs, -one.amount, one.u, one.v))
+    told: list[tuple[int, int]] = []
+    found = placement.best_links(
+        before, weight, cost, connectivity, goal=goal, count=count, allowed=allowed,
+        progress=lambda done, of: told.append((done, of)),
+    )  # fmt: skip
+    assert found == every[:count]
+    assert told[-1][0] == told[-1][1]
+
+
+@given(meshes(most=10))
+def test_bridges_and_articulation_points_are_those_of_networkx(mesh: tuple[int, list[Edge]]) -> None:
+    nodes, edges = mesh
+    found = analyse(nodes, [(a, b) for a, b, _ in edges])
+    whole = graph(nodes, edges)
+    ends = {frozenset(edges[link][:2]) for link in found.bridges}
+    assert ends == {frozenset(edge[:2]) for edge in nx.bridges(whole)}
+    assert set(found.cuts) == set(nx.articulation_points(nx.Graph(whole)))
+    for link in range(len(edges)):
+        rest = graph(nodes, [edge for at, edge in enumerate(edges) if at != link])
+        _same_parts(found.labels_without_link(link), rest)
+    for node in range(nodes):
+        labels = found.labels_without_node(node)
+        rest = whole.copy()
+        rest.remove_node(node)
+        assert labels[node] == -1
+        _same_parts(labels, rest)
+        own = nx.node_connected_component(whole, node) - {node}
+        parts = [len(part) for part in nx.connected_components(rest.subgraph(own))]
+        assert found.parts_without_node(node) == sorted(parts, reverse=True)
+        assert found.pairs_split_by_node(node) == len(own) ** 2 - sum(size**2 for size in parts)
+
+
+def _same_parts(labels: Any, rest: Any) -> None:
+    for part in nx.connected_components(rest):
+        among = {int(labels[node]) for node in part}
+        assert len(among) == 1
+        assert {node for node in rest if int(labels[node]) in among} == part
+
+
+def test_a_long_line_needs_no_recursion() -> None:
+    nodes = 5000
+    found = analyse(nodes, [(at, at + 1) for at in range(nodes - 1)])
+    assert len(found.bridges) == nodes - 1
+    assert found.pairs_split_by_node(nodes // 2) == 2 * (nodes // 2) * (nodes - 1 - nodes // 2)
+
+
+def test_a_ring_is_best_cut_in_half() -> None:
+    nodes = 12
+    edges = [(at, (at + 1) % nodes, 1) for at in range(nodes)]
+    before = distances(nodes, edges)
+    connectivity = analyse(nodes, [(a, b) for a, b, _ in edges])
+    best = placement.best_links(before, placement.even_weight(nodes), 1, connectivity, goal=Goal.DISTANCE, count=6)
+    assert [(one.u, one.v) for one in best] == [(at, at + 6) for at in range(6)]
+    assert placement.mean_distance(before, placement.even_weight(nodes)) == pytest.approx(36 / 11)
+    assert not placement.best_links(
+        before, placement.even_weight(nodes), 1, connectivity, goal=Goal.RESILIENCE, count=6
+    )
