@@ -1,4 +1,5 @@
-"""Write the pages that are made from the program: `reference/cli.md` from the click commands.
+"""Write the pages that are made from the program: `reference/cli.md` from the click commands,
+`reference/whatif-tables.md` from the layouts of tables.
 
 Run by scripts/build-docs. What it writes is not kept in the repository, so it can't be out of date.
 """
@@ -49,6 +50,8 @@ def cli_page(program: click.Command) -> str:
 def main() -> None:
     program = importlib.import_module("router.cli").main  # it is found once the root is on the path
     (REFERENCE / "cli.md").write_text(cli_page(program), encoding="utf-8")
+    tables = importlib.import_module("router.simulation.whatif.tables")
+    (REFERENCE / "whatif-tables.md").write_text(tables.page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,420 @@
+"""The tables that what-if runs write: their columns, what each means, and whether a table is what it should be.
+
+Each table is a folder of Parquet files, read as one. `docs/reference/whatif-tables.md` is made from this module.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+FORMAT: Final = 1
+"""Version of all of this; it grows when a reader of the old form would be wrong."""
+
+_INT: Final = pa.int64()
+_SMALL: Final = pa.int32()
+_REAL: Final = pa.float64()
+_TEXT: Final = pa.string()
+_FLAG: Final = pa.bool_()
+
+
+class TableError(ValueError):
+    """A table is not what it should be; the message has a line for each fault."""
+
+
+@attrs.frozen(kw_only=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    kind: pa.DataType
+    doc: str
+    unit: str = ""
+    """Empty where the column counts or names things."""
+    is_nullable: bool = False
+    is_measured: bool = False
+    """Time, place or tool of a run: two runs of the same input may differ in it."""
+
+
+@attrs.frozen(kw_only=True)
+class Layout:
+    """What a table looks like."""
+
+    name: str
+    doc: str
+    key: tuple[str, ...]
+    """Columns that tell rows apart, and by which they are sorted, ascending; texts by code points."""
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As pyarrow has it, unit and meaning of each column included as `unit` and `doc`."""
+        fields = [
+            pa.field(each.name, each.kind, each.is_nullable, {"doc": each.doc, "unit": each.unit})
+            for each in self.columns
+        ]
+        return pa.schema(fields, {"table": self.name, "format": str(FORMAT)})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its columns."""
+        return tuple(column.name for column in self.columns)
+
+
+def _scenario() -> Column:
+    return Column(name="scenario", kind=_INT, doc="Number of the scenario; 0 is the mesh as it is.")
+
+
+def _variant() -> Column:
+    return Column(name="variant", kind=_TEXT, doc="Variant of the mesh, `base` for the mesh as it is.")
+
+
+def _text(name: str, doc: str, *, is_nullable: bool = False, is_measured: bool = False) -> Column:
+    return Column(name=name, kind=_TEXT, doc=doc, is_nullable=is_nullable, is_measured=is_measured)
+
+
+def _count(name: str, doc: str, *, is_nullable: bool = False, unit: str = "") -> Column:
+    return Column(name=name, kind=_INT, doc=doc, is_nullable=is_nullable, unit=unit)
+
+
+def _real(name: str, doc: str, unit: str, *, is_nullable: bool = False, is_measured: bool = False) -> Column:
+    return Column(name=name, kind=_REAL, doc=doc, unit=unit, is_nullable=is_nullable, is_measured=is_measured)
+
+
+def _flag(name: str, doc: str, *, is_nullable: bool = False) -> Column:
+    return Column(name=name, kind=_FLAG, doc=doc, is_nullable=is_nullable)
+
+
+def _list(name: str, kind: pa.DataType, doc: str, unit: str = "") -> Column:
+    return Column(name=name, kind=pa.list_(pa.field("element", kind, nullable=False)), doc=doc, unit=unit)
+
+
+def _percentiles(name: str, doc: str, unit: str, suffix: str = "") -> tuple[Column, ...]:
+    words = {50: "Half of them", 95: "95 % of them", 99: "99 % of them"}
+    return tuple(
+        _real(f"{name}_p{rank}{suffix}", f"{doc} {words[rank]} have no more.", unit, is_nullable=True) for rank in words
+    )
+
+
+def _directed() -> tuple[Column, ...]:
+    return (
+        _text("link", "The link."),
+        _text("src", "The router that sends on it: each link has two directions."),
+        _text("dst", "The router that receives."),
+    )
+
+
+SCENARIO: Final = Layout(
+    name="scenario",
+    doc="What each scenario does to the mesh. Everything that is compared is compared with the same variant before "
+    "anything failed.",
+    key=("scenario",),
+    columns=(
+        _scenario(),
+        _variant(),
+        _text(
+            "family",
+            "What the scenario is one of: `none` (nothing fails), `links:2`, `links:1+routers:1`, `srlg`, `sites`, "
+            "`maintenance`.",
+        ),
+        _text("group", "The group that fails, or is held down while something else fails.", is_nullable=True),
+        _list("failed_links", _TEXT, "Links that fail by themselves; those of failed routers are not repeated."),
+        _list("failed_routers", _TEXT, "Routers that fail."),
+        _real(
+            "probability",
+            "That exactly this is down, from failure and repair rates; those of `maintenance` while the group is held "
+            "down. Null when the model has no rates.",
+            "1",
+            is_nullable=True,
+        ),
+        _count("unreachable_pairs", "Ordered pairs of routers that had a path and have none.", unit="pairs"),
+        _count("dead_end_pairs", "Those of them of which one router itself has failed.", unit="pairs"),
+        _real("lost_msgs_per_s", "Demand that reaches nobody, or none of its subscribers.", "msg/s"),
+        _real("lost_bytes_per_s", "The same in bytes.", "bytes/s"),
+        _count("dead_addresses", "Addresses that had subscribers and have none alive.", unit="addresses"),
+        _count(
+            "starved_publishers",
+            "Demands for an address whose router lives and that find no subscriber, or none with credit left.",
+            unit="demands",
+        ),
+        _real("max_utilisation", "Load of the busiest link direction, as a share of its capacity.", "1"),
+        _text("max_utilisation_link", "The busiest link; null when nothing is sent.", is_nullable=True),
+        _text("max_utilisation_src", "The router that sends on it in the busiest direction.", is_nullable=True),
+        *_percentiles(
+            "stretch",
+            "Cost of the path after the failure by its cost before, over the ordered pairs that had one and have one; "
+            "null when there is no such pair.",
+            "1",
+        ),
+        *_percentiles(
+            "delay",
+            "One-way delay of the paths between all ordered pairs that have one; null where no delays are known.",
+            "ms",
+            "_ms",
+        ),
+        _count("components", "Parts into which the living routers fall.", unit="parts"),
+    ),
+)
+
+PAIR_IMPACT: Final = Layout(
+    name="pair_impact",
+    doc="Pairs of living routers that lose their path, or with `--pairs changed` also those whose path costs another "
+    "amount. With `--pairs none` it is empty. Pairs with a failed router are not listed: they are all its pairs.",
+    key=("scenario", "src", "dst"),
+    columns=(
+        _scenario(),
+        _text("src", "The router at which messages enter."),
+        _text("dst", "The router that they are for."),
+        _flag("is_lost", "Whether there is no path any more."),
+        _count("base_cost", "Cost of the path before the failure.", unit="cost"),
+        _count("cost", "Cost after it; null when there is no path.", is_nullable=True, unit="cost"),
+    ),
+)
+
+LINK_LOAD: Final = Layout(
+    name="link_load",
+    doc="Load of each direction of each link when nothing has failed.",
+    key=("variant", "link", "src"),
+    columns=(
+        _variant(),
+        *_directed(),
+        _real("msgs_per_s", "Messages sent.", "msg/s"),
+        _real("bytes_per_s", "Bytes of messages sent.", "bytes/s"),
+        _real("capacity_msgs_per_s", "What it can take; null when the model does not say.", "msg/s", is_nullable=True),
+        _real("capacity_bytes_per_s", "The same in bytes.", "bytes/s", is_nullable=True),
+        _real(
+            "utilisation",
+            "Load as a share of capacity, the larger of messages and bytes; where the model gives neither capacity, as "
+            "a share of the load of the busiest direction.",
+            "1",
+        ),
+    ),
+)
+
+LINK_WORST: Final = Layout(
+    name="link_worst",
+    doc="The highest load of each direction of each link over all scenarios of a variant, and the scenarios that cause "
+    "it.",
+    key=("variant", "link", "src"),
+    columns=(
+        _variant(),
+        *_directed(),
+        _real("base_msgs_per_s", "Messages sent when nothing has failed.", "msg/s"),
+        _real("base_utilisation", "Its utilisation then, as in `link_load`.", "1"),
+        _real("worst_msgs_per_s", "Messages sent in the worst scenario; at least the base.", "msg/s"),
+        _real("worst_bytes_per_s", "Bytes of messages sent in that scenario.", "bytes/s"),
+        _real("worst_utilisation", "Utilisation in that scenario.", "1"),
+        _list(
+            "scenarios",
+            _INT,
+            "Up to ten scenarios with the highest loads above the base, the highest first, then the lowest number; "
+            "empty when no failure adds load.",
+        ),
+        _list("scenario_msgs_per_s", _REAL, "The load in each of them.", "msg/s"),
+    ),
+)
+
+ADDRESS_IMPACT: Final = Layout(
+    name="address_impact",
+    doc="Addresses that lose subscribers or publishers, by scenario; those that lose nothing are not listed.",
+    key=("scenario", "address"),
+    columns=(
+        _scenario(),
+        _text("address", "The address."),
+        _count("subscriber_routers", "Routers with subscribers that still live.", unit="routers"),
+        _count("lost_subscriber_routers", "Routers with subscribers that failed.", unit="routers"),
+        _count("starved_publishers", "Demands whose router lives and that find no subscriber.", unit="demands"),
+        _real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
+    ),
+)
+
+ROUTER_SPOF: Final = Layout(
+    name="router_spof",
+    doc="Single points of failure: what the loss of one router, link or group takes from all others.",
+    key=("kind", "element"),
+    columns=(
+        _text("kind", "`router`, `link`, or the kind of a group: `srlg`, `site`."),
+        _text("element", "Its id."),
+        _count("scenario", "The scenario in which it fails alone; null when the run has none.", is_nullable=True),
+        _flag("is_cut", "Whether living routers lose each other: a bridge or an articulation point."),
+        _count("unreachable_pairs", "Ordered pairs of living routers that lose each other.", unit="pairs"),
+        _count("dead_addresses", "Addresses that lose their last subscriber.", unit="addresses"),
+        _count("starved_publishers", "Demands that find no subscriber though their router lives.", unit="demands"),
+        _real("lost_msgs_per_s", "Demand that reaches nobody.", "msg/s"),
+    ),
+)
+
+CREDIT_PLAN: Final = Layout(
+    name="credit_plan",
+    doc="Credit that each path needs for its rate, and what is configured: a path carries at most credit / round trip.",
+    key=("address", "src", "dst"),
+    columns=(
+        _text("address", "The address; of a demand for a router, the router's name."),
+        _text("src", "The router at which messages enter."),
+        _text("dst", "The router whose subscribers take them."),
+        _real("msgs_per_s", "Messages sent on that path.", "msg/s"),
+        _real(
+            "rtt_ms",
+            "There and back, without the subscriber's time; null where no delays are known.",
+            "ms",
+            is_nullable=True,
+        ),
+        _real("service_ms", "Time of the subscriber for one message.", "ms", is_nullable=True),
+        _count("needed", "Credit needed for that rate.", is_nullable=True, unit="messages"),
+        _count(
+            "configured",
+            "Credit that the subscribers of that router grant; null when not known.",
+            is_nullable=True,
+            unit="messages",
+        ),
+        _real("limit_msgs_per_s", "What the configured credit lets pass.", "msg/s", is_nullable=True),
+        _flag(
+            "is_enough",
+            "Whether configured credit is at least what is needed; null when one of them is not known.",
+            is_nullable=True,
+        ),
+    ),
+)
+
+PLACEMENT: Final = Layout(
+    name="placement",
+    doc="Where one more link helps most, and which router a subscriber should sit at; the best first.",
+    key=("kind", "rank"),
+    columns=(
+        _text("kind", "`link`: a link to be added; `subscriber`: a subscriber to be moved."),
+        _count("rank", "1 is the best of its kind."),
+        _text("a", "One end of the link, or the router at which the subscriber is."),
+        _text("b", "The other end, or the router to which it should move."),
+        _text("address", "What the subscriber is subscribed to; null for a link.", is_nullable=True),
+        _count("cost", "Cost of the link that is added; null for a subscriber.", is_nullable=True, unit="cost"),
+        _text("measure", "What is made better, such as `mean_cost`, `max_utilisation` or `cut_pairs`."),
+        _real("before", "The measure as it is.", "of the measure"),
+        _real("after", "The measure with the change.", "of the measure"),
+        _real("gain", "What is gained, positive when it is better.", "of the measure"),
+    ),
+)
+
+CONVERGENCE: Final = Layout(
+    name="convergence",
+    doc="How long control planes take to agree, and what they send meanwhile, from real control planes under virtual "
+    "time.",
+    key=("routers", "links", "hello_interval_s", "hello_max_age_s", "seed", "event"),
+    columns=(
+        _count("routers", "Routers in the mesh.", unit="routers"),
+        _count("links", "Links between them.", unit="links"),
+        _real("hello_interval_s", "The mesh's setting.", "s"),
+        _real("hello_max_age_s", "The mesh's setting.", "s"),
+        _count("seed", "Of delays, and of what fails."),
+        _count("event", "0 is the cold start; then failures, one after the other."),
+        _text("what", "`start`, or what failed: `link A--B`, `router A`."),
+        _real("converge_s", "From the event to the last control plane that is right.", "s of virtual time"),
+        _count("messages", "Control messages sent by all routers until then.", unit="messages"),
+        _count("bytes", "Bytes of them.", unit="bytes"),
+        _real("messages_per_router_per_s", "Control messages of one router while nothing happens.", "msg/s"),
+    ),
+)
+
+RUN: Final = Layout(
+    name="run",
+    doc="One row: what was run, on what, by what.",
+    key=("model_hash",),
+    columns=(
+        _text("model", "Name of the model."),
+        _text("model_hash", "SHA-256 of the model in its canonical form."),
+        _text("plan", "The plan as JSON: variants, families with their first scenario and number of scenarios."),
+        _text("plan_hash", "SHA-256 of that."),
+        _text("routing", "`mesh`, as the mesh routes, or `ecmp`."),
+        _text("pairs", "`lost`, `changed` or `none`: what `pair_impact` lists."),
+        _count("seed", "Of samples."),
+        _count("scenarios", "Rows of `scenario`.", unit="scenarios"),
+        _count("routers", "Routers of the mesh as it is.", unit="routers"),
+        _count("links", "Links of the mesh as it is.", unit="links"),
+        _real(
+            "coverage",
+            "Sum of the probabilities of the scenarios of variant `base`, without `maintenance`.",
+            "1",
+            is_nullable=True,
+        ),
+        _real("residual", "1 - `coverage`: the probability of what was not run.", "1", is_nullable=True),
+        _text("version", "Of amqp-mesh."),
+        _text("speed", "`compiled` or `interpreted`.", is_measured=True),
+        _text("engine", "`local` or `spark`, with its address when that is remote.", is_measured=True),
+        _text("started", "When, as ISO 8601 in UTC.", is_measured=True),
+        _real("wall_s", "How long it took.", "s", is_measured=True),
+        _real("scenarios_per_s", "Scenarios by wall time.", "1/s", is_measured=True),
+    ),
+)
+
+LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
+    {
+        layout.name: layout
+        for layout in (
+            SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, ADDRESS_IMPACT, ROUTER_SPOF, CREDIT_PLAN, PLACEMENT,
+            CONVERGENCE, RUN,
+        )
+    }
+)  # fmt: skip
+"""Every table by its name."""
+
+
+def layout_of(name: str) -> Layout:
+    """The layout of a table. Raises: TableError that names the nearest table"""
+    if name not in LAYOUTS:
+        near = difflib.get_close_matches(name, LAYOUTS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise TableError(f"no table is called {name!r}; expected one of {', '.join(LAYOUTS)}{hint}")
+    return LAYOUTS[name]
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """A type without what writers of Parquet choose: names of the elements of lists, and whether these may be null."""
+    return pa.list_(kind.value_type) if pa.types.is_list(kind) else kind
+
+
+# The reference page
+
+_HEAD: Final = f"""# Tables of what-if runs
+
+Made from the program. Each table is a folder of Parquet files in the folder of a run: read it with
+`pandas.read_parquet(FOLDER)`, `spark.read.parquet(FOLDER)` or `SELECT * FROM 'FOLDER/*.parquet'`. This is format
+{FORMAT}; each file's metadata has it, with the unit and meaning of each column. Rows are sorted by the key.
+
+Rates and loads are exact sums of millionths, divided once at the end: no result depends on the order in which things
+are added, on the engine or on the number of workers.
+"""
+
+
+def page() -> str:
+    """All tables as Markdown."""
+    return "\n".join([_HEAD, *(_section(layout) for layout in LAYOUTS.values())])
+
+
+def _section(layout: Layout) -> str:
+    rows = [
+        f"| `{column.name}` | {plain(column.kind)} | {column.unit or '-'} | {column.doc}{_notes(column)} |"
+        for column in layout.columns
+    ]
+    key = ", ".join(f"`{column}`" for column in layout.key)
+    return "\n".join(
+        [
+            f"## {layout.name}\n",
+            f"{layout.doc}\n",
+            f"Key: {key}.\n",
+            "| column | type | unit | is |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _notes(column: Column) -> str:
+    notes = (["May be null."] if column.is_nullable and "ull" not in column.doc else []) + (
+        ["Differs from run to run."] if column.is_measured else []
+    )
+    return "".join(f" {note}" for note in notes)

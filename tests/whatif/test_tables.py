@@ -1,0 +1,92 @@
+"""Tables: layouts that hold together, faults that are named, files that read back, a page of reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from router.simulation.whatif.table_files import are_equal, from_rows, read_table, validate, write_table
+from router.simulation.whatif.tables import LAYOUTS, Layout, TableError, layout_of, page
+
+PAIRS = [
+    {"scenario": 2, "src": "A", "dst": "B", "is_lost": True, "base_cost": 3, "cost": None},
+    {"scenario": 1, "src": "B", "dst": "A", "is_lost": False, "base_cost": 3, "cost": 5},
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=lambda layout: layout.name)
+def test_a_layout_has_a_key_of_its_own_columns_and_says_what_each_is(layout: Layout) -> None:
+    assert set(layout.key) <= set(layout.names)
+    assert len(set(layout.names)) == len(layout.names)
+    for column in layout.columns:
+        assert column.doc.endswith(".")
+        assert not (column.name in layout.key and column.is_nullable)
+        if pa.types.is_float64(column.kind):
+            assert column.unit, f"{layout.name}.{column.name} has no unit"
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_an_empty_table_reads_back(name: str, tmp_path: Path) -> None:
+    write_table(tmp_path, from_rows(name, []), name)
+    assert read_table(tmp_path, name).schema.equals(layout_of(name).schema)
+
+
+def test_rows_are_sorted_by_their_key_and_read_back(tmp_path: Path) -> None:
+    table = from_rows("pair_impact", PAIRS)
+    write_table(tmp_path, table, "pair_impact")
+    read = read_table(tmp_path, "pair_impact")
+    assert read.to_pylist() == [PAIRS[1], PAIRS[0]]
+    assert are_equal(read, table, "pair_impact")
+    assert read_table(tmp_path, "pair_impact", ["src"]).to_pylist() == [{"src": "B"}, {"src": "A"}]
+
+
+def test_each_fault_of_a_table_is_named() -> None:
+    table = from_rows("pair_impact", PAIRS)
+    wrong = table.rename_columns(["scenario", "src", "dts", "is_lost", "base_cost", "cost"])
+    with pytest.raises(
+        TableError, match=r"pair_impact\.dts: no such column; did you mean 'dst'\?\npair_impact\.dst: miss"
+    ):
+        validate(wrong, "pair_impact")
+    wrong = table.set_column(4, "base_cost", pa.array([1.5, 2.0]))
+    with pytest.raises(TableError, match=r"pair_impact\.base_cost: double; expected int64"):
+        validate(wrong, "pair_impact")
+    wrong = table.set_column(1, "src", pa.array(["A", None]))
+    with pytest.raises(TableError, match=r"pair_impact\.src: 1 nulls; expected none"):
+        validate(wrong, "pair_impact")
+    with pytest.raises(TableError, match=r"row 1 comes before row 0 by \(scenario, src, dst\)"):
+        validate(table.take([1, 0]), "pair_impact")
+    with pytest.raises(TableError, match="row 1 repeats row 0"):
+        from_rows("pair_impact", [PAIRS[0], PAIRS[0]])
+    with pytest.raises(TableError, match=r"'scenarios'; expected one of .*; did you mean 'scenario'"):
+        layout_of("scenarios")
+
+
+def test_tables_that_differ_in_one_bit_are_not_equal() -> None:
+    row = {
+        "kind": "link", "rank": 1, "a": "A", "b": "B", "address": None, "cost": 1, "measure": "mean_cost",
+        "before": 1.0, "after": 0.0, "gain": 1.0,
+    }  # fmt: skip
+    table = from_rows("placement", [row])
+    assert are_equal(table, from_rows("placement", [row]), "placement")
+    assert not are_equal(table, from_rows("placement", [row | {"after": -0.0}]), "placement")
+    assert not are_equal(table, from_rows("placement", [row | {"before": 1.0000000000000002}]), "placement")
+    assert not are_equal(table, from_rows("placement", []), "placement")
+
+
+def test_what_differs_from_run_to_run_makes_no_difference() -> None:
+    row = dict.fromkeys(("model", "model_hash", "plan", "plan_hash", "routing", "pairs", "version", "speed"), "x")
+    row |= {"engine": "local", "started": "2026-01-01T00:00:00Z", "coverage": 0.5, "residual": None}
+    row |= dict.fromkeys(("seed", "scenarios", "routers", "links"), 1) | {"wall_s": 1.0, "scenarios_per_s": 1.0}
+    table = from_rows("run", [row])
+    assert are_equal(table, from_rows("run", [row | {"engine": "spark", "wall_s": 2.0}]), "run")
+    assert not are_equal(table, from_rows("run", [row | {"seed": 2}]), "run")
+
+
+def test_the_page_has_every_column() -> None:
+    text = page()
+    for layout in LAYOUTS.values():
+        assert f"\n## {layout.name}\n" in text
+        for name in layout.names:
+            assert f"\n| `{name}` |" in text
