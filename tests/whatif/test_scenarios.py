@@ -1,0 +1,315 @@
+"""Scenario numbers: a bijection with failures, probabilities that add up, samples that depend on no order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.simulation.whatif.combinations import VECTOR_LIMIT, Shuffle, rank, ranks, unrank
+from router.simulation.whatif.failures import Elements, Family, Groups, Maintenance
+from router.simulation.whatif.model import Group, GroupKind, LinkEdge, Model, RouterNode
+from router.simulation.whatif.scenarios import Plan, PlanError, families_of
+
+
+def ring(
+    count: int = 6,
+    *,
+    failures: float | None = None,
+    groups: tuple[Group, ...] = (),
+    sites: dict[str, str] | None = None,
+) -> Model:
+    """Routers A, B, ... in a ring, links between neighbors."""
+    names = [chr(ord("A") + place) for place in range(count)]
+    ends = [tuple(sorted((one, other))) for one, other in itertools.pairwise([*names, names[0]])]
+    return Model(
+        routers=[
+            RouterNode(id=name, site=(sites or {}).get(name), failures_per_year=failures, repair_hours=10)
+            for name in names
+        ],
+        links=[LinkEdge(id=f"{a}--{b}", a=a, b=b, failures_per_year=failures, repair_hours=20) for a, b in ends],
+        groups=groups,
+    )
+
+
+DUCT = Group(name="duct", kind=GroupKind.SRLG, links=("A--B", "C--D"))
+WINDOW = Group(name="window", kind=GroupKind.MAINTENANCE, links=("C--D",), routers=("F",))
+
+
+def plan_of(model: Model, text: str, *more: Family, sample: int | None = None, seed: int = 0) -> Plan:
+    return Plan.of([("base", Elements.of(model))], [*families_of(text), *more], sample=sample, seed=seed)
+
+
+# Combinations
+
+
+@given(st.integers(1, 70), st.data())
+def test_a_combination_and_its_number_belong_together(things: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(0, min(things, 6)))
+    number = data.draw(st.integers(0, math.comb(things, size) - 1))
+    (members,) = unrank(ranks([number]), things, size).tolist()
+    assert members == sorted(set(members))
+    assert all(0 <= member < things for member in members)
+    assert rank(members) == number
+
+
+def test_numbers_count_every_combination_once() -> None:
+    found = unrank(ranks(range(math.comb(9, 3))), 9, 3).tolist()
+    assert sorted(map(tuple, found)) == list(itertools.combinations(range(9), 3))
+
+
+@given(st.integers(VECTOR_LIMIT, math.comb(2000, 9) - 1))
+def test_numbers_beyond_64_bits_are_exact(number: int) -> None:
+    (members,) = unrank(ranks([number]), 2000, 9).tolist()
+    assert rank(members) == number
+
+
+def test_many_at_once_are_as_one_by_one() -> None:
+    numbers = ranks(range(1000, 3000))
+    alone = [unrank(np.array([number], dtype=object), 40, 4)[0].tolist() for number in numbers.tolist()]
+    assert unrank(numbers, 40, 4).tolist() == alone
+
+
+# Samples
+
+
+@given(st.integers(1, 2**100), st.integers(0, 5), st.data())
+def test_a_shuffle_and_its_inverse_belong_together(size: int, seed: int, data: st.DataObject) -> None:
+    shuffle = Shuffle(size, seed, "links:3")
+    place = data.draw(st.integers(0, size - 1))
+    value = shuffle.at(place)
+    assert 0 <= value < size
+    assert shuffle.place_of(value) == place
+    if size < VECTOR_LIMIT:
+        assert shuffle.places(place, place + 1).tolist() == [value]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 64, 65, 1000])
+def test_a_shuffle_has_every_number_once(size: int) -> None:
+    assert sorted(Shuffle(size, 1, "").places(0, size).tolist()) == list(range(size))
+
+
+def test_a_sample_depends_on_its_seed_and_place_alone() -> None:
+    model = ring(20)
+    whole = plan_of(model, "links:4", sample=500, seed=7)
+    failures = [whole.failure(number).links for number in range(len(whole))]
+    assert len(whole) == 501
+    assert len(set(failures)) == 501, "without repetition"
+    longer = plan_of(model, "links:4", sample=600, seed=7)
+    assert [longer.failure(number).links for number in range(len(whole))] == failures
+    backwards = [whole.failure(number).links for number in reversed(range(len(whole)))]
+    assert backwards[::-1] == failures
+    other = plan_of(model, "links:4", sample=500, seed=8)
+    assert {other.failure(number).links for number in range(1, 501)} != set(failures[1:])
+
+
+def test_a_sample_is_spread_over_the_whole_population() -> None:
+    plan = plan_of(ring(26), "links:2", sample=100, seed=1)
+    seen = {link for number in range(1, 101) for link in plan.failure(number).links}
+    assert len(seen) == 26
+    assert len(plan_of(ring(26), "links:1", sample=100)) == 27, "a smaller family is played in full"
+
+
+def test_a_sample_of_an_immense_population_can_be_taken() -> None:
+    model = Model(
+        routers=[RouterNode(id=f"r{number:04}") for number in range(1001)],
+        links=[LinkEdge(id=f"r{n:04}--r{n + 1:04}", a=f"r{n:04}", b=f"r{n + 1:04}") for n in range(1000)],
+    )
+    plan = plan_of(model, "links:10", sample=50)
+    for number in range(1, 51):
+        failure = plan.failure(number)
+        assert len(set(failure.links)) == 10
+        assert plan.number(links=failure.links) == number
+    with pytest.raises(PlanError, match="scenarios"):
+        plan_of(model, "links:10")
+    with pytest.raises(PlanError, match="too many"):
+        plan_of(model, "links:16+routers:16", sample=50)
+
+
+# Plans
+
+
+def test_scenario_0_is_the_mesh_as_it_is() -> None:
+    failure = plan_of(ring(), "links:1").failure(0)
+    assert (failure.family, failure.links, failure.routers) == ("none", (), ())
+
+
+def test_families_follow_each_other_without_a_gap() -> None:
+    model = ring(sites={"A": "north", "B": "north", "C": "south"}, groups=(DUCT, WINDOW))
+    plan = plan_of(model, "links:2,routers:1,srlg,sites,links:1+routers:1", Maintenance("window"))
+    assert len(plan) == 1 + 15 + 6 + 1 + 2 + 36 + (1 + 3 + 5)
+    families = [plan.failure(number).family for number in range(len(plan))]
+    assert [family for family, _ in itertools.groupby(families)] == [
+        "none", "links:2", "routers:1", "srlg", "sites", "links:1+routers:1", "maintenance",
+    ]  # fmt: skip
+    with pytest.raises(PlanError, match="there is no scenario 70; expected a number from 0 to 69"):
+        plan.failure(70)
+
+
+def test_every_failure_has_its_own_number() -> None:
+    model = ring(groups=(DUCT, WINDOW), sites={"A": "north", "B": "north"})
+    plan = plan_of(model, "links:1-3,routers:2,srlg,sites,links:1+routers:1-2", Maintenance("window"))
+    for number in range(len(plan)):
+        failure = plan.failure(number)
+        links, routers = failure.links, failure.routers
+        if failure.family in ("srlg", "sites"):
+            links, routers = (), ()
+        assert plan.number(links=links, routers=routers, group=failure.group) == number
+
+
+def test_a_failure_that_is_not_played_has_no_number() -> None:
+    plan = plan_of(ring(groups=(DUCT,)), "links:1")
+    assert plan.number(links=("A--B", "B--C")) is None
+    assert plan.number(group="duct") is None
+    with pytest.raises(PlanError, match=r"no link `A--Bee`.*did you mean `A--B`"):
+        plan.number(links=("A--Bee",))
+
+
+def test_a_group_fails_with_every_member() -> None:
+    plan = plan_of(ring(groups=(DUCT,), sites={"B": "north", "E": "north"}), "srlg,sites")
+    assert plan.failure(1).links == ("A--B", "C--D")
+    assert plan.failure(2).routers == ("B", "E")
+    assert plan.failure(2).group == "north"
+
+
+def test_a_site_may_be_given_as_a_group() -> None:
+    north = Group(name="north", kind=GroupKind.SITE, routers=("B",), links=("D--E",))
+    plan = plan_of(ring(groups=(north,), sites={"B": "north", "E": "north"}), "sites")
+    assert len(plan) == 2
+    assert plan.failure(1).routers == ("B",)
+
+
+def test_maintenance_holds_a_group_down_while_each_other_thing_fails() -> None:
+    plan = plan_of(ring(groups=(WINDOW,)), "links:1", Maintenance("window"))
+    failures = [plan.failure(number) for number in range(7, len(plan))]
+    assert [(failure.links, failure.routers) for failure in failures] == [
+        (("C--D",), ("F",)),
+        (("A--B", "C--D"), ("F",)),
+        (("B--C", "C--D"), ("F",)),
+        (("C--D", "D--E"), ("F",)),
+        (("C--D",), ("A", "F")),
+        (("C--D",), ("B", "F")),
+        (("C--D",), ("C", "F")),
+        (("C--D",), ("D", "F")),
+        (("C--D",), ("E", "F")),
+    ]
+    assert plan.number(links=("B--C",), group="window") == 9
+
+
+def test_a_variant_with_one_more_link_has_scenarios_of_its_own() -> None:
+    model, more = ring(), ring()
+    more = Model(routers=more.routers, links=[*more.links, LinkEdge(id="A--D", a="A", b="D")])
+    plan = Plan.of([("base", Elements.of(model)), ("changed", Elements.of(more))], families_of("links:1"))
+    assert len(plan) == 7 + 8
+    assert plan.failure(7).variant == "changed"
+    assert plan.failure(7).family == "none"
+    assert plan.number(links=("A--D",), variant="changed") == 9
+    chunks = plan.chunks()
+    assert [(chunk.variant, chunk.first, chunk.stop) for chunk in chunks] == [(0, 0, 7), (1, 7, 15)]
+
+
+def test_chunks_hold_every_scenario_once() -> None:
+    plan = plan_of(ring(26), "links:3")
+    numbers = [number for chunk in plan.chunks() for number in range(chunk.first, chunk.stop)]
+    assert numbers == list(range(len(plan)))
+    assert len(plan.chunks()) > 16
+
+
+def test_batches_say_what_single_failures_say() -> None:
+    plan = plan_of(ring(8, failures=2.0, groups=(DUCT,)), "links:2,srlg,routers:1", sample=20, seed=3)
+    for section, first, batch in plan.batches(0, len(plan)):
+        for place, (links, routers) in enumerate(batch):
+            failure = plan.failure(first + place)
+            elements = plan.variants[section.variant].elements
+            assert tuple(elements.links[link] for link in links) == failure.links
+            assert tuple(elements.routers[router] for router in routers) == failure.routers
+            assert batch.probability is not None
+            assert batch.probability[place] == failure.probability
+
+
+# Probabilities
+
+
+@given(st.floats(0, 200))
+def test_the_probabilities_of_all_failures_sum_to_one(failures: float) -> None:
+    model = ring(3, failures=failures)
+    plan = plan_of(model, "links:1-3,routers:1-3,links:1-3+routers:1-3")
+    assert len(plan) == 2**6
+    total = math.fsum(plan.failure(number).probability or 0.0 for number in range(len(plan)))
+    assert (total == pytest.approx(1.0, abs=1e-12)) is (failures > 0)
+
+
+def test_a_failure_is_as_likely_as_its_rates_say() -> None:
+    plan = plan_of(ring(3, failures=8.76), "links:2")
+    up, down = 1 / 1.02, 0.02 / 1.02  # 20 hours to repair, 8.76 times a year
+    routers_up = (1 / 1.01) ** 3
+    assert plan.failure(0).probability == pytest.approx(up**3 * routers_up)
+    assert plan.failure(1).probability == pytest.approx(up * down**2 * routers_up)
+
+
+def test_a_group_is_as_likely_as_its_rates_say() -> None:
+    model = ring(
+        4, groups=(Group(name="duct", kind=GroupKind.SRLG, links=("A--B",), failures_per_year=1, repair_hours=87.6),)
+    )
+    plan = plan_of(model, "srlg")
+    assert plan.failure(0).probability == pytest.approx(1 / 1.01)
+    assert plan.failure(1).probability == pytest.approx(0.01 / 1.01)
+
+
+def test_during_maintenance_what_is_down_is_not_uncertain() -> None:
+    plan = plan_of(
+        ring(3, failures=8.76, groups=(Group(name="w", kind=GroupKind.MAINTENANCE, routers=("A",)),)),
+        "links:1",
+        Maintenance("w"),
+    )
+    alone = plan.failure(4)
+    assert alone.probability == pytest.approx((1 / 1.02) * (1 / 1.01) ** 2), "one link and two routers are left"
+
+
+def test_without_rates_there_are_no_probabilities() -> None:
+    assert plan_of(ring(), "links:1").failure(1).probability is None
+
+
+# What operators write
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("links:2", ["links:2"]),
+        ("links:1-2, routers:1", ["links:1", "links:2", "routers:1"]),
+        ("srlg,sites,srlg", ["srlg", "sites"]),
+        ("routers:1+links:2", ["links:2+routers:1"]),
+    ],
+)
+def test_families_are_read(text: str, expected: list[str]) -> None:
+    assert [family.text for family in families_of(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lnks:2", "`lnks:2`.*did you mean `links:2`"),
+        ("links", "expected such as links:1"),
+        ("links:0", "expected numbers from 1 to 16"),
+        ("links:2-1", "the lower one first"),
+        ("links:1+links:1", "has links twice"),
+        ("srgl", "did you mean `srlg`"),
+        ("", "expected such as"),
+    ],
+)
+def test_families_that_cannot_be_are_refused(text: str, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        families_of(text)
+
+
+def test_groups_that_are_not_there_are_refused() -> None:
+    with pytest.raises(PlanError, match=r"no group `widow`.*did you mean `window`"):
+        plan_of(ring(groups=(WINDOW,)), "links:1", Maintenance("widow"))
+    with pytest.raises(PlanError, match="no group of kind srlg"):
+        plan_of(ring(), "srlg")
+    assert Groups(GroupKind.SRLG).text == "srlg"
