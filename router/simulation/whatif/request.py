@@ -1,0 +1,190 @@
+"""What an operator asks of a run: failures, maintenance, changes of the mesh, growth; as text and as a plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import attrs
+
+from router.simulation.whatif.failures import Elements, Maintenance
+from router.simulation.whatif.model import (
+    LinkEdge,
+    Model,
+    SubscriberSite,
+    grown,
+    link_ids,
+    with_costs,
+    with_links,
+    with_subscribers,
+)
+from router.simulation.whatif.scenarios import BASE, DEFAULT_FAMILIES, Plan, families_of, plan_error
+
+CHANGED: Final = "changed"
+"""The variant with all changes that were asked for."""
+MAX_GROWTH_STEPS: Final = 1000
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What is asked of a run. All texts, so that it can be written into a table and read again."""
+
+    families: str = DEFAULT_FAMILIES
+    """As after `--fail`."""
+    maintenance: tuple[str, ...] = ()
+    """Names of groups, each held down while everything else fails one by one."""
+    growth: str = ""
+    """`FROM:TO:STEP`, or one factor: of the messages of all demands."""
+    costs: tuple[str, ...] = ()
+    """`LINK=COST`."""
+    links: tuple[str, ...] = ()
+    """`A,B,COST`: links that are added."""
+    moves: tuple[str, ...] = ()
+    """`ADDRESS,FROM,TO`: subscribers that are moved."""
+    subscribers: tuple[str, ...] = ()
+    """`ADDRESS,ROUTER`: subscribers that are added."""
+    sample: int | None = None
+    """Of families with more failures, only so many are played."""
+    seed: int = 0
+
+    def variants(self, model: Model) -> tuple[tuple[str, Model], ...]:
+        """The mesh as it is and each changed one, with their names.
+
+        Raises: PlanError, ModelError
+        """
+        kinds = [(BASE, model)]
+        if self.costs or self.links or self.moves or self.subscribers:
+            kinds.append((CHANGED, self._changed(model)))
+        found = list(kinds)
+        for factor in growth_factors(self.growth):
+            for name, kind in kinds:
+                text = f"growth {factor}"
+                found.append((text if name == BASE else f"{name}, {text}", grown(kind, float(factor))))
+        return tuple(found)
+
+    def plan(self, variants: Sequence[tuple[str, Model]]) -> Plan:
+        """The scenarios. Raises: PlanError"""
+        return Plan.of(
+            [(name, Elements.of(model)) for name, model in variants],
+            [*families_of(self.families), *(Maintenance(name) for name in self.maintenance)],
+            sample=self.sample,
+            seed=self.seed,
+        )
+
+    def to_json(self) -> str:
+        """As JSON, in one form."""
+        return json.dumps(attrs.asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        """What `to_json` wrote."""
+        fields: dict[str, Any] = json.loads(text)
+        for name, value in fields.items():
+            fields[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**fields)
+
+    def _changed(self, model: Model) -> Model:
+        if self.costs:
+            model = with_costs(model, dict(_cost(text) for text in self.costs))
+        if self.links:
+            model = with_links(model, _new_links(model, self.links))
+        for text in self.moves:
+            model = _moved(model, text)
+        for text in self.subscribers:
+            model = _subscribed(model, text)
+        return model
+
+
+def growth_factors(text: str) -> tuple[Decimal, ...]:
+    """Factors of `FROM:TO:STEP`, both ends included, or of one factor; 1 is left out, since it is no growth.
+
+    Raises: PlanError
+    """
+    if not text:
+        return ()
+    expected = "FROM:TO:STEP such as 1:2:0.1, or one factor, each above 0"
+    try:
+        numbers = [Decimal(word.strip()) for word in text.split(":")]
+    except InvalidOperation:
+        numbers = []
+    if not numbers or not all(number.is_finite() and number > 0 for number in numbers) or len(numbers) not in (1, 3):
+        raise plan_error("--growth", f"`{text}`", expected)
+    if len(numbers) == 1:
+        steps = numbers
+    else:
+        low, high, step = numbers
+        count = (high - low) // step + 1
+        if not 1 <= count <= MAX_GROWTH_STEPS:
+            raise plan_error("--growth", f"`{text}` has {max(count, 0)} steps", f"1 to {MAX_GROWTH_STEPS} steps")
+        steps = [low + number * step for number in range(int(count))]
+    return tuple(Decimal(f"{factor.normalize():f}") for factor in steps if factor != 1)
+
+
+def _words(option: str, text: str, form: str) -> list[str]:
+    """The parts of an option's value, from the right: an address may have commas."""
+    count = form.count(",")
+    words = [word.strip() for word in text.rsplit(",", count)]
+    if len(words) != count + 1 or not all(words):
+        raise plan_error(option, f"`{text}`", form)
+    return words
+
+
+def _whole(option: str, text: str, word: str) -> int:
+    if not word.isascii() or not word.isdigit():
+        raise plan_error(option, f"`{text}`: `{word}` is no cost", "a whole number from 1")
+    return int(word)
+
+
+def _cost(text: str) -> tuple[str, int]:
+    link, sign, cost = text.rpartition("=")
+    if not sign or not link.strip():
+        raise plan_error("--cost", f"`{text}`", "LINK=COST")
+    return link.strip(), _whole("--cost", text, cost.strip())
+
+
+def _new_links(model: Model, texts: Sequence[str]) -> Iterator[LinkEdge]:
+    """Each with the next usual id that is free."""
+    wanted = []
+    for text in texts:
+        one, other, cost = _words("--add-link", text, "A,B,COST")
+        wanted.append((min(one, other), max(one, other), _whole("--add-link", text, cost)))
+    there = {link.id for link in model.links}
+    for a, b, whole in wanted:
+        free = next(name for name in link_ids([(a, b)] * (len(there) + 1)) if name not in there)
+        there.add(free)
+        yield LinkEdge(id=free, a=a, b=b, cost=whole)
+
+
+def _moved(model: Model, text: str) -> Model:
+    address, origin, target = _words("--move-subscriber", text, "ADDRESS,FROM,TO")
+    site = _site(model, address, origin)
+    if site is None:
+        return with_subscribers(model, removed=[(address, origin)])  # which says what is wrong
+    if origin == target:
+        return model
+    whole = _joined(_site(model, address, target), attrs.evolve(site, router=target))
+    return with_subscribers(model, [whole], removed=[(address, origin)])
+
+
+def _subscribed(model: Model, text: str) -> Model:
+    address, router = _words("--add-subscriber", text, "ADDRESS,ROUTER")
+    like = next((site for site in model.subscribers if site.address == address), None)
+    new = SubscriberSite(address=address, router=router)
+    if like is not None:  # one more of the kind that the address has
+        credit = None if like.credit is None else max(1, like.credit // like.count)
+        new = attrs.evolve(new, credit=credit, service_ms=like.service_ms)
+    return with_subscribers(model, [_joined(_site(model, address, router), new)])
+
+
+def _site(model: Model, address: str, router: str) -> SubscriberSite | None:
+    return next((each for each in model.subscribers if (each.address, each.router) == (address, router)), None)
+
+
+def _joined(there: SubscriberSite | None, new: SubscriberSite) -> SubscriberSite:
+    """Subscribers that come to where there are some already."""
+    if there is None:
+        return new
+    credit = None if there.credit is None or new.credit is None else there.credit + new.credit
+    return attrs.evolve(there, count=there.count + new.count, credit=credit)

@@ -1,0 +1,88 @@
+"""What operators ask of a run: changes, growth, and what is said when it can't be."""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh_config.models import Treatment
+from router.simulation.whatif.model import AddressNode, Demand, LinkEdge, Model, ModelError, RouterNode, SubscriberSite
+from router.simulation.whatif.request import Request, growth_factors
+from router.simulation.whatif.scenarios import PlanError
+
+MODEL = Model(
+    routers=[RouterNode(id=name) for name in "ABC"],
+    links=[LinkEdge(id="A--B", a="A", b="B"), LinkEdge(id="B--C", a="B", b="C", cost=2)],
+    addresses=[AddressNode(text="q", treatment=Treatment.CLOSEST)],
+    subscribers=[SubscriberSite(address="q", router="C", count=2, credit=200, service_ms=1.5)],
+    demands=[Demand(src="A", address="q", msgs_per_s=10, msg_bytes=100)],
+)
+
+
+def variants(**fields: object) -> dict[str, Model]:
+    return dict(Request(**fields).variants(MODEL))  # type: ignore[arg-type]
+
+
+def test_what_is_not_changed_is_the_mesh_as_it_is() -> None:
+    assert variants() == {"base": MODEL}
+
+
+def test_all_changes_together_are_one_variant() -> None:
+    found = variants(
+        costs=("A--B=7",), links=("C,A,3", "B,A,4"), moves=("q,C,B",), subscribers=("q,A",), growth="1:1.5:0.25"
+    )
+    assert list(found) == [
+        "base", "changed", "growth 1.25", "changed, growth 1.25", "growth 1.5", "changed, growth 1.5",
+    ]  # fmt: skip
+    changed = found["changed"]
+    assert [(link.id, link.cost) for link in changed.links] == [("A--B", 7), ("A--B#2", 4), ("A--C", 3), ("B--C", 2)]
+    assert changed.subscribers == (
+        SubscriberSite(address="q", router="A", count=1, credit=100, service_ms=1.5),
+        SubscriberSite(address="q", router="B", count=2, credit=200, service_ms=1.5),
+    )
+    assert found["changed, growth 1.5"].demands[0].msgs_per_s == 15
+    assert found["base"] == MODEL
+
+
+def test_subscribers_that_come_to_others_join_them() -> None:
+    (site,) = variants(subscribers=("q,C",))["changed"].subscribers
+    assert (site.count, site.credit) == (3, 300)
+    assert variants(moves=("q,C,C",))["changed"] == MODEL
+
+
+@pytest.mark.parametrize(
+    ("text", "factors"),
+    [("1:2:0.5", "1.5 2"), ("0.9:1.1:0.1", "0.9 1.1"), ("1.10", "1.1"), ("1", ""), ("", ""), ("10:30:10", "10 20 30")],
+)
+def test_growth_has_both_its_ends(text: str, factors: str) -> None:
+    assert " ".join(map(str, growth_factors(text))) == factors
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"growth": "1:2"}, "--growth: `1:2`; expected FROM:TO:STEP"),
+        ({"growth": "0:2:1"}, "each above 0"),
+        ({"growth": "1:nan:1"}, "each above 0"),
+        ({"growth": "2:1:0.1"}, "0 steps; expected 1 to 1000"),
+        ({"growth": "1:2:0.00001"}, "100001 steps"),
+        ({"costs": ("A--B",)}, "--cost: `A--B`; expected LINK=COST"),
+        ({"costs": ("A--B=x",)}, "`x` is no cost"),
+        ({"costs": ("A--Bee=3",)}, "no link `A--Bee`.*did you mean `A--B`"),
+        ({"costs": ("A--B=0",)}, "cost"),
+        ({"links": ("A,3",)}, "--add-link: `A,3`; expected A,B,COST"),
+        ({"links": ("A,Z,3",)}, "Z"),
+        ({"moves": ("q,A,B",)}, "no subscriber `q at A`"),
+        ({"moves": ("q,A",)}, "expected ADDRESS,FROM,TO"),
+        ({"moves": ("q,C,Z",)}, "Z"),
+        ({"subscribers": ("q",)}, "expected ADDRESS,ROUTER"),
+        ({"subscribers": ("r,A",)}, "r"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields: dict[str, object], words: str) -> None:
+    with pytest.raises((PlanError, ModelError), match=words):
+        variants(**fields)
+
+
+def test_a_request_reads_back() -> None:
+    request = Request(families="links:2", maintenance=("window",), costs=("A--B=7",), sample=5, seed=3)
+    assert Request.from_json(request.to_json()) == request
