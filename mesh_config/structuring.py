@@ -11,7 +11,7 @@ import cattrs
 from cattrs.errors import ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 
-from mesh_config import models, yaml_text
+from mesh_config import yaml_text
 from mesh_config.findings import Finding, nearest
 from mesh_config.values import (
     Fault,
@@ -81,10 +81,6 @@ def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=True, forbid_extra_keys=True)
     for base in (str, int, float, bool):
         converter.register_structure_hook(base, _scalar)
-    # One by one: by its class alone an enum of text would fall to the hook of text.
-    for member in vars(models).values():
-        if isinstance(member, type) and issubclass(member, enum.Enum):
-            converter.register_structure_hook(member, _enum_member)
     converter.register_structure_hook_factory(attrs.has, lambda cls: _settings_hook(converter, cls))
     return converter
 
@@ -116,6 +112,12 @@ def _settings_hook(converter: cattrs.Converter, cls: SettingsClass) -> Callable[
         field.name: override(struct_hook=_field_hook(converter, field)) for field in fields_of(cls)
     }
     from_dict = make_dict_structure_fn(cls, converter, **overrides)
+
+    for field in fields_of(cls):
+        base = kind_of(field.type).base
+        if issubclass(base, enum.Enum):
+            # One by one: by its class alone an enum of text would fall to the hook of text.
+            converter.register_structure_hook(base, _enum_member)
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
