@@ -27,7 +27,9 @@ class Command:
     help: str
 
 
-COMMANDS: Final[dict[str, Command]] = {}
+COMMANDS: Final[dict[str, Command]] = {
+    "import": Command("router.cli.whatif.importing", "import_", "Make a model of a mesh or topology file."),
+}
 """By name."""
 
 

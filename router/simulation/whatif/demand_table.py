@@ -37,8 +37,8 @@ class Demand:
         default=None,
         pattern=ADDRESS_PATTERN,
     )
-    msgs_per_s: float = setting("Messages sent.", unit="messages/s", low=0, high=1e12)
-    msg_bytes: float = setting("Mean size of a message.", unit="bytes", low=0, high=1e12)
+    msgs_per_s: float = setting("Messages sent.", unit="messages/s", low=0, high=10**12)
+    msg_bytes: float = setting("Mean size of a message.", unit="bytes", low=0, high=10**12)
     klass: str = setting("Class of traffic, for reports.", default=DEFAULT_CLASS, pattern=ADDRESS_PATTERN)
 
 

@@ -62,11 +62,11 @@ class GroupKind(enum.StrEnum):
 
 
 def _failures() -> Any:
-    return setting("How often it fails.", default=None, unit="failures/year", low=0, high=1e6)
+    return setting("How often it fails.", default=None, unit="failures/year", low=0, high=10**6)
 
 
 def _repair() -> Any:
-    return setting("Mean time until it works again.", default=None, unit="hours", low=0, high=1e6)
+    return setting("Mean time until it works again.", default=None, unit="hours", low=0, high=10**6)
 
 
 @attrs.frozen(kw_only=True)
@@ -89,12 +89,12 @@ class LinkEdge:
     a: str = setting("The end whose id is the smaller one.", pattern=ID_PATTERN)
     b: str = setting("The other end.", pattern=ID_PATTERN)
     cost: int = setting("Cost, the same in both directions.", default=1, low=1, high=MAX_COST)
-    delay_ms: float | None = setting("One way.", default=None, unit="milliseconds", low=0, high=1e6)
+    delay_ms: float | None = setting("One way.", default=None, unit="milliseconds", low=0, high=10**6)
     capacity_msgs: float | None = setting(
-        "What it can carry in each direction.", default=None, unit="messages/s", low=1e-6, high=9e12
+        "What it can carry in each direction.", default=None, unit="messages/s", low=1e-6, high=9 * 10**12
     )
     capacity_bytes: float | None = setting(
-        "What it can carry in each direction.", default=None, unit="bytes/s", low=1e-6, high=9e12
+        "What it can carry in each direction.", default=None, unit="bytes/s", low=1e-6, high=9 * 10**12
     )
     failures_per_year: float | None = _failures()
     repair_hours: float | None = _repair()
@@ -119,7 +119,7 @@ class SubscriberSite:
         "What all of them together grant.", default=None, unit="messages", low=0, high=2**31 - 1
     )
     service_ms: float | None = setting(
-        "From the arrival of a message to its outcome.", default=None, unit="milliseconds", low=0, high=1e9
+        "From the arrival of a message to its outcome.", default=None, unit="milliseconds", low=0, high=10**9
     )
 
 

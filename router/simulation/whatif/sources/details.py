@@ -124,6 +124,7 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     parts = {key: list(_items(root, key, faults)) for key in LISTS}
     _refuse_unknown(model, parts, faults)
     _refuse_twice(parts, faults)
+    _refuse_empty(parts["groups"], faults)
     faults.check()
     found = attrs.evolve(
         model,
@@ -135,7 +136,7 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     )
     try:
         found.check()
-    except ModelError as error:  # what no single item shows, say an empty group
+    except ModelError as error:  # what no single item shows, say a member given twice
         raise ModelError(in_file(error.findings, path)) from error
     return found
 
@@ -186,6 +187,13 @@ def _refuse_unknown(model: Model, parts: Mapping[str, list[Item]], faults: Fault
                     at = (place or node).place
                     near = nearest(name, known)
                     faults.extend([at.finding(f"no {what} `{name}`", expected=f"a {what} of the model", nearest=near)])
+
+
+def _refuse_empty(groups: list[Item], faults: Faults) -> None:
+    """Tell of groups without members."""
+    for node, group in groups:
+        if not group.links and not group.routers:
+            faults.extend([node.place.finding("nothing belongs to it", expected="`links` or `routers`")])
 
 
 def _refuse_twice(parts: Mapping[str, list[Item]], faults: Faults) -> None:
