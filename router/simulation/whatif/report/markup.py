@@ -1,0 +1,106 @@
+"""Parts of an HTML page: tables that can be sorted, sections, figures. All text is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from router.simulation.whatif.report.drawing import Picture
+from router.simulation.whatif.report.verdicts import Verdict
+
+
+def escaped(text: object) -> str:
+    """Text as it may stand in an element or in an attribute."""
+    return html.escape(str(text), quote=True)
+
+
+@attrs.frozen
+class Column:
+    """A column of a table."""
+
+    title: str
+    value: Callable[[Any], object]
+    """What a row has there; numbers are sorted as such. None: nothing."""
+    text: Callable[[Any], str] = str
+    """A value as it is shown."""
+    is_number: bool = True
+
+
+def name(title: str, value: Callable[[Any], object]) -> Column:
+    """A column of names."""
+    return Column(title, value, is_number=False)
+
+
+def table(caption: str, columns: Sequence[Column], rows: Sequence[Any], *, most: int, source: str) -> str:
+    """A table with its caption.
+
+    Args:
+        rows: in the order in which they are first shown.
+        most: rows that are shown.
+        source: the table of the run that has all rows.
+    """
+    head = "".join(f'<th scope="col"{_number(column)}>{escaped(column.title)}</th>' for column in columns)
+    body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>\n" for row in rows[:most])
+    more = ""
+    if len(rows) > most:
+        more = f" The first {most:,} of {len(rows):,}; table <code>{escaped(source)}</code> of the run has all."
+    return (
+        f'<div class="table" role="region" tabindex="0" aria-label="{escaped(caption)}">\n'
+        f"<table><caption>{escaped(caption)}{more}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}</tbody></table></div>\n"
+    )
+
+
+def _number(column: Column) -> str:
+    return ' class="number"' if column.is_number else ""
+
+
+def _cell(column: Column, row: Any) -> str:
+    value = column.value(row)
+    if value is None:
+        return f"<td{_number(column)}>-</td>"
+    if not column.is_number:
+        return f"<td>{escaped(value)}</td>"
+    return f'<td class="number" data-value="{escaped(value)}">{escaped(column.text(value))}</td>'
+
+
+def section(topic: str, title: str, parts: Iterable[str]) -> str:
+    """A section with a heading that can be linked to."""
+    return (
+        f'<section id="{escaped(topic)}" aria-labelledby="{escaped(topic)}-heading">\n'
+        f'<h2 id="{escaped(topic)}-heading">{escaped(title)}</h2>\n{"".join(parts)}</section>\n'
+    )
+
+
+def paragraph(text: str) -> str:
+    """Plain text."""
+    return f"<p>{escaped(text)}</p>\n"
+
+
+def figure(picture: Picture) -> str:
+    """A picture with its caption below."""
+    return (
+        f'<figure id="{escaped(picture.name)}-picture"><h3>{escaped(picture.title)}</h3>\n{picture.svg}\n'
+        f"<figcaption>{escaped(picture.caption)}</figcaption></figure>\n"
+    )
+
+
+def cards(verdicts: Sequence[Verdict]) -> str:
+    """Findings, each with a link to its section."""
+    return f'<ul class="cards">\n{"".join(map(_card, verdicts))}</ul>\n'
+
+
+SIGNS = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION SIGN}", "plain": ""}
+"""What colors say, for those who do not see them."""
+
+
+def _card(verdict: Verdict) -> str:
+    sign = SIGNS[verdict.state]
+    mark = f'<span class="sign" role="img" aria-label="{verdict.state}">{sign}</span> ' if sign else ""
+    return (
+        f'<li class="{verdict.state}"><a href="#{escaped(verdict.topic)}">{escaped(verdict.label)}</a>'
+        f"<strong>{mark}{escaped(verdict.value)}</strong><span>{escaped(verdict.note)}</span></li>\n"
+    )

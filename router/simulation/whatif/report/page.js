@@ -1,0 +1,31 @@
+
+"use strict";
+// Heads of tables become buttons: the first press sorts numbers from the largest on and names from the first on.
+for (const table of document.querySelectorAll("table")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const isNumber = head.classList.contains("number");
+      const now = head.getAttribute("aria-sort");
+      const order = now ? (now === "ascending" ? "descending" : "ascending") : isNumber ? "descending" : "ascending";
+      const sign = order === "ascending" ? 1 : -1;
+      const value = (row) => {
+        const cell = row.cells[column];
+        return isNumber ? (cell.dataset.value === undefined ? NaN : Number(cell.dataset.value)) : cell.textContent;
+      };
+      const rows = [...table.tBodies[0].rows].map((row) => [value(row), row]);
+      rows.sort(([a], [b]) => {
+        if (!isNumber) return sign * a.localeCompare(b, "en", { numeric: true });
+        if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
+        return sign * (a - b);
+      });
+      table.tBodies[0].append(...rows.map(([, row]) => row));
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", order);
+    });
+  });
+}

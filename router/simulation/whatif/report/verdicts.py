@@ -1,0 +1,166 @@
+"""What a run found, in short: a handful of findings, each with a value, a sentence, and whether it is trouble."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import attrs
+
+from router.simulation.whatif.report.facts import Facts, Row
+from router.simulation.whatif.words import amount, counted, failure_of, listed, per_year, percent, rate
+
+BUSY: Final = 0.8
+"""From this utilisation on a link is said to be busy: bursts find little room."""
+LONG: Final = 2.0
+"""From this stretch on paths are said to be long."""
+
+
+class State(enum.StrEnum):
+    """Whether something is to be done."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    BAD = "bad"
+    PLAIN = "plain"
+    """Neither good nor bad: a number."""
+
+
+@attrs.frozen(kw_only=True)
+class Verdict:
+    """One finding."""
+
+    topic: str
+    """A word: the section of the report that has more."""
+    label: str
+    value: str
+    note: str
+    state: State
+
+
+def verdicts(facts: Facts) -> list[Verdict]:
+    """Of a run, in the order of the report."""
+    makers: tuple[Callable[[Facts], Iterator[Verdict]], ...] = (
+        _spof, _lost, _links, _paths, _addresses, _credit, _availability,
+    )  # fmt: skip
+    return [verdict for make in makers for verdict in make(facts)]
+
+
+def scenario_text(row: Row) -> str:
+    """`scenario 17: link A--B`."""
+    return f"scenario {row['scenario']}: {failure_of(row)}"
+
+
+def _spof(facts: Facts) -> Iterator[Verdict]:
+    found = facts.spof
+    label = "Single points of failure"
+    if not found:
+        note = "Whatever fails alone, all others keep their paths, and every address a subscriber."
+        yield Verdict(topic="spof", label=label, value="none", note=note, state=State.GOOD)
+        return
+    worst = found[0]
+    harm = [counted(worst["unreachable_pairs"], "pair")] if worst["unreachable_pairs"] else []
+    harm += [counted(worst["dead_addresses"], "address")] if worst["dead_addresses"] else []
+    harm += [rate(worst["lost_msgs_per_s"])] if worst["lost_msgs_per_s"] else []
+    note = f"The worst is {worst['kind']} {worst['element']}" + (f": it costs {listed(harm)}." if harm else ".")
+    yield Verdict(topic="spof", label=label, value=f"{len(found):,}", note=note, state=State.BAD)
+
+
+def _lost(facts: Facts) -> Iterator[Verdict]:
+    worst = facts.worst_by["lost_msgs_per_s"]
+    label = "Most demand lost"
+    if not facts.sent_msgs_per_s:
+        return
+    if worst is None:
+        note = "Every message finds its way in every scenario."
+        yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
+        return
+    share = min(1.0, worst["lost_msgs_per_s"] / facts.sent_msgs_per_s)
+    note = f"{rate(worst['lost_msgs_per_s'])}, in {scenario_text(worst)}."
+    yield Verdict(topic="scenarios", label=label, value=percent(share), note=note, state=State.PLAIN)
+
+
+def _links(facts: Facts) -> Iterator[Verdict]:
+    if not facts.links or not facts.links[0].worst_utilisation:
+        return
+    before, after = facts.base["max_utilisation"], facts.links[0].worst_utilisation
+    state = State.BAD if after > 1 else State.FAIR if after > BUSY else State.GOOD
+    if not facts.has_capacities:
+        state = State.PLAIN
+    worst = facts.links[0]
+    by_number = {row["scenario"]: row for row in facts.link_rows}
+    cause = next((by_number[number] for number in worst.scenarios if number in by_number), None)
+    where = f"{worst.src} to {worst.dst}"
+    note = f"Now {percent(before)} at most. In the worst case {where} has {rate(worst.worst_msgs_per_s)}"
+    note += f", in {scenario_text(cause)}." if cause else "."
+    if not facts.has_capacities:
+        note += " The model has no capacities: 100 % is the busiest link as it is."
+    yield Verdict(topic="links", label="Busiest link", value=percent(after), note=note, state=state)
+
+
+def _paths(facts: Facts) -> Iterator[Verdict]:
+    worst = facts.worst_by["stretch_p99"]
+    label = "Longer paths"
+    if worst is None:
+        if len(facts.outcomes) > 1:
+            note = "In no scenario more than 1 % of the paths cost more than before."
+            yield Verdict(topic="paths", label=label, value="none", note=note, state=State.GOOD)
+        return
+    value = worst["stretch_p99"]
+    note = f"99 % of the paths cost at most {amount(value)} times as much, in {scenario_text(worst)}."
+    state = State.FAIR if value > LONG else State.GOOD
+    yield Verdict(topic="paths", label=label, value=f"{amount(value)} x", note=note, state=state)
+
+
+def _addresses(facts: Facts) -> Iterator[Verdict]:
+    if not facts.addresses:
+        return
+    without = [it for it in facts.addresses if not it.subscriber_routers]
+    single = [it for it in facts.addresses if it.subscriber_routers == 1]
+    label = "Addresses at one router only"
+    if not single and not without:
+        note = f"All {counted(len(facts.addresses), 'address')} have subscribers at two routers or more."
+        yield Verdict(topic="addresses", label=label, value="none", note=note, state=State.GOOD)
+        return
+    said = []
+    if single:
+        said.append(f"{listed([it.address for it in single], most=2)}: when that router fails, nobody is left.")
+    if without:
+        said.append(f"Nobody subscribes to {listed([it.address for it in without], most=2)}.")
+    state = State.BAD if without else State.FAIR
+    yield Verdict(topic="addresses", label=label, value=f"{len(single):,}", note=" ".join(said), state=state)
+
+
+def _credit(facts: Facts) -> Iterator[Verdict]:
+    known = [row for row in facts.credit if row["is_enough"] is not None]
+    short = [row for row in known if not row["is_enough"]]
+    label = "Paths short of credit"
+    if not known:
+        return
+    if not short:
+        note = f"On all {counted(len(known), 'path')} the credit is enough for the rate."
+        yield Verdict(topic="credit", label=label, value="none", note=note, state=State.GOOD)
+        return
+    worst = short[0]
+    note = (
+        f"Of {len(known):,}. {worst['address']} from {worst['src']} to {worst['dst']} needs {worst['needed']:,}, and "
+        f"{worst['configured']:,} are configured."
+    )
+    yield Verdict(topic="credit", label=label, value=f"{len(short):,}", note=note, state=State.BAD)
+
+
+def _availability(facts: Facts) -> Iterator[Verdict]:
+    found = facts.availability
+    if found is None or (share := found.demand or found.pairs) is None:
+        return
+    what = "of all messages" if found.demand else "of all pairs"
+    note = f"{what}, at least: {per_year(1 - share.at_least)} a year are lost"
+    note += f"; {percent(found.residual)} of the time is not covered by the scenarios." if found.residual else "."
+    yield Verdict(
+        topic="availability",
+        label="Availability",
+        value=percent(share.at_least),
+        note=note[0].upper() + note[1:],
+        state=State.PLAIN,
+    )

@@ -1,0 +1,97 @@
+"""What-if answers in words: failures, amounts, shares; one way to say each, for commands and reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+LISTED: Final = 4
+"""Names of a list that are written out; after these, how many more there are."""
+
+BASE: Final = "base"
+"""The variant that is the mesh as it is."""
+MAINTENANCE: Final = "maintenance"
+"""The family in which a group is held down while something else fails."""
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 link`, `2 links`, `1,000 addresses`."""
+    plural = noun if count == 1 else noun + ("es" if noun.endswith(("s", "ch")) else "s")
+    if noun.endswith("y") and count != 1 and noun[-2] not in "aeiou":
+        plural = noun[:-1] + "ies"
+    return f"{count:,} {plural}"
+
+
+def listed(names: Sequence[str], *, most: int = LISTED) -> str:
+    """`A`, `A and B`, `A, B and C`; of many the first and how many there are."""
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+
+
+def failure(links: Sequence[str], routers: Sequence[str], group: str | None = None, family: str = "") -> str:
+    """What fails in a scenario: `link A--B and router C`, `maintenance of G, and link A--B`, `nothing`.
+
+    Args:
+        links, routers: all that are down, as the columns `failed_links` and `failed_routers` have them.
+        group: of which they are, or that is held down.
+        family: as in the table `scenario`.
+    """
+    parts = []
+    if group is not None:
+        parts.append(f"{'maintenance of' if family == MAINTENANCE else 'group'} {group}")
+    if routers:
+        parts.append(f"{'router' if len(routers) == 1 else 'routers'} {listed(routers)}")
+    if links:
+        parts.append(f"{'link' if len(links) == 1 else 'links'} {listed(links)}")
+    if group is not None and len(parts) > 1:
+        return f"{parts[0]}: {' and '.join(parts[1:])}"
+    return " and ".join(parts) or "nothing"
+
+
+def failure_of(row: Mapping[str, Any]) -> str:
+    """What fails, of a row of the table `scenario`; its variant too, unless it is the mesh as it is."""
+    said = failure(row["failed_links"], row["failed_routers"], row["group"], row["family"])
+    return said if row["variant"] == BASE else f"{said} ({row['variant']})"
+
+
+def amount(value: float) -> str:
+    """A number as one reads it: three digits at least, whole from 100 on, thousands apart."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    if digits > 6:
+        return f"{value:.2e}"
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rate(value: float) -> str:
+    """Messages per second."""
+    return f"{amount(value)} msg/s"
+
+
+def percent(share: float) -> str:
+    """A share as percent: `61 %`, `99.95 %`; never rounded up to 100 % or down to 0 %."""
+    value = 100 * share
+    if value in (0.0, 100.0) or not 0 < value < 100:
+        return f"{value:,.0f} %"
+    edge = min(value, 100 - value)
+    # So many digits that the distance from 0 or 100 has two.
+    digits = 0 if edge >= 10 else min(9, 1 - math.floor(math.log10(edge)))
+    return f"{value:.{digits}f} %"
+
+
+def milliseconds(value: float) -> str:
+    """A time."""
+    return f"{amount(value)} ms"
+
+
+def per_year(share: float) -> str:
+    """The time in a year that a share is: `3 h 12 min`, `41 s`."""
+    seconds = share * 365 * 86400
+    for size, unit, part, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} {int(seconds % size // part)} {small}"
+    return f"{amount(seconds)} s"
