@@ -73,13 +73,12 @@ def rate(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as percent: `61 %`, `99.95 %`; never rounded up to 100 % or down to 0 %."""
+    """A share as percent: `61 %`, `0.34 %`, `99.95 %`; never rounded up to 100 % or down to 0 %."""
     value = 100 * share
-    if value in (0.0, 100.0) or not 0 < value < 100:
+    if value == 0 or value >= 100 or 10 <= value < 99.5:
         return f"{value:,.0f} %"
-    edge = min(value, 100 - value)
     # So many digits that the distance from 0 or 100 has two.
-    digits = 0 if edge >= 10 else min(9, 1 - math.floor(math.log10(edge)))
+    digits = min(9, 1 - math.floor(math.log10(min(value, 100 - value))))
     return f"{value:.{digits}f} %"
 
 

@@ -88,6 +88,8 @@ class Picture:
     caption: str
     """What is to be seen in it, for readers who see it and those who do not."""
     svg: str
+    legend: tuple[tuple[str, float, str], ...] = ()
+    """What the page shows beside it, where letters stay readable: name of a color, width in pixels, words."""
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from router.simulation.whatif.words import BASE
 
 WORST: Final = 10
 """Scenarios shown of each kind of harm."""
-ROWS: Final = 100
+ROWS: Final = 50
 """Rows of a table in the report; the tables of the run have all."""
 
 Row = Mapping[str, Any]

@@ -27,11 +27,13 @@ class Column:
     text: Callable[[Any], str] = str
     """A value as it is shown."""
     is_number: bool = True
+    is_long: bool = False
+    """Whether it has sentences rather than names."""
 
 
-def name(title: str, value: Callable[[Any], object]) -> Column:
+def name(title: str, value: Callable[[Any], object], *, is_long: bool = False) -> Column:
     """A column of names."""
-    return Column(title, value, is_number=False)
+    return Column(title, value, is_number=False, is_long=is_long)
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Any], *, most: int, source: str) -> str:
@@ -42,28 +44,28 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Any], *, most:
         most: rows that are shown.
         source: the table of the run that has all rows.
     """
-    head = "".join(f'<th scope="col"{_number(column)}>{escaped(column.title)}</th>' for column in columns)
+    head = "".join(f'<th scope="col"{_kind(column)}>{escaped(column.title)}</th>' for column in columns)
     body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>\n" for row in rows[:most])
     more = ""
     if len(rows) > most:
         more = f" The first {most:,} of {len(rows):,}; table <code>{escaped(source)}</code> of the run has all."
     return (
         f'<div class="table" role="region" tabindex="0" aria-label="{escaped(caption)}">\n'
-        f"<table><caption>{escaped(caption)}{more}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<table><caption><span>{escaped(caption)}{more}</span></caption>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}</tbody></table></div>\n"
     )
 
 
-def _number(column: Column) -> str:
-    return ' class="number"' if column.is_number else ""
+def _kind(column: Column) -> str:
+    return ' class="number"' if column.is_number else ' class="long"' if column.is_long else ""
 
 
 def _cell(column: Column, row: Any) -> str:
     value = column.value(row)
     if value is None:
-        return f"<td{_number(column)}>-</td>"
+        return f"<td{_kind(column)}>-</td>"
     if not column.is_number:
-        return f"<td>{escaped(value)}</td>"
+        return f"<td{_kind(column)}>{escaped(value)}</td>"
     return f'<td class="number" data-value="{escaped(value)}">{escaped(column.text(value))}</td>'
 
 
@@ -80,12 +82,33 @@ def paragraph(text: str) -> str:
     return f"<p>{escaped(text)}</p>\n"
 
 
+def hint(text: str, *, command: str) -> str:
+    """What a command does: the command, then the text."""
+    return f"<p><code>{escaped(command)}</code> {escaped(text)}</p>\n"
+
+
 def figure(picture: Picture) -> str:
     """A picture with its caption below."""
     return (
         f'<figure id="{escaped(picture.name)}-picture"><h3>{escaped(picture.title)}</h3>\n{picture.svg}\n'
-        f"<figcaption>{escaped(picture.caption)}</figcaption></figure>\n"
+        f"{_legend(picture)}<figcaption>{escaped(picture.caption)}</figcaption></figure>\n"
     )
+
+
+def _legend(picture: Picture) -> str:
+    if not picture.legend:
+        return ""
+    items = "".join(
+        f'<li><span style="background: var(--{color}); height: {width}px"></span>{escaped(words)}</li>'
+        for color, width, words in picture.legend
+    )
+    return f'<ul class="legend">{items}</ul>\n'
+
+
+def beside(figures: Iterable[str]) -> str:
+    """Figures beside each other, where there is room."""
+    inside = "".join(figures)
+    return f'<div class="pictures">\n{inside}</div>\n' if inside else ""
 
 
 def cards(verdicts: Sequence[Verdict]) -> str:

@@ -15,7 +15,7 @@ from router.simulation.whatif.report.drawing import Picture
 from router.simulation.whatif.report.facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.simulation.whatif.report.markup import Column, escaped, name, paragraph, section, table
 from router.simulation.whatif.report.verdicts import Verdict
-from router.simulation.whatif.words import amount, counted, failure_of, milliseconds, per_year, percent
+from router.simulation.whatif.words import BASE, amount, counted, failure_of, per_year, percent
 
 
 def page(facts: Facts, found: list[Verdict], drawn: list[Picture]) -> str:
@@ -76,30 +76,29 @@ def _spof(facts: Facts, pictures: Pictures) -> list[str]:
 
 
 def _scenarios(facts: Facts, pictures: Pictures) -> list[str]:
-    parts = [pictures.get("losses", "")]
+    parts = [markup.beside(pictures[key] for key in ("losses", "stretches") if key in pictures)]
     if facts.families:
         parts.append(_families(facts))
     if facts.worst:
         columns = [
             Column("scenario", lambda row: row["scenario"], _whole),
-            name("what fails", failure_of),
+            name("what fails", failure_of, is_long=True),
             Column("msg/s lost", lambda row: row["lost_msgs_per_s"], amount),
             Column("pairs lost", lambda row: row["unreachable_pairs"] - row["dead_end_pairs"], _whole),
             Column("highest utilisation", lambda row: row["max_utilisation"], percent),
             name("at link", lambda row: row["max_utilisation_link"]),
             Column("stretch, 99 %", lambda row: row["stretch_p99"], amount),
+            Column("delay, 99 %, ms", lambda row: row["delay_p99_ms"], amount),
             Column("probability", lambda row: row["probability"], _probability),
         ]
         caption = "The worst scenarios by demand lost, pairs lost, utilisation and stretch."
         parts.append(table(caption, columns, facts.worst, most=ROWS, source="scenario"))
-        parts.append(paragraph("amqp-mesh whatif explain RUN --scenario NUMBER tells all of one of them."))
+        parts.append(markup.hint("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER"))
     return [part for part in parts if part]
 
 
 def _families(facts: Facts) -> str:
-    has_variants = len(facts.variants) > 1
-    columns: list[Column] = [name("variant", lambda it: it.variant)] if has_variants else []
-    columns += [
+    columns = [
         name("what fails", lambda it: it.family),
         Column("scenarios", lambda it: it.scenarios, _whole),
         Column("do harm", lambda it: it.harmful, _whole),
@@ -109,20 +108,19 @@ def _families(facts: Facts) -> str:
         Column("highest stretch, 99 %", lambda it: it.worst_stretch_p99, amount),
     ]
     caption = "Scenarios by what fails. Harm is that others lose a path, a message or a subscriber."
-    rows: tuple[FamilyFacts, ...] = facts.families
+    rows: list[FamilyFacts] = [it for it in facts.families if it.variant == BASE]
     return table(caption, columns, rows, most=ROWS, source="scenario")
 
 
 def _links(facts: Facts, pictures: Pictures) -> list[str]:
     columns = [
         name("link", lambda it: it.link),
-        name("from", lambda it: it.src),
-        name("to", lambda it: it.dst),
+        name("toward", lambda it: it.dst),
         Column("msg/s", lambda it: it.base_msgs_per_s, amount),
         Column("utilisation", lambda it: it.base_utilisation, percent),
         Column("worst msg/s", lambda it: it.worst_msgs_per_s, amount),
         Column("worst utilisation", lambda it: it.worst_utilisation, percent),
-        name("when this fails", _cause_of({row["scenario"]: row for row in facts.link_rows})),
+        name("when this fails", _cause_of({row["scenario"]: row for row in facts.link_rows}), is_long=True),
     ]
     caption = "Links in their busier direction, as they are and in the worst case."
     return [pictures.get("loads", ""), table(caption, columns, facts.links, most=ROWS, source="link_worst")]
@@ -137,14 +135,6 @@ def _cause_of(rows: dict[int, Row]) -> Callable[[LinkFacts], str | None]:
         return f"{failure_of(first) if first else f'scenario {link.scenarios[0]}'}{more}"
 
     return cause
-
-
-def _paths(facts: Facts, pictures: Pictures) -> list[str]:
-    if "stretches" not in pictures:
-        return []
-    delay = facts.base["delay_p99_ms"]
-    said = [paragraph(f"When nothing fails, 99 % of the paths take at most {milliseconds(delay)} one way.")]
-    return [pictures["stretches"], *(said if delay is not None else [])]
 
 
 def _addresses(facts: Facts, pictures: Pictures) -> list[str]:
@@ -306,7 +296,6 @@ SECTIONS: Final[tuple[tuple[str, str, Callable[[Facts, Pictures], list[str]]], .
     ("spof", "Single points of failure", _spof),
     ("scenarios", "Scenarios", _scenarios),
     ("links", "Links", _links),
-    ("paths", "Paths", _paths),
     ("addresses", "Addresses", _addresses),
     ("credit", "Credit", _credit),
     ("variants", "Growth and other variants", _variants),

@@ -67,13 +67,17 @@ def topology(facts: Facts) -> Picture:
     cut_links = {row["element"] for row in facts.spof if row["kind"] == "link"}
     worst = {link.link: link.worst_utilisation for link in facts.links}
     title = "The mesh, each link by its utilisation in the worst case"
-    svg = draw_mesh(facts.model, title, worst=worst, marked_routers=cut_routers, marked_links=cut_links)
+    svg = draw_mesh(
+        facts.model, title, worst=worst, marked_routers=cut_routers, marked_links=cut_links, has_legend=False
+    )
     marks = "Rings are routers, and dotted halos links, that are single points of failure." if facts.spof else ""
+    used = sorted({class_of(utilisation) for utilisation in worst.values()})
     return Picture(
         name="mesh",
         title=title,
-        caption=f"The wider and darker a link, the busier it is in its worst case. {marks}".strip(),
+        caption=f"The wider a link, the busier it is in its worst case. {marks}".strip(),
         svg=svg,
+        legend=tuple((f"load-{at}", CLASS_WIDTHS[at], CLASSES[at]) for at in used),
     )
 
 
@@ -89,6 +93,7 @@ def draw_mesh(
     path: Sequence[str] = (),
     old_path: Sequence[str] = (),
     name: str = "mesh",
+    has_legend: bool = True,
 ) -> str:
     """A mesh as SVG.
 
@@ -103,9 +108,10 @@ def draw_mesh(
     place = {router.id: at for at, router in enumerate(model.routers)}
     spread = np.ptp(points, axis=0) if len(points) else np.ones(2)
     # The picture has the shape of the mesh, within bounds.
-    height = WIDE * min(1.0, max(0.45, float(spread[1]) / max(float(spread[0]), 1e-9)))
-    with figure(WIDE, height + 30) as made:
-        axes = made.add_axes((0.01, 30 / (height + 30), 0.98, 0.985 - 30 / (height + 30)))
+    height = WIDE * min(0.72, max(0.4, float(spread[1]) / max(float(spread[0]), 1e-9)))
+    below = 30 if has_legend else 0
+    with figure(WIDE, height + below) as made:
+        axes = made.add_axes((0.01, 0.01 + below / (height + below), 0.98, 0.98 - below / (height + below)))
         axes.set_axis_off()
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.03)
@@ -116,8 +122,9 @@ def draw_mesh(
         _draw_way(axes, [segments[link] for link in path if link in segments], ONE, None, "path")
         _draw_routers(axes, points, place, marked_routers, failed_routers)
         _name_routers(axes, points, place, marked_routers | failed_routers)
-        handles, labels = axes.get_legend_handles_labels()
-        made.legend(handles, labels, loc="lower left", ncols=8, columnspacing=1.2, handlelength=1.4)
+        if has_legend:
+            handles, labels = axes.get_legend_handles_labels()
+            made.legend(handles, labels, loc="lower left", ncols=8, columnspacing=1.2, handlelength=1.4)
         return svg_of(made, name, title)
 
 
@@ -199,7 +206,6 @@ def _name_routers(
     chosen = sorted(place) if len(place) <= NAMED else sorted(marked & place.keys())[:MOST_NAMES]
     for router in chosen:
         text = router if len(router) <= 24 else router[:23] + "\N{HORIZONTAL ELLIPSIS}"
-        # Paper behind the letters keeps them readable on links.
         axes.annotate(text, points[place[router]], xytext=(6, 4), textcoords="offset points", fontsize=9.5, color=INK)
 
 
@@ -212,9 +218,9 @@ def loads(facts: Facts) -> Picture | None:
     if not shown or shown[0].worst_utilisation <= 0:
         return None
     title = "Utilisation of links, as it is and in the worst case"
-    with figure(WIDTH, 70 + 17 * len(shown)) as made:
-        height = 70 + 17 * len(shown)
-        axes = made.add_axes((0.36, 34 / height, 0.61, (height - 64) / height))
+    height = 70 + 17 * len(shown)
+    with figure(WIDTH, height) as made:
+        axes = made.add_axes((0.4, 34 / height, 0.57, (height - 64) / height))
         rows = np.arange(len(shown))
         before = np.array([100 * link.base_utilisation for link in shown])
         after = np.array([100 * link.worst_utilisation for link in shown])
@@ -235,7 +241,7 @@ def loads(facts: Facts) -> Picture | None:
     return Picture(name="loads", title=title, caption=f"{what}, each in its busier direction.", svg=svg)
 
 
-def _direction(link: LinkFacts, most: int = 26) -> str:
+def _direction(link: LinkFacts, most: int = 27) -> str:
     half = (most - 3) // 2
     ends = [
         name if len(name) <= half else name[: half - 1] + "\N{HORIZONTAL ELLIPSIS}" for name in (link.src, link.dst)

@@ -105,12 +105,12 @@ def _paths(facts: Facts) -> Iterator[Verdict]:
     if worst is None:
         if len(facts.outcomes) > 1:
             note = "In no scenario more than 1 % of the paths cost more than before."
-            yield Verdict(topic="paths", label=label, value="none", note=note, state=State.GOOD)
+            yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
         return
     value = worst["stretch_p99"]
     note = f"99 % of the paths cost at most {amount(value)} times as much, in {scenario_text(worst)}."
     state = State.FAIR if value > LONG else State.GOOD
-    yield Verdict(topic="paths", label=label, value=f"{amount(value)} x", note=note, state=state)
+    yield Verdict(topic="scenarios", label=label, value=f"{amount(value)} x", note=note, state=state)
 
 
 def _addresses(facts: Facts) -> Iterator[Verdict]:
