@@ -86,7 +86,7 @@ RINGS = (
     Ring(
         "router.simulation",
         ours=("router.core", "mesh_config"),
-        others=("attrs", "cattrs", "networkx", "numpy", "pyarrow"),
+        others=("attrs", "cattrs", "cython", "networkx", "numpy", "pyarrow"),
     ),
     Ring(
         "router.simulation.whatif.spark",

@@ -1,0 +1,30 @@
+# What arrays.py is to compiled modules: pointers into arrays, which the caller keeps alive, and the same numbers.
+
+from cpython.array cimport array
+
+cdef enum:
+    FAR = 0x3FFFFFFF
+    NONE = -1
+    CLOSEST = 0
+    BALANCED = 1
+    MULTICAST = 2
+
+cdef inline signed char* bytes_of(array cells):
+    assert cells.ob_descr.typecode == 98
+    return cells.data.as_schars
+
+cdef inline short* shorts(array cells):
+    assert cells.ob_descr.typecode == 104
+    return cells.data.as_shorts
+
+cdef inline int* ints(array cells):
+    assert cells.ob_descr.typecode == 105
+    return cells.data.as_ints
+
+cdef inline long long* longs(array cells):
+    assert cells.ob_descr.typecode == 113
+    return cells.data.as_longlongs
+
+cdef inline double* doubles(array cells):
+    assert cells.ob_descr.typecode == 100
+    return cells.data.as_doubles

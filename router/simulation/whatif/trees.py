@@ -1,0 +1,496 @@
+# cython: cdivision=True
+"""The tree of shortest paths of every router, and its repair when links or routers fail.
+
+The trees are those of `router/core/linkstate/spf.py`: of the predecessors that a shortest path may use, the one with
+the least (distance from the root, id). A failure changes nothing outside the subtrees below failed links: distances
+there stay, and the predecessor that was chosen is still there and still the least. So only these subtrees are taken off
+and attached again, by Dijkstra's algorithm restricted to their routers; a base state is made in the same way, from a
+tree of which all is taken off. What is changed is logged, and `restore` takes it back.
+
+On the hot path: numbers in flat arrays. A matrix has a row for each root, and in it a place for each router. A slot is
+the place of an arc among those of one router.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import cython
+
+from router.simulation.whatif.network import Network
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.simulation.whatif.arrays import FAR, NONE, bytes_of, ints, longs, shorts
+
+
+class Trees:
+    """The trees of all routers as they are now: the base state, or one with failures."""
+
+    def __init__(self, network: Network) -> None:
+        self.size = len(network.routers)
+        self.arcs = len(network.head)
+        self.links = len(network.links)
+        self.adjacencies = len(network.parallel_first) - 1
+        self._make_graph(network)
+        self._make_state(self.size)
+        self._make_log(self.size)
+        self._grow()
+
+    def _make_graph(self, network: Network) -> None:
+        """Arcs and links; with one cell more, since an array must not be empty."""
+        self._firsts = array("i", network.first.tobytes())
+        self.firsts = ints(self._firsts)
+        self._heads = array("i", network.head.tobytes() + bytes(4))
+        self.heads = ints(self._heads)
+        self._backs = array("i", network.back.tobytes() + bytes(4))
+        self.backs = ints(self._backs)
+        self._pairs = array("i", network.adjacency.tobytes() + bytes(4))
+        self.pairs = ints(self._pairs)
+        self._parallel_first = array("i", network.parallel_first.tobytes())
+        self.parallel_first = ints(self._parallel_first)
+        self._parallel = array("i", network.parallel.tobytes() + bytes(4))
+        self.parallel = ints(self._parallel)
+        self._link_costs = array("i", network.link_cost.tobytes() + bytes(4))
+        self.link_costs = ints(self._link_costs)
+        self._link_pairs = array("i", bytes(4 * self.links + 4))
+        self.link_pairs = ints(self._link_pairs)
+        self._costs = array("i", bytes(4 * self.arcs + 4))
+        self.costs = ints(self._costs)
+        self._used_links = array("i", bytes(4 * self.adjacencies + 4))
+        self.used_links = ints(self._used_links)
+        self._forths = array("i", bytes(4 * self.adjacencies + 4))
+        self.forths = ints(self._forths)
+        for pair in range(self.adjacencies):
+            for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
+                self.link_pairs[self.parallel[place]] = pair
+            self.used_links[pair] = self.parallel[self.parallel_first[pair]]
+        for tail in range(self.size):
+            for arc in range(self.firsts[tail], self.firsts[tail + 1]):
+                pair = self.pairs[arc]
+                self.costs[arc] = self.link_costs[self.used_links[pair]]
+                if tail < self.heads[arc]:
+                    self.forths[pair] = arc
+
+    def _make_state(self, n: int) -> None:
+        """Matrices, and what a repair needs for one root."""
+        self._distances = array("i", [FAR]) * (n * n)
+        self.distances = ints(self._distances)
+        self._slots = array("h", [NONE]) * (n * n)
+        self.slots = shorts(self._slots)
+        self._vias = array("h", [NONE]) * (n * n)
+        self.vias = shorts(self._vias)
+        self._orders = array("h", bytes(2 * n * n))
+        self.orders = shorts(self._orders)
+        self._base_slots = array("h", bytes(2 * n * n))
+        self.base_slots = shorts(self._base_slots)
+        self._kept_rows = array("h", [NONE]) * n
+        self._kept_vias = array("h", [NONE])
+        self.kept_vias = shorts(self._kept_vias)
+        self.kept_row = NONE
+        self._kept_log = array("i", [NONE])
+        self.kept_log = ints(self._kept_log)
+        self.kept_count = 0
+        self._pending = array("b", bytes(n))
+        self.pending = bytes_of(self._pending)
+        self._touched = array("i", bytes(4 * n))
+        self.touched = ints(self._touched)
+        self._nearest = array("i", bytes(4 * n))
+        self.nearest = ints(self._nearest)
+        self._nearer = array("i", bytes(4 * n))
+        self.nearer = ints(self._nearer)
+        self._ways_in = array("i", bytes(4 * n))
+        self.ways_in = ints(self._ways_in)
+        self._settled = array("i", bytes(4 * n))
+        self.settled = ints(self._settled)
+        self.settled_count = 0
+        # A router is offered once at first, then at most once over each of its arcs.
+        self._heap = array("q", bytes(8 * (n + self.arcs + 1)))
+        self.heap = longs(self._heap)
+        self.heap_size = 0
+        self.kept_rows = shorts(self._kept_rows)
+
+    def _make_log(self, n: int) -> None:
+        """What has failed, and what was changed by it: each pair of a root and a router at most once."""
+        self._log_roots = array("h", bytes(2 * n * n))
+        self.log_roots = shorts(self._log_roots)
+        self._log_nodes = array("h", bytes(2 * n * n))
+        self.log_nodes = shorts(self._log_nodes)
+        self._log_distances = array("i", bytes(4 * n * n))
+        self.log_distances = ints(self._log_distances)
+        self._log_slots = array("h", bytes(2 * n * n))
+        self.log_slots = shorts(self._log_slots)
+        self._log_new_slots = array("h", bytes(2 * n * n))
+        self.log_new_slots = shorts(self._log_new_slots)
+        self.log_size = 0
+        self._dead = array("b", bytes(n))
+        self.dead = bytes_of(self._dead)
+        self._dead_routers = array("i", bytes(4 * n))
+        self.dead_routers = ints(self._dead_routers)
+        self.dead_count = 0
+        self._down = array("b", bytes(self.links + 1))
+        self.down = bytes_of(self._down)
+        self._down_links = array("i", bytes(4 * self.links + 4))
+        self.down_links = ints(self._down_links)
+        self.down_count = 0
+        self._is_hit = array("b", bytes(self.adjacencies + 1))
+        self.is_hit = bytes_of(self._is_hit)
+        self._hits = array("i", bytes(4 * self.adjacencies + 4))
+        self.hits = ints(self._hits)
+        self.hit_count = 0
+        self._touched_roots = array("i", bytes(4 * n))
+        self.touched_roots = ints(self._touched_roots)
+        self.touched_count = 0
+        self._segments = array("i", [NONE]) * n
+        self.segments = ints(self._segments)
+
+    # The base state.
+
+    def _grow(self) -> None:
+        """All trees from nothing, and for each arc the subtrees below it, by root."""
+        n = self.size
+        sizes = array("h", bytes(2 * n * n))
+        self._sizes = sizes
+        self.sizes = shorts(sizes)
+        for root in range(n):
+            count = 0
+            for node in range(n):
+                if node != root:
+                    self.touched[count] = node
+                    self.pending[node] = 1
+                    count += 1
+            self.distances[root * n + root] = 0
+            self.is_base = True
+            self._attach(root, count)
+            self.is_base = False
+            self.log_size = 0
+            self._number(root)
+        self._list_users()
+        # By destination, for walks along the tree toward it.
+        for root in range(n):
+            for node in range(n):
+                self.base_slots[node * n + root] = self.slots[root * n + node]
+
+    def _number(self, root: int) -> None:
+        """Put the routers of the tree that was just attached in pre-order: a subtree is a slice of it."""
+        base = root * self.size
+        sizes, places, free = self.nearest, self.nearer, self.ways_in
+        sizes[root] = 1
+        for index in range(self.settled_count):
+            sizes[self.settled[index]] = 1
+        for index in range(self.settled_count - 1, -1, -1):
+            node = self.settled[index]
+            parent = self.heads[self.firsts[node] + self.vias[base + node]]
+            sizes[parent] += sizes[node]
+        places[root] = 0
+        free[root] = 1
+        self.orders[base] = root
+        self.sizes[base] = sizes[root]
+        for index in range(self.settled_count):
+            node = self.settled[index]
+            parent = self.heads[self.firsts[node] + self.vias[base + node]]
+            place = free[parent]
+            free[parent] = place + sizes[node]
+            places[node] = place
+            free[node] = place + 1
+            self.orders[base + place] = node
+            self.sizes[base + place] = sizes[node]
+
+    def _list_users(self) -> None:
+        """For each arc the roots that reach its head over it, and the slices of what is below."""
+        n = self.size
+        self._user_firsts = array("i", bytes(4 * self.arcs + 8))
+        self.user_firsts = ints(self._user_firsts)
+        for root in range(n):
+            for place in range(1, self.sizes[root * n]):
+                self.user_firsts[self.arc_to(root, self.orders[root * n + place]) + 1] += 1
+        for arc in range(self.arcs):
+            self.user_firsts[arc + 1] += self.user_firsts[arc]
+        count = self.user_firsts[self.arcs]
+        self._user_roots = array("h", bytes(2 * count + 2))
+        self.user_roots = shorts(self._user_roots)
+        self._user_starts = array("h", bytes(2 * count + 2))
+        self.user_starts = shorts(self._user_starts)
+        self._user_sizes = array("h", bytes(2 * count + 2))
+        self.user_sizes = shorts(self._user_sizes)
+        self._user_nexts = array("i", bytes(4 * count + 4))
+        self.user_nexts = ints(self._user_nexts)
+        filled = array("i", self._user_firsts)
+        free = ints(filled)
+        for root in range(n):
+            for place in range(1, self.sizes[root * n]):
+                arc = self.arc_to(root, self.orders[root * n + place])
+                user = free[arc]
+                free[arc] = user + 1
+                self.user_roots[user] = root
+                self.user_starts[user] = place
+                self.user_sizes[user] = self.sizes[root * n + place]
+        self._sizes = array("h", bytes(2))
+        self.sizes = shorts(self._sizes)
+
+    def keep(self, roots: array[int]) -> None:
+        """Have the predecessors of these trees at hand after failures too, for multicasts. Only in the base state.
+
+        Args:
+            roots: type code `i`, each once.
+        """
+        n = self.size
+        count = len(roots)
+        self._kept_vias = array("h", [NONE]) * (count * n + 1)
+        self.kept_vias = shorts(self._kept_vias)
+        self._kept_log = array("i", [NONE]) * (2 * count * n + 1)
+        self.kept_log = ints(self._kept_log)
+        places = ints(roots)
+        for row in range(count):
+            root = places[row]
+            self.kept_rows[root] = row
+            for node in range(n):
+                self.kept_vias[row * n + node] = self.vias[root * n + node]
+
+    def kept_arc_to(self, root: int, node: int) -> int:
+        """The arc over which the tree of *root*, which is kept, reaches *node* now; NONE when it does not."""
+        via = self.kept_vias[self.kept_rows[root] * self.size + node]
+        return NONE if via == NONE else self.backs[self.firsts[node] + via]
+
+    def arc_to(self, root: int, node: int) -> int:
+        """The arc over which the base tree of *root* reaches *node*; NONE when it does not."""
+        via = self.vias[root * self.size + node]
+        return NONE if via == NONE else self.backs[self.firsts[node] + via]
+
+    # Failures.
+
+    def take_down(self, link: int) -> None:
+        """A link fails; once is enough."""
+        if not self.down[link]:
+            self.down[link] = 1
+            self.down_links[self.down_count] = link
+            self.down_count += 1
+            self._hit(self.link_pairs[link])
+
+    def kill(self, router: int) -> None:
+        """A router fails, and all its links with it."""
+        if self.dead[router]:
+            return
+        self.dead[router] = 1
+        self.dead_routers[self.dead_count] = router
+        self.dead_count += 1
+        for arc in range(self.firsts[router], self.firsts[router + 1]):
+            pair = self.pairs[arc]
+            for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
+                self.take_down(self.parallel[place])
+
+    def _hit(self, pair: int) -> None:
+        if not self.is_hit[pair]:
+            self.is_hit[pair] = 1
+            self.hits[self.hit_count] = pair
+            self.hit_count += 1
+
+    def repair(self) -> None:
+        """Make the trees those of what is left."""
+        for index in range(self.hit_count):
+            pair = self.hits[index]
+            arc = self.forths[pair]
+            link = self._first_up(pair)
+            self.used_links[pair] = link
+            cost = FAR if link == NONE else self.link_costs[link]
+            if cost != self.costs[arc]:
+                self.costs[arc] = self.costs[self.backs[arc]] = cost
+                self._take_off(arc)
+                self._take_off(self.backs[arc])
+        for index in range(self.touched_count):
+            root = self.touched_roots[index]
+            self._attach(root, self._collect(root))
+
+    def _first_up(self, pair: int) -> int:
+        """The link between two neighbors that is used now; NONE when all are down."""
+        for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
+            if not self.down[self.parallel[place]]:
+                return self.parallel[place]
+        return NONE
+
+    def _take_off(self, arc: int) -> None:
+        """Note what has to be attached again at every root that uses an arc."""
+        for user in range(self.user_firsts[arc], self.user_firsts[arc + 1]):
+            root = self.user_roots[user]
+            if self.segments[root] == NONE:
+                self.touched_roots[self.touched_count] = root
+                self.touched_count += 1
+            self.user_nexts[user] = self.segments[root]
+            self.segments[root] = user
+
+    def _collect(self, root: int) -> int:
+        """Mark the routers that were taken off the tree of *root*. Returns: how many they are."""
+        count = 0
+        user = self.segments[root]
+        self.segments[root] = NONE
+        while user != NONE:
+            start = root * self.size + self.user_starts[user]
+            for place in range(start, start + self.user_sizes[user]):
+                node = self.orders[place]
+                if not self.pending[node]:
+                    self.pending[node] = 1
+                    self.touched[count] = node
+                    count += 1
+            user = self.user_nexts[user]
+        return count
+
+    def restore(self) -> None:
+        """Take back every failure."""
+        n = self.size
+        for index in range(self.log_size):
+            at = self.log_roots[index] * n + self.log_nodes[index]
+            self.distances[at] = self.log_distances[index]
+            self.slots[at] = self.log_slots[index]
+        self.log_size = 0
+        for index in range(self.kept_count):
+            self.kept_vias[self.kept_log[2 * index]] = self.vias[self.kept_log[2 * index + 1]]
+        self.kept_count = 0
+        for index in range(self.hit_count):
+            pair = self.hits[index]
+            link = self.parallel[self.parallel_first[pair]]
+            arc = self.forths[pair]
+            self.used_links[pair] = link
+            self.costs[arc] = self.costs[self.backs[arc]] = self.link_costs[link]
+            self.is_hit[pair] = 0
+        for index in range(self.down_count):
+            self.down[self.down_links[index]] = 0
+        for index in range(self.dead_count):
+            self.dead[self.dead_routers[index]] = 0
+        self.hit_count = self.down_count = self.dead_count = self.touched_count = 0
+
+    # Views of the arrays, for numpy.
+
+    def log_pairs(self) -> tuple[array[int], array[int]]:
+        """Roots and routers of which something has changed, as many as `log_size` says, type code `h`."""
+        return self._log_roots, self._log_nodes
+
+    def log_costs(self) -> array[int]:
+        """Distances of these before, type code `i`."""
+        return self._log_distances
+
+    def costs_now(self) -> array[int]:
+        """The matrix of distances, type code `i`; FAR where there is no path."""
+        return self._distances
+
+    def dead_now(self) -> array[int]:
+        """By router, 1 when it has failed, type code `b`."""
+        return self._dead
+
+    # Both.
+
+    def _attach(self, root: int, count: int) -> None:
+        """Attach the first *count* touched routers, which are pending, to the tree of *root* again."""
+        base = root * self.size
+        self.kept_row = self.kept_rows[root]
+        self.settled_count = 0
+        self.heap_size = 0
+        if not self.dead[root]:
+            for index in range(count):
+                self._offer(base, self.touched[index])
+        while self.heap_size > 0:
+            key = self._pop()
+            node = key & 0xFFFF
+            if self.pending[node]:  # else it was offered again, nearer, later
+                self.pending[node] = 0
+                distance = key >> 16
+                self._settle(root, node, distance, self.ways_in[node])
+                for arc in range(self.firsts[node], self.firsts[node + 1]):
+                    peer = self.heads[arc]
+                    if self.pending[peer]:
+                        through = distance + self.costs[arc]
+                        if through < self.nearest[peer]:
+                            self.nearest[peer] = through
+                            self.nearer[peer] = distance
+                            self.ways_in[peer] = self.backs[arc]
+                            self._push((through << 16) | peer)
+                        elif through == self.nearest[peer] and (
+                            distance < self.nearer[peer]
+                            or (distance == self.nearer[peer] and node < self.heads[self.ways_in[peer]])
+                        ):
+                            self.nearer[peer] = distance
+                            self.ways_in[peer] = self.backs[arc]
+        for index in range(count):
+            node = self.touched[index]
+            if self.pending[node]:
+                self.pending[node] = 0
+                self._settle(root, node, FAR, NONE)
+
+    def _offer(self, base: int, node: int) -> None:
+        """The best way to a pending router from a neighbor that is not pending: by (cost, distance of that, its id)."""
+        nearest = FAR
+        nearer = FAR
+        entry = NONE
+        for arc in range(self.firsts[node], self.firsts[node + 1]):
+            peer = self.heads[arc]
+            if not self.pending[peer]:
+                distance = self.distances[base + peer]
+                through = distance + self.costs[arc]
+                # Heads ascend: of equally near ones the first is the one with the least id.
+                if through < nearest or (through == nearest and distance < nearer):
+                    nearest = through
+                    nearer = distance
+                    entry = arc
+        self.nearest[node] = nearest
+        self.nearer[node] = nearer
+        self.ways_in[node] = entry
+        if nearest < FAR:
+            self._push((nearest << 16) | node)
+
+    def _settle(self, root: int, node: int, distance: int, entry: int) -> None:
+        """Where a router is in the tree now; its predecessor is there already."""
+        at = root * self.size + node
+        slot = NONE
+        if entry != NONE:
+            peer = self.heads[entry]
+            slot = self.backs[entry] - self.firsts[root] if peer == root else self.slots[root * self.size + peer]
+            self.settled[self.settled_count] = node
+            self.settled_count += 1
+        if self.is_base:
+            self.vias[at] = NONE if entry == NONE else entry - self.firsts[node]
+        elif self.kept_row != NONE:
+            self._keep_via(at, self.kept_row * self.size + node, NONE if entry == NONE else entry - self.firsts[node])
+        if distance != self.distances[at] or slot != self.slots[at]:
+            index = self.log_size
+            self.log_roots[index] = root
+            self.log_nodes[index] = node
+            self.log_distances[index] = self.distances[at]
+            self.log_slots[index] = self.slots[at]
+            self.log_new_slots[index] = slot
+            self.log_size = index + 1
+            self.distances[at] = distance
+            self.slots[at] = slot
+
+    def _keep_via(self, at: int, place: int, via: int) -> None:
+        if self.kept_vias[place] != via:
+            self.kept_log[2 * self.kept_count] = place
+            self.kept_log[2 * self.kept_count + 1] = at
+            self.kept_count += 1
+            self.kept_vias[place] = via
+
+    def _push(self, key: int) -> None:
+        place = self.heap_size
+        self.heap_size = place + 1
+        while place > 0:
+            parent = (place - 1) >> 1
+            if self.heap[parent] <= key:
+                break
+            self.heap[place] = self.heap[parent]
+            place = parent
+        self.heap[place] = key
+
+    def _pop(self) -> int:
+        least = self.heap[0]
+        size = self.heap_size - 1
+        self.heap_size = size
+        key = self.heap[size]
+        place = 0
+        child = 1
+        while child < size:
+            if child + 1 < size and self.heap[child + 1] < self.heap[child]:
+                child += 1
+            if key <= self.heap[child]:
+                break
+            self.heap[place] = self.heap[child]
+            place = child
+            child = 2 * place + 1
+        self.heap[place] = key
+        return least
