@@ -47,7 +47,7 @@ from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, Outbox, Reach, target_of
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.routes import RouteChange
-from router.core.linkstate.spf import Tree
+from router.core.linkstate.spf import Topology, Tree
 from router.core.terms import ConnectionId, RouterId
 
 
@@ -93,10 +93,18 @@ class ControlPlane:
             1970 do: with seconds, two starts within one are told apart only with the help of neighbors of our kind.
         now: seconds, monotonic.
         rng: for jitter alone.
+        topology: empty; only for many control planes in one process, that need not each find the same paths anew.
     """
 
     def __init__(
-        self, *, router_id: RouterId, settings: LinkStateSettings, instance: int, now: float, rng: random.Random
+        self,
+        *,
+        router_id: RouterId,
+        settings: LinkStateSettings,
+        instance: int,
+        now: float,
+        rng: random.Random,
+        topology: Topology | None = None,
     ) -> None:
         self.router_id = router_id
         self.settings = settings
@@ -116,6 +124,7 @@ class ControlPlane:
             rng=rng,
             mobile_seq=lambda: self._addresses.mobile_seq,
             on_restart=self._addresses.forget,
+            topology=Topology() if topology is None else topology,
         )
         self._forwarder = Forwarder(self._outbox, self._link_state.requests.answer_for)
         self._foreign: set[RouterId] = set()
@@ -237,10 +246,20 @@ class ControlPlane:
         """Addresses with local subscribers."""
         return dict(self._addresses.own)
 
+    @property
+    def spf_runs(self) -> int:
+        """Computations of all routes since the start."""
+        return self._link_state.routes.runs
+
+    @property
+    def known_routers(self) -> int:
+        """Other routers known, reachable or not."""
+        return len(self._link_state.database.nodes)
+
     def counters(self) -> dict[str, int]:
         """Counts since the start, by name."""
         counts = {
-            "spf_runs": self._link_state.routes.runs,
+            "spf_runs": self.spf_runs,
             "dijkstra_runs": self._link_state.routes.topology.runs,
             "control_dropped": self._forwarder.dropped,
             "control_ignored": self.ignored,

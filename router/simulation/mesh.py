@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import attrs
 import networkx as nx
 
-from mesh_config.models import LinkStateSettings, MeshSettings, Role, Treatment
+from mesh_config.models import ConnectorSettings, LinkStateSettings, MeshSettings, Role, Treatment
 from router.core.controlplane import ControlPlane
 from router.core.events import (
     Action,
@@ -30,8 +30,11 @@ from router.core.events import (
 )
 from router.core.linkstate.messages import from_body
 from router.core.terms import ConnectionId, RouterId
+from router.simulation.control_bytes import ControlSizes
 from router.simulation.forwarding import Forwarding
+from router.simulation.labor import Labor, Machine, Worker
 from router.simulation.network import Network, Weather
+from router.simulation.shared_paths import PathStore, SharedTopology
 
 FIRST_BOOT: Final = 1_000_000
 
@@ -69,6 +72,12 @@ class Router:
     closed: list[CloseConnection] = attrs.field(factory=list)
     connections: int = 0
     wakes_at: float = math.inf
+    worker: Worker | None = None
+    """Where work takes time: the process that does it."""
+    sent: int = 0
+    """Control messages written in all its lives,"""
+    sent_bytes: int = 0
+    """and their bytes without frames, where they are counted."""
 
     @property
     def is_alive(self) -> bool:
@@ -88,7 +97,10 @@ class Wire:
 
     number: int
     ends: tuple[Router, Router]
+    """The first one is who dials."""
     cost: int
+    delay_s: float | None = None
+    """Time on the way, seconds; None: the weather's."""
     is_up: bool = False
     is_silent: bool = False
     """Open for both ends, and carries nothing."""
@@ -104,6 +116,9 @@ class Mesh:
         settings: of every router that has no others.
         detection_s: time until an end notices that a connection is gone, seconds.
         bodies: pass every control message through its body, as it goes over a real wire.
+        is_shared: planes share graphs and paths that are equal: the same run in less time and memory.
+        labor: what work costs the routers; nothing when absent.
+        counts_bytes: count the bytes of control messages.
     """
 
     def __init__(
@@ -114,12 +129,18 @@ class Mesh:
         weather: Weather | None = None,
         detection_s: float = 0.001,
         bodies: bool = False,
+        is_shared: bool = False,
+        labor: Labor | None = None,
+        counts_bytes: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
         self.network = Network(random.Random(self.rng.getrandbits(64)), weather or Weather())
         self.settings = settings or LinkStateSettings()
         self.detection_s = detection_s
         self.bodies = bodies
+        self._sizes = ControlSizes() if counts_bytes else None
+        self.machine = Machine(self.network, labor) if labor is not None else None
+        self._paths = PathStore() if is_shared else None
         self.routers: dict[RouterId, Router] = {}
         self.wires: list[Wire] = []
         self.turns = 0
@@ -144,15 +165,25 @@ class Mesh:
         return mesh
 
     @classmethod
-    def of_settings(cls, settings: MeshSettings, **options: object) -> Mesh:
-        """The routers of a configured mesh, with a wire for each of their connectors to one another."""
+    def of_settings(
+        cls, settings: MeshSettings, *, starts: Mapping[str, float] | None = None, **options: object
+    ) -> Mesh:
+        """The routers of a configured mesh, with a wire for each of their connectors to one another.
+
+        Args:
+            starts: when each router starts, seconds; its connectors dial then, and again and again with the pauses of
+                their settings, until the other side has started too. All at once when absent.
+        """
         mesh = cls(**options)  # type: ignore[arg-type]
         for name in sorted(settings.routers):
-            mesh.add_router(name, settings=settings.routers[name].link_state)
+            starts_at = None if starts is None else starts[name]
+            mesh.add_router(name, settings=settings.routers[name].link_state, starts_at=starts_at)
         for name, router in sorted(settings.routers.items()):
             for connector in router.connectors:
                 if connector.role is Role.INTER_ROUTER and connector.to is not None:
-                    mesh.connect(name, connector.to, connector.cost)
+                    wire = mesh.connect(name, connector.to, connector.cost)
+                    if starts is not None:
+                        mesh.dial(wire, connector, at=starts[name])
         return mesh
 
     def add_router(
@@ -163,33 +194,56 @@ class Mesh:
         make: Callable[[int], Participant] | None = None,
         pushes_lsu: bool = True,
         router_id: str | None = None,
+        starts_at: float | None = None,
     ) -> Router:
         """Start a router.
 
         Args:
             make: makes another kind of participant of a boot number.
             router_id: what it calls itself, *name* when absent; the same id twice is a fault worth simulating.
+            starts_at: when it is started, seconds; now when absent.
         """
         chosen = settings or self.settings
         own_id = RouterId(router_id or name)
         seed = self.rng.getrandbits(64)
 
         def start(instance: int) -> Participant:
-            rng = random.Random(seed ^ instance)
-            return ControlPlane(router_id=own_id, settings=chosen, instance=instance, now=self.now, rng=rng)
+            return ControlPlane(
+                router_id=own_id,
+                settings=chosen,
+                instance=instance,
+                now=self.now,
+                rng=random.Random(seed ^ instance),
+                topology=SharedTopology(self._paths) if self._paths is not None else None,
+            )
 
         router = Router(id=own_id, settings=chosen, make=make or start, pushes_lsu=pushes_lsu)
         self.routers[RouterId(name)] = router
-        self._start(router)
+        if starts_at is None:
+            self._start(router)
+        else:
+            self.network.call_at(starts_at, lambda: self._start(router))
         return router
 
-    def connect(self, near: str, far: str, cost: int = 1) -> Wire:
+    def connect(self, near: str, far: str, cost: int = 1, *, delay_s: float | None = None) -> Wire:
         """Keep up a connection between two routers; several between the same two are parallel connections."""
         ends = (self.routers[RouterId(near)], self.routers[RouterId(far)])
-        wire = Wire(number=len(self.wires), ends=ends, cost=cost)
+        wire = Wire(number=len(self.wires), ends=ends, cost=cost, delay_s=delay_s)
         self.wires.append(wire)
         self._raise(wire)
         return wire
+
+    def dial(self, wire: Wire, settings: ConnectorSettings, *, at: float) -> None:
+        """Let the near end connect at *at* (seconds), and again, after a connector's pauses, until the other lives."""
+
+        def attempt(pause_s: float) -> None:
+            if wire.ends[1].is_alive:
+                self.reconnect(wire)
+            else:
+                longer_s = min(2 * pause_s, settings.reconnect_max_s)
+                self.network.call_at(self.now + pause_s * self.rng.uniform(0.5, 1), lambda: attempt(longer_s))
+
+        self.network.call_at(at, lambda: attempt(settings.reconnect_initial_s))
 
     # What can happen
 
@@ -216,6 +270,8 @@ class Mesh:
         """The process ends at once; its neighbors see their connections break."""
         router = self.routers[RouterId(name)]
         router.participant = None
+        if router.worker is not None:
+            router.worker.is_ended = True
         router.ends.clear()
         for wire in self.wires:
             if router in wire.ends:
@@ -265,9 +321,7 @@ class Mesh:
 
     def run_until(self, time: float) -> None:
         """Let everything happen up to *time*, seconds."""
-        while self.network.next_time() <= time:
-            self.network.step()
-        self.network.now = time
+        self.network.run_until(time)
 
     def run_for(self, duration_s: float) -> None:
         """Let everything happen within the next *duration_s* seconds."""
@@ -307,13 +361,16 @@ class Mesh:
         for router in self.living():
             if isinstance(router.participant, ControlPlane):
                 router.participant.check_invariants()
-                assert router.participant.next_deadline() >= self.now
+                is_at_work = router.worker is not None and router.worker.is_waiting
+                assert is_at_work or router.participant.next_deadline() >= self.now
 
     # Inside
 
     def _start(self, router: Router) -> None:
         router.boots += 1
         router.participant = router.make(FIRST_BOOT + router.boots)
+        if self.machine is not None:
+            router.worker = Worker(router.plane, lambda actions: self._carry_out(router, actions))
         router.forwarding = Forwarding()
         router.wakes_at = math.inf
         for address, treatment in router.subscriptions.items():
@@ -329,8 +386,8 @@ class Mesh:
             wire.connections[side] = ConnectionId(router.connections)
         generation = wire.generation
         # Handshakes take their time; both ends of one are done together.
-        delay = self.network.weather.delay_s * (2 + self.rng.random())
-        self.network.call_at(self.now + delay, lambda: self._tell_up(wire, generation))
+        delay_s = self.network.weather.delay_s if wire.delay_s is None else wire.delay_s
+        self.network.call_at(self.now + delay_s * (2 + self.rng.random()), lambda: self._tell_up(wire, generation))
 
     def _tell_up(self, wire: Wire, generation: int) -> None:
         if not wire.is_up or wire.generation != generation:
@@ -357,20 +414,28 @@ class Mesh:
         self.network.call_at(self.now + self.detection_s * (1 + self.rng.random()), tell)
 
     def _handle(self, router: Router, events: Sequence[Event]) -> None:
-        if router.participant is not None:
-            self.turns += 1
+        if router.participant is None:
+            return
+        self.turns += 1
+        if self.machine is None:
             self._carry_out(router, router.participant.handle(events, now=self.now))
+        else:
+            assert router.worker is not None
+            self.machine.post(router.worker, events)
 
     def _wake(self, router: Router) -> None:
         if router.participant is None or router.wakes_at > self.now:
             return
         router.wakes_at = math.inf
-        if router.participant.next_deadline() <= self.now:
+        if router.participant.next_deadline() > self.now:
+            self._set_alarm(router)
+        elif self.machine is None:
             self.turns += 1
             self._carry_out(router, router.participant.handle_deadline(now=self.now))
             assert router.participant.next_deadline() > self.now
         else:
-            self._set_alarm(router)
+            assert router.worker is not None
+            self.machine.post(router.worker, ())
 
     def _set_alarm(self, router: Router) -> None:
         assert router.participant is not None
@@ -385,8 +450,8 @@ class Mesh:
                 self._send(router, action)
             elif isinstance(action, CloseConnection):
                 router.closed.append(action)
-                wire, _ = router.ends[action.connection]
-                self.disconnect(wire)
+                if action.connection in router.ends:
+                    self.disconnect(router.ends[action.connection][0])
             elif isinstance(action, Report):
                 router.reports.append(action)
             else:
@@ -394,7 +459,13 @@ class Mesh:
         self._set_alarm(router)
 
     def _send(self, router: Router, action: SendControl) -> None:
-        wire, side = router.ends[action.connection]
+        # Where turns take time the connection may be gone by now.
+        wire, side = router.ends.get(action.connection, (None, 0))
+        if wire is None:
+            return
+        router.sent += 1
+        if self._sizes is not None:
+            router.sent_bytes += self._sizes.of(action.to, action.message, action.ingress, action.trace)
         if wire.is_silent or not wire.is_up or wire.connections[side] != action.connection:
             return
         far = wire.ends[1 - side]
@@ -410,4 +481,4 @@ class Mesh:
             if connection in far.ends:
                 self._handle(far, [event])
 
-        self.network.send((wire.number, wire.generation, side), arrive)
+        self.network.send((wire.number, wire.generation, side), arrive, wire.delay_s)

@@ -50,18 +50,25 @@ class Network:
         self._count += 1
         heapq.heappush(self._queue, (max(time, self.now), self._count, call))
 
-    def send(self, stream: Hashable, arrive: Callable[[], None]) -> None:
-        """Send a parcel on *stream*: *arrive* is called when it arrives, after all sent on the stream before."""
+    def send(self, stream: Hashable, arrive: Callable[[], None], delay_s: float | None = None) -> None:
+        """Send a parcel on *stream*: *arrive* is called when it arrives, after all sent on the stream before.
+
+        Args:
+            delay_s: time on the way, seconds, instead of the weather's.
+        """
         weather = self.weather
         if weather.loss and self._rng.random() < weather.loss:
             return
         copies = 2 if weather.duplication and self._rng.random() < weather.duplication else 1
         for _ in range(copies):
-            time = self.now + weather.delay_s + weather.jitter_s * self._rng.random()
-            time = max(time, self._last.get(stream, 0.0))
+            time = self.now + (weather.delay_s if delay_s is None else delay_s) + weather.jitter_s * self._rng.random()
+            last = self._last.get(stream, 0.0)
+            if last > time:
+                time = last
             self._last[stream] = time
             self.carried += 1
-            self.call_at(time, arrive)
+            self._count += 1
+            heapq.heappush(self._queue, (time, self._count, arrive))
 
     def close(self, stream: Hashable) -> None:
         """Nothing will be sent on *stream* any more."""
@@ -75,3 +82,11 @@ class Network:
         """Jump to the next call and make it."""
         self.now, _, call = heapq.heappop(self._queue)
         call()
+
+    def run_until(self, time: float) -> None:
+        """Make every call that is due up to *time*, seconds, which it is then."""
+        queue = self._queue
+        while queue and queue[0][0] <= time:
+            self.now, _, call = heapq.heappop(queue)
+            call()
+        self.now = time

@@ -183,14 +183,15 @@ class LinkStateDatabase:
         stated.update((node.id, node.peers) for node in self.nodes.values() if node.has_link_state)
         edges: dict[RouterId, dict[RouterId, int]] = {router: {} for router in stated}
         for router, peers in stated.items():
+            near = edges[router]
             for peer, cost in peers.items():
                 far = stated.get(peer)
                 if far is None:
-                    edges[router][peer] = cost
+                    near[peer] = cost
                     edges.setdefault(peer, {})[router] = cost
                 # DEV-22: qdrouterd takes an edge that one end alone advertises.
                 elif router in far:
-                    edges[router][peer] = cost
+                    near[peer] = cost
         return edges
 
     def _clear(self, node: Node, now: float) -> None:

@@ -36,6 +36,7 @@ from router.core.linkstate.outbox import (
 )
 from router.core.linkstate.requests import Requests
 from router.core.linkstate.routes import RouteChange, Routes
+from router.core.linkstate.spf import Topology
 from router.core.linkstate.throttle import Throttle
 from router.core.terms import ConnectionId, RouterId
 
@@ -50,6 +51,7 @@ class LinkState:
         instance: boot number; one that starts later has a higher one.
         rng: for jitter.
         mobile_seq: tells this router's current address sequence.
+        topology: empty, for the graph and the paths in it.
         on_restart: told of each router whose addresses are void: it started anew or is forgotten.
     """
 
@@ -63,6 +65,7 @@ class LinkState:
         rng: random.Random,
         mobile_seq: Callable[[], int],
         on_restart: Callable[[RouterId], None],
+        topology: Topology,
     ) -> None:
         self.router_id = outbox.router_id
         self.ls_seq = 0
@@ -71,7 +74,7 @@ class LinkState:
         self.changed_at = -math.inf
         """Time of the last change of the graph, seconds."""
         self.database = LinkStateDatabase(outbox.router_id, settings)
-        self.routes = Routes(outbox=outbox, neighbors=neighbors, database=self.database)
+        self.routes = Routes(outbox=outbox, neighbors=neighbors, database=self.database, topology=topology)
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Copies of one refresh arrive within this time, seconds."""
         self.requests = Requests(outbox=outbox, neighbors=neighbors, database=self.database, settings=settings)

@@ -35,8 +35,10 @@ class RouteChange:
 class Routes:
     """Computes the routes and puts them where control messages find them (`Outbox.routes`)."""
 
-    def __init__(self, *, outbox: Outbox, neighbors: Neighbors, database: LinkStateDatabase) -> None:
-        self.topology = Topology()
+    def __init__(
+        self, *, outbox: Outbox, neighbors: Neighbors, database: LinkStateDatabase, topology: Topology
+    ) -> None:
+        self.topology = topology
         self.runs = 0
         """Computations since the start."""
         self._outbox = outbox
@@ -60,13 +62,17 @@ class Routes:
         for router in paths.order[1:]:
             hop = paths.next_hop[router]
             connection = self._neighbors.active[hop].connection
-            route = Route(router=router, connection=connection, next_hop=hop, cost=paths.distance[router])
+            cost = paths.distance[router]
+            route = before.get(router)
+            # Most stay as they were, in a large mesh nearly all.
+            if route is None or route.cost != cost or route.next_hop != hop or route.connection != connection:
+                if route is None:
+                    found.append(router)
+                    self._database.node(router, now).is_reachable = True
+                else:
+                    moved.append(router)
+                route = Route(router=router, connection=connection, next_hop=hop, cost=cost)
             routes[router] = route
-            if router not in before:
-                found.append(router)
-                self._database.node(router, now).is_reachable = True
-            elif before[router] != route:
-                moved.append(router)
         # DEV-2: what is unreachable goes now, not when its link state is too old.
         lost = sorted(before.keys() - routes.keys())
         for router in lost:
