@@ -16,6 +16,7 @@ from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettin
 from router import __version__, speed
 from router.net.connector import Connector
 from router.net.listener import Listener
+from router.net.octets import octets
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.runtime import Runtime
@@ -122,7 +123,7 @@ class Daemon:
         connection = runtime.new_connection(settings, is_server=is_server)
         connection.host, connection.since = peer_name(sock), runtime.clock()
         pump = Pump(sock, connection, runtime, self._poller)
-        runtime.add_connection(connection, pump.flush)
+        runtime.add_connection(connection, pump.flush, lambda: octets(sock))
         timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
         try:
             if not is_server:

@@ -36,6 +36,7 @@ from router.dataplane.interface import IngressLink, Port
 from router.dataplane.relay import Relay
 from router.engine import codec
 from router.engine.connection import Connection
+from router.net.octets import Octets
 from router.peers import Peers
 from router.turns import Turns
 
@@ -70,6 +71,7 @@ class Runtime(Turns):
         )
         self.fib.tree_of = self.control.tree
         self.relay.brokerage.fault = self._address_fault
+        self.octets: dict[ConnectionId, Callable[[], Octets | None]] = {}
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
         self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=self._count_freed)
@@ -88,10 +90,17 @@ class Runtime(Turns):
         port = Port(ConnectionId(self._next_connection), self.touched)
         return Connection(port.id, settings, self.relay, self._peers, port, is_server=is_server)
 
-    def add_connection(self, connection: Connection, flush: Callable[[], None]) -> None:
-        """A socket is there; its peer has said nothing yet."""
+    def add_connection(
+        self, connection: Connection, flush: Callable[[], None], octets: Callable[[], Octets | None] = lambda: None
+    ) -> None:
+        """A socket is there; its peer has said nothing yet.
+
+        Args:
+            octets: what the socket has carried.
+        """
         self.connections[connection.id] = connection
         self.flushers[connection.id] = flush
+        self.octets[connection.id] = octets
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)
@@ -104,6 +113,9 @@ class Runtime(Turns):
             self.settle()
         self.connections.pop(connection.id, None)
         self.flushers.pop(connection.id, None)
+        self.octets.pop(connection.id, None)
+        self.relay.gone_ingress_of.pop(connection.id, None)
+        self.relay.gone_egress_of.pop(connection.id, None)
         connection.free()
         self._count_freed(CONNECTION_WEIGHT)
         if not self.connections:

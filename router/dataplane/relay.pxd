@@ -20,6 +20,8 @@ cdef class Relay(DataPlane):
     cdef public dict links
     cdef public LinkCounters gone_ingress
     cdef public LinkCounters gone_egress
+    cdef public dict gone_ingress_of
+    cdef public dict gone_egress_of
     cdef public Settlement settlement
     cdef public WaitingRoom waiting
     cdef public Egress egress

@@ -58,6 +58,9 @@ class Relay(DataPlane):
         self.gone_ingress = LinkCounters()
         """Messages of all links that are gone, so that totals never fall."""
         self.gone_egress = LinkCounters()
+        self.gone_ingress_of: dict[ConnectionId, LinkCounters] = {}
+        self.gone_egress_of: dict[ConnectionId, LinkCounters] = {}
+        """The same by neighbor's connection: circuits come and go while it lasts."""
         self.settlement = Settlement()
         self.waiting = WaitingRoom(settings, self.settlement)
         self.egress = Egress(fib.me, self.settlement, self.waiting)
@@ -227,6 +230,8 @@ class Relay(DataPlane):
         link.is_gone = True
         self.egress.unbind(link)
         self.gone_ingress.add(link.counters)
+        if link.port.is_router:
+            self.gone_ingress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
         if isinstance(link.broker, Broker):
             if link.root is None:
                 link.broker.remove_publisher(link)
@@ -241,6 +246,8 @@ class Relay(DataPlane):
         self._unregister(link)
         self.egress.lost(link)
         self.gone_egress.add(link.counters)
+        if link.port.is_router:
+            self.gone_egress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
         broker = self.brokerage.find(link.entry)
         if link.root is not None:
             self.brokerage.circuit_gone(link)

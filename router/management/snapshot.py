@@ -109,6 +109,15 @@ class ConnectionRow(Row):
     properties: Mapping[str, object] = attribute("Properties of the peer's Open.")
     link_count: int = attribute("Data links now.")
     held_bytes: int = attribute("Bytes of incomplete messages that are held for it now.")
+    deliveries_in: int = attribute("Messages that came on its data links, those that are gone included.")
+    deliveries_out: int = attribute("Messages, or copies, that left on its data links, those that are gone included.")
+    bytes_in: int | None = attribute(
+        "Bytes received, all of AMQP included, of control links too; null where the system does not tell."
+    )
+    bytes_out: int | None = attribute("Bytes sent, in the same way.")
+    round_trip_micros: int | None = attribute(
+        "Shortest round trip of TCP of late, microseconds; null where the system does not tell."
+    )
     neighbor_state: str | None = attribute(
         "Of a neighbor, by its HELLOs: `silent`, `one-way` or `two-way`; null for clients and without control links."
     )

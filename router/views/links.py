@@ -102,6 +102,26 @@ def total(links: Iterable[AnyLink], gone: LinkCounters) -> LinkCounters:
     return counters
 
 
+@attrs.frozen
+class Passed:
+    """Messages that have passed over one connection, in each direction."""
+
+    received: int
+    sent: int
+
+
+def passed(connection: Connection, gone_ingress: LinkCounters | None, gone_egress: LinkCounters | None) -> Passed:
+    """Those of all its data links, and of a neighbor's that are gone."""
+    received = gone_ingress.deliveries if gone_ingress is not None else 0
+    sent = gone_egress.deliveries if gone_egress is not None else 0
+    for link in connection.links.values():
+        if isinstance(link, IngressLink):
+            received += link.counters.deliveries
+        else:
+            sent += link.counters.deliveries
+    return Passed(received, sent)
+
+
 def link_row(connection: Connection, link: AnyLink, under_way: UnderWay) -> LinkRow:
     """One data link."""
     delays = under_way.on(link)

@@ -36,9 +36,10 @@ from router.management.snapshot import (
 )
 from router.net.connector import Connector
 from router.net.listener import Listener
+from router.net.octets import Octets
 from router.runtime import Runtime
 from router.views.credit import Party, PartyView, credit_row, entry_of, has_credit, parties, parties_of
-from router.views.links import UnderWay, address_row, is_blocked, key_of, link_row, total
+from router.views.links import Passed, UnderWay, address_row, is_blocked, key_of, link_row, passed, total
 from router.views.lists import AllLinks, Order
 
 CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
@@ -161,8 +162,14 @@ class RuntimeView:
         now = self._runtime.clock()
         return Rows(
             list(self._runtime.connections.values()),
-            lambda connection: _connection_row(connection, neighbors.get(connection.id), now),
+            lambda connection: self._connection(connection, neighbors.get(connection.id), now),
         )
+
+    def _connection(self, connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow:
+        relay = self._runtime.relay
+        messages = passed(connection, relay.gone_ingress_of.get(connection.id), relay.gone_egress_of.get(connection.id))
+        octets = self._runtime.octets[connection.id]()
+        return _connection_row(connection, neighbor, messages, octets, now)
 
     def _links(self) -> Rows:
         under_way = self._under_way()
@@ -272,7 +279,9 @@ def _connector_row(connector: Connector) -> ConnectorRow:
     )
 
 
-def _connection_row(connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow:
+def _connection_row(
+    connection: Connection, neighbor: NeighborView | None, messages: Passed, octets: Octets | None, now: float
+) -> ConnectionRow:
     peer = connection.peer
     is_standby = neighbor is not None and neighbor.is_standby
     is_between = connection.settings.role is Role.INTER_ROUTER
@@ -301,6 +310,11 @@ def _connection_row(connection: Connection, neighbor: NeighborView | None, now: 
         properties={key: _plain(value) for key, value in peer.properties.items()} if peer is not None else {},
         link_count=len(connection.links),
         held_bytes=connection.port.held_bytes,
+        deliveries_in=messages.received,
+        deliveries_out=messages.sent,
+        bytes_in=octets.received if octets is not None else None,
+        bytes_out=octets.sent if octets is not None else None,
+        round_trip_micros=octets.round_trip_us if octets is not None else None,
         neighbor_state=neighbor.state if neighbor is not None else None,
         cost=neighbor.cost if neighbor is not None else connection.settings.cost if is_between else None,
         is_standby=is_standby,

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from proton import Message
 from proton.utils import BlockingConnection, SyncRequestResponse
@@ -206,6 +207,51 @@ def test_counters_follow_messages_and_outlive_their_links(
     assert after["rejectedDeliveries"] == before["rejectedDeliveries"] + 1
     assert after["acceptedDeliveries"] >= before["acceptedDeliveries"] + 2
     assert after["deliveriesIngress"] >= before["deliveriesIngress"] + 3
+
+
+def test_the_connection_of_a_neighbor_counts_messages_also_of_circuits_that_are_gone(tmp_path: Path) -> None:
+    def hasty(router: RouterSettings) -> RouterSettings:
+        return attrs.evolve(router, forwarding=attrs.evolve(router.forwarding, circuit_idle_s=0.1))
+
+    routers = {key: hasty(router) for key, router in generate("line", 2).routers.items()}
+    with MeshProcesses(MeshSettings(routers=routers), tmp_path) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        with (
+            ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as near,
+            ManagementClient(mesh.url("R2"), timeout_s=WAIT_S) as far,
+            connected(mesh.url("R1")) as publishing,
+        ):
+
+            def between(client: ManagementClient) -> dict[str, Any]:
+                (found,) = [it for it in client.query("connection") if it["role"] == "inter-router"]
+                return found
+
+            began = between(near)
+            assert (began["deliveriesOut"], began["deliveriesIn"]) == (0, 0)
+            with connected(mesh.url("R2")) as subscribing:
+                receiver = subscribing.create_receiver("counted/here", credit=10)
+                sender = publishing.create_sender("counted/here")
+                for _ in range(5):
+                    publishing.wait(lambda: sender.link.credit > 0)
+                    sender.link.send(Message(body="x" * 10_000))
+                    flush(publishing)
+                    receiver.receive(WAIT_S)
+                    receiver.accept()
+                flush(subscribing)
+                sender.close()
+
+            def circuits() -> list[Any]:
+                return [it for it in near.query("router.link") if it["owningAddr"] == "M0counted/here"]
+
+            wait_until(lambda: not circuits(), "the circuit is ended", WAIT_S)
+            ended = between(near)
+            assert (ended["deliveriesOut"], ended["deliveriesIn"]) == (5, 0)
+            assert between(far)["deliveriesIn"] == 5
+            if ended["bytesOut"] is not None:  # Linux tells
+                assert 50_000 < ended["bytesOut"] - began["bytesOut"] < 60_000
+                assert ended["bytesIn"] > began["bytesIn"] > 0
+                assert ended["roundTripMicros"] > 0
 
 
 def test_messages_without_credit_are_seen_waiting(
