@@ -22,6 +22,7 @@ cdef extern from *:
     typedef struct { size_t size; const char *start; } mesh_tag_t;
 
     #define LARGE_BYTES 16000
+    #define MOST_WRITTEN_BYTES 262144
 
     extern uintptr_t pn_collector_next(uintptr_t);
     extern int pn_event_type(uintptr_t);
@@ -112,15 +113,17 @@ cdef extern from *:
     }
 
     static inline int mesh_empty(uintptr_t transport, int fd) {
-        ssize_t size, count;
+        ssize_t size, count = 0, room = MOST_WRITTEN_BYTES;
         int is_held = 0, on = 1;
         while ((size = pn_transport_pending(transport)) > 0) {
+            if (room <= 0) { errno = EAGAIN; break; }
             int is_large = size >= LARGE_BYTES;
             count = send(fd, (const char *)pn_transport_head(transport), size, MSG_NOSIGNAL | (is_large ? MSG_MORE : 0));
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) break;
             is_held = is_large;
             pn_transport_pop(transport, count);
+            room -= count;
         }
         int state = size == 0 ? 0 : size < 0 ? 1 : errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -1 - errno;
         if (is_held) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  /* writes what the kernel holds back */

@@ -14,7 +14,7 @@ cdef class Egress:
     cdef public str _me
     cdef public Settlement _settlement
     cdef public WaitingRoom _waiting
-    cdef public Py_ssize_t _tag
+    cdef public Py_ssize_t sent
 
     @cython.locals(data=bytes, delivery=size_t, parts=list, rest=Py_ssize_t, is_small=bint)
     cpdef object send(self, Transfer transfer, EgressLink link)

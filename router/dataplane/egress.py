@@ -47,7 +47,8 @@ class Egress:
         self._me = me
         self._settlement = settlement
         self._waiting = waiting
-        self._tag = 0
+        self.sent = 0
+        """Messages and copies that were begun since the start, which numbers their deliveries."""
 
     # One message
 
@@ -179,8 +180,8 @@ class Egress:
         return self.leading_for(transfer, data, to_router=link.is_router and link.root is None)
 
     def _new_delivery(self, link: EgressLink) -> Handle:
-        self._tag += 1
-        return new_delivery(link.handle, self._tag)
+        self.sent += 1
+        return new_delivery(link.handle, self.sent)
 
     def _count(self, transfer: Transfer, link: EgressLink) -> None:
         link.counters.deliveries += 1

@@ -43,6 +43,7 @@ cdef class DataPlane:
     cdef public Py_ssize_t session_window_frames
 
     cpdef size_t pump(self, size_t collector) except? 0
+    cpdef Py_ssize_t sent(self) except? -1
 
 
 cdef class LinkCounters:

@@ -351,6 +351,10 @@ class DataPlane:
         """Handle the events of a connection until one that is not the data plane's own: that one, or NULL."""
         raise NotImplementedError
 
+    def sent(self) -> int:
+        """Messages and copies of messages that have left on any link since the start."""
+        raise NotImplementedError
+
     def add_ingress(self, link: IngressLink) -> None:
         """Messages may arrive on it from now on."""
         raise NotImplementedError

@@ -80,6 +80,10 @@ class Relay(DataPlane):
 
     # Events
 
+    def sent(self) -> int:
+        """See `DataPlane.sent`."""
+        return self.egress.sent
+
     def pump(self, collector: Handle) -> Handle:
         """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
         while True:

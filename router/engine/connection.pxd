@@ -20,6 +20,7 @@ cdef class Connection:
     cdef public bint is_closing
     cdef public object fault
     cdef Py_ssize_t _piece
+    cdef Py_ssize_t _copies
     cdef public Py_ssize_t refused
     cdef public Py_ssize_t _sessions
     cdef public object _failure
@@ -34,11 +35,11 @@ cdef class Connection:
 
     cpdef Py_ssize_t capacity(self)
     cpdef object received(self, Py_ssize_t size)
-    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t)
+    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t, is_fanning=bint)
     cpdef Py_ssize_t fill(self, int fd)
     @cython.locals(state=int)
     cpdef int empty(self, int fd)
     cpdef Py_ssize_t pending(self)
     cpdef object sent(self, Py_ssize_t size)
-    @cython.locals(event=size_t)
+    @cython.locals(event=size_t, relay=DataPlane, before=Py_ssize_t)
     cpdef object dispatch(self)

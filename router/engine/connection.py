@@ -61,6 +61,10 @@ PIECE_FRAMES: Final = 16
 """So many frames are read at once, as far as one can tell from those before, within these bounds: the receiver of small
 messages works on the first ones, and grants credit anew, while the router still reads. All of what a socket has at
 once is a little cheaper, and in a window of 250 messages everybody waits for somebody."""
+PIECE_COPIES: Final = 2048
+"""Of messages to many subscribers fewer are read, until as many copies leave, so that others have their turn."""
+SMALLEST_PIECE_BYTES: Final = 256
+"""What is read at once even then."""
 
 
 class Handler(Protocol):
@@ -133,6 +137,8 @@ class Connection:
         """Why the connection failed, as proton says it."""
         self._piece = LEAST_PIECE_BYTES
         """What is read at once, bytes."""
+        self._copies = 0
+        """Messages that have left because of what was read last."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
         self._sessions = 0
@@ -277,9 +283,13 @@ class Connection:
 
         Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
         """
+        if self._copies > PIECE_COPIES:
+            self._piece = max(SMALLEST_PIECE_BYTES, self._piece * PIECE_COPIES // self._copies)
+        is_fanning = self._copies > PIECE_COPIES // 2
+        self._copies = 0
         before = pn_transport_get_frames_input(self._transport)
         count: int = fill(self._transport, fd, self._piece)
-        if count > 0:
+        if count > 0 and not is_fanning:
             frames = pn_transport_get_frames_input(self._transport) - before
             self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
         return count
@@ -379,9 +389,12 @@ class Connection:
         """
         if self._failure is not None and not self.is_ending:
             raise self._failure
+        relay = self._relay
+        before = relay.sent()
         while True:
-            event: Handle = self._relay.pump(self._collector)
+            event: Handle = relay.pump(self._collector)
             if event == NULL:
+                self._copies += relay.sent() - before
                 return
             self._handle(pn_event_type(event), event)
 

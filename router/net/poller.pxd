@@ -6,6 +6,7 @@ cdef class Poller:
     cdef object _turns
     cdef object _epoll
     cdef dict _channels
+    cdef public Py_ssize_t rounds
 
     @cython.locals(events=int, out=int)
     cdef _serve(self, list ready, double now)

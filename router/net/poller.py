@@ -52,6 +52,8 @@ class Poller:
         self._turns = turns
         self._epoll = select.epoll()
         self._channels: dict[int, Channel] = {}
+        self.rounds = 0
+        """Rounds of reading and writing since the start."""
 
     def add(self, fd: int, channel: Channel) -> None:
         """Wait for what the socket has to read."""
@@ -91,6 +93,7 @@ class Poller:
 
     def _serve(self, ready: list[tuple[int, int]], now: float) -> None:
         channels = self._channels
+        self.rounds += 1
         self._turns.begin(now)
         for fd, events in ready:
             channel = channels.get(fd)

@@ -1,6 +1,7 @@
 import cython
 
 from router.engine.connection cimport Connection
+from router.net.poller cimport Poller
 
 
 cdef class Pump:
@@ -8,9 +9,11 @@ cdef class Pump:
     cdef int _fd
     cdef Connection _connection
     cdef object _turns
-    cdef object _poller
+    cdef Poller _poller
     cdef object _wake
     cdef bint _is_blocked
+    cdef Py_ssize_t _round
+    cdef Py_ssize_t _flushes
     cdef bint _is_reading
     cdef bint _output_ended
     cdef bint _knows_peer
@@ -22,3 +25,4 @@ cdef class Pump:
     cpdef object write(self)
     @cython.locals(connection=Connection, state=int)
     cpdef object flush(self)
+    cdef bint _is_enough(self)

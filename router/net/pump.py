@@ -25,6 +25,9 @@ from router.net.poller import Poller
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """How long the peer may take to answer our Close."""
+MOST_FLUSHES: Final = 8
+"""How often a connection may write in one round: each makes room for the next piece of a large message, and others are
+to have their turn between the pieces."""
 
 
 class Turns(Protocol):
@@ -51,7 +54,10 @@ class Pump:
         self._poller = poller
         self._wake = trio.Event()
         self._is_blocked = False
-        """The kernel takes no more for now."""
+        """The kernel takes no more for now, or the connection has written enough for one round."""
+        self._round = 0
+        self._flushes = 0
+        """In that round."""
         self._is_reading = True
         self._output_ended = False
         self._knows_peer = False
@@ -156,9 +162,9 @@ class Pump:
             return
         if not self._output_ended:
             state = connection.empty(self._fd)
-            if state == 0:
+            if state == 0 and not self._is_enough():
                 return
-            if state == -1:
+            if state in (0, -1):
                 self._wait_for(reads=self._is_reading, writes=True)
                 return
             self._output_ended = True
@@ -168,6 +174,13 @@ class Pump:
             else:
                 self._hang_up()
         self._end_if_done()
+
+    def _is_enough(self) -> bool:
+        if self._round != self._poller.rounds:
+            self._round = self._poller.rounds
+            self._flushes = 0
+        self._flushes += 1
+        return self._flushes >= MOST_FLUSHES
 
     def _end_output(self) -> None:
         try:
