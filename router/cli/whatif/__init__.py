@@ -28,6 +28,7 @@ class Command:
 
 
 COMMANDS: Final[dict[str, Command]] = {
+    "snapshot": Command("router.cli.whatif.snapshot", "snapshot", "Make a model of a live mesh."),
     "import": Command("router.cli.whatif.importing", "import_", "Make a model of a mesh or topology file."),
 }
 """By name."""

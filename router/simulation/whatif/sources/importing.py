@@ -56,13 +56,26 @@ def import_model(
         model.check()
     except ModelError as error:
         raise ModelError(in_file(error.findings, file)) from error
-    for path in details:
-        model = with_details(model, path, treatment_of)
-    warnings: tuple[Finding, ...] = ()
-    if demands is not None:
-        model, warnings = with_demand_file(model, demands, treatment_of)
+    model, warnings = completed(model, details=details, demands=demands, treatment_of=treatment_of)
     origin = " + ".join(Path(path).name for path in (file, *details, *(() if demands is None else (demands,))))
     return attrs.evolve(model, origin=origin), (*faults.check(), *warnings)
+
+
+def completed(
+    model: Model,
+    *,
+    details: Sequence[FilePath],
+    demands: FilePath | None,
+    treatment_of: TreatmentOf = built_in_treatment,
+) -> tuple[Model, tuple[Finding, ...]]:
+    """The model with what operators say of it, and with the demands of a table; see `import_model`.
+
+    Args:
+        treatment_of: of addresses that neither the model nor the details have.
+    """
+    for path in details:
+        model = with_details(model, path, treatment_of)
+    return (model, ()) if demands is None else with_demand_file(model, demands, treatment_of)
 
 
 def _form(file: FilePath) -> Form:

@@ -103,7 +103,10 @@ def build(
     ids = dict(zip(by_key, router_ids([(node.key, node.label) for node in nodes]), strict=True))
     located = nodes if _is_geographic(nodes) else [attrs.evolve(it, longitude=None, latitude=None) for it in nodes]
     places = {node.key: node for node in located}
-    straight = [edge for edge in known if edge.source != edge.target]
+    # Of parallel ones the cheapest, which is in use, has no number.
+    straight = sorted(
+        (edge for edge in known if edge.source != edge.target), key=lambda edge: edge.values.get("cost", 1)
+    )
     names = link_ids((ids[edge.source], ids[edge.target]) for edge in straight)
     rates: defaultdict[tuple[str, str], float] = defaultdict(float)
     for it in demands:

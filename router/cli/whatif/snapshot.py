@@ -1,0 +1,120 @@
+"""`amqp-mesh whatif snapshot`: a model of a live mesh."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from mesh_config.findings import SettingsError
+from router.cli.findings import RefusedError, show
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import RefusedError as RequestRefused
+from router.cli.whatif.importing import save
+
+
+@click.command(short_help="Make a model of a live mesh.")
+@click.argument("url")
+@click.option("-o", "--output", metavar="MODEL", type=click.Path(), required=True, help="Folder to write.")
+@click.option("--name", default="mesh", show_default=True, metavar="TEXT", help="Name of the model.")
+@click.option(
+    "--groups",
+    "details",
+    metavar="FILE",
+    type=click.Path(),
+    multiple=True,
+    help="Groups, failure rates, capacities, YAML, as for import. May be given several times.",
+)
+@click.option("--demands", metavar="FILE", type=click.Path(), help="Table of demands, CSV or Parquet, as for import.")
+@click.option(
+    "--measure",
+    type=click.FloatRange(min=0.1, max=86400),
+    metavar="SECONDS",
+    help="Count for so long what publishers send to each address, and take it for the demands.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For the connection, and for each answer.",
+)
+def snapshot(
+    url: str,
+    output: str,
+    name: str,
+    details: tuple[str, ...],
+    demands: str | None,
+    measure: float | None,
+    timeout: float,
+) -> None:
+    """Make a model of the mesh that the router at URL belongs to.
+
+    URL is a client listener of any router, such as amqp://127.0.0.1:5672; it leads to all others. The model has the
+    routers and their sites, links with costs, delays and counters, and addresses with subscribers and credit. MODEL
+    becomes a folder; a model that is there already is replaced. Exit status: 1 when a router cannot be asked, else 0.
+    """
+    if demands is not None and measure is not None:
+        raise click.UsageError("--demands and --measure exclude each other")
+    sources = importlib.import_module("router.simulation.whatif.sources.snapshot")
+    importing = importlib.import_module("router.simulation.whatif.sources.importing")
+    try:
+        with ManagementClient(url, timeout_s=timeout) as client:
+            reading, found = _read(sources, client, measure)
+        model, warnings = sources.checked_model(reading, url, name=name, demands=found)
+        model, more = importing.completed(model, details=details, demands=demands)
+        show((*warnings, *more), err=True)
+        save(model, output)
+    except ManagementError as error:
+        raise click.ClickException(str(error)) from error
+    except SettingsError as error:
+        raise RefusedError(error) from error
+
+
+def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:
+    """What the mesh tells, and the demands measured."""
+    asking = _Client(client)
+    with _progress("asking routers") as told:
+        before = sources.collect(asking, told)
+    if measure is None:
+        return before, ()
+    began = time.monotonic()
+    time.sleep(measure)
+    with _progress("asking again") as told:
+        after = sources.collect(asking, told)
+    return after, sources.measured_demands(before, after, time.monotonic() - began)
+
+
+class _Client:
+    """The client as `sources.snapshot` asks it."""
+
+    def __init__(self, client: ManagementClient) -> None:
+        self._client = client
+
+    def query(self, kind: str, attributes: Sequence[str], *, router: str | None) -> list[dict[str, Any]]:
+        """All entities of a type; with all attributes from a router that doesn't know all of *attributes*."""
+        try:
+            return self._client.query(kind, attributes, router=router)
+        except RequestRefused:
+            return self._client.query(kind, router=router)
+
+    def attached_to(self) -> str:
+        """Id of the router that it is connected to."""
+        return str(self._client.read("router")["id"])
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar, where there is a terminal. Yields: what is told how many routers were asked, and how many there are."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, every: bar.update(task, completed=done, total=every)
