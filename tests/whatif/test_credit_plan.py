@@ -256,6 +256,6 @@ def test_simulated_credit_machines_reach_what_the_plan_allows_and_no_more(
     )
     (row,) = plan(model, Terms(batch=1 if top_up is TopUp.EACH else None, client_us=500))
     # Batches are reckoned with as they are at their worst, so that more may pass.
-    assert row["limit_msgs_per_s"] * 0.95 <= reached <= credit / (row["rtt_ms"] / 1000) * 1.01
+    assert row["limit_msgs_per_s"] * 0.85 <= reached <= credit / (row["rtt_ms"] / 1000) * 1.01
     # Messages come in bursts, of which the time measured has one more or less.
     assert top_up is TopUp.HALF or row["needed"] <= credit + 1
