@@ -8,6 +8,7 @@ cdef enum:
     CLOSEST = 0
     BALANCED = 1
     MULTICAST = 2
+    BOUNDED = 3
 
 cdef inline signed char* bytes_of(array cells):
     assert cells.ob_descr.typecode == 98

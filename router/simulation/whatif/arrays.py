@@ -18,6 +18,8 @@ CLOSEST: Final = 0
 BALANCED: Final = 1
 MULTICAST: Final = 2
 """Treatments, as places in `network.TREATMENTS`."""
+BOUNDED: Final = 3
+"""Balanced, and credit bounds what some subscribers take."""
 
 
 def bytes_of(cells: array[int]) -> array[int]:

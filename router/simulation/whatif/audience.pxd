@@ -1,6 +1,6 @@
 import cython
 
-from router.simulation.whatif.arrays cimport CLOSEST, FAR, MULTICAST, NONE, array, bytes_of, ints, longs
+from router.simulation.whatif.arrays cimport BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, array, bytes_of, ints, longs
 from router.simulation.whatif.loads cimport Loads
 from router.simulation.whatif.trees cimport Trees
 
@@ -9,7 +9,7 @@ from router.simulation.whatif.trees cimport Trees
 cdef class Audience:
     cdef Trees trees
     cdef Loads loads
-    cdef readonly int publishers, addresses, sites
+    cdef readonly int publishers, addresses, sites, cells
     cdef array _treatments, _site_firsts, _site_routers, _site_addresses
     cdef int* treatments
     cdef int* site_firsts
@@ -40,7 +40,7 @@ cdef class Audience:
     cdef readonly int starved_publishers, base_starved_publishers
     cdef bint is_base
 
-    @cython.locals(address=int, site=int)
+    @cython.locals(address=int, site=int, kept=array, bounds=cython.p_longlong)
     cdef _make_sites(self, object network)
     @cython.locals(count=int, publisher=int, address=int, cells=int, router=int)
     cdef _make_publishers(self, object network)
@@ -49,7 +49,9 @@ cdef class Audience:
     @cython.locals(most=int, address=int)
     cdef int _most_sites(self) noexcept
     @cython.locals(publisher=int, src=int, last=int, roots=array)
-    cdef settle(self)
+    cdef begin(self)
+    @cython.locals(publisher=int)
+    cdef void settle(self) noexcept
     @cython.locals(trees=Trees, index=int, root=int)
     cdef void review(self) noexcept
     @cython.locals(publisher=int)
@@ -59,21 +61,21 @@ cdef class Audience:
     @cython.locals(src=int, row=int, site=int, cell=int)
     cdef bint _is_moved(self, int publisher) noexcept
     @cython.locals(
-        src=int, first=int, count=int, row=int, nearest=int, sharers=int, index=int, distance=int, turn=int, is_found=bint,
+        src=int, first=int, count=int, row=int, nearest=int, sharers=int, index=int, distance=int, turn=int,
         rate=cython.longlong, volume=cython.longlong,
     )
     cdef void _choose(self, int publisher, bint is_shared) noexcept
     @cython.locals(src=int, site=int, first=int, index=int, cell=int, router=int, rate=cython.longlong, volume=cython.longlong)
-    cdef void _send(self, int publisher) noexcept
+    cdef void send(self, int publisher) noexcept
     @cython.locals(
-        trees=Trees, src=int, first=int, last=int, lost=int, rate=cython.longlong, volume=cython.longlong
+        src=int, first=int, last=int, lost=int, is_starved=bint, rate=cython.longlong, volume=cython.longlong
     )
     cdef void _spread(self, int publisher) noexcept
     @cython.locals(src=int, first=int, last=int, lost=int, site=int, index=int)
     cdef int _climb_all(self, int publisher, long long rate, long long volume, bint is_base) noexcept
     @cython.locals(trees=Trees, node=int, arc=int)
     cdef bint _climb(self, int src, int router, long long rate, long long volume, bint is_base) noexcept
-    cdef void _note(self, int publisher, long long missing, bint is_starved) noexcept
+    cdef void note(self, int publisher, long long rate, long long volume, bint is_starved) noexcept
     cpdef int count_sites(self, int address)
     @cython.locals(count=int, site=int)
     cpdef int living_sites(self, int address)

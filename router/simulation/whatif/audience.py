@@ -2,7 +2,8 @@
 """Who gets what is sent to addresses, by treatment, and what failures change in that.
 
 - closest: the nearest routers with subscribers; equally near ones share, by turns from the lowest id.
-- balanced: the nearest router first, of equally near ones the lowest id.
+- balanced: the nearest router, of equally near ones the one with the lowest id. Where credit bounds what a router's
+  subscribers take, `balance.py` does that.
 - multicast: one copy to each router with subscribers, along the tree of the router at which it enters; one for all of
   them on an arc that leads to several.
 
@@ -20,7 +21,7 @@ from router.simulation.whatif.network import Network
 from router.simulation.whatif.trees import Trees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.simulation.whatif.arrays import CLOSEST, FAR, MULTICAST, NONE, bytes_of, ints, longs
+    from router.simulation.whatif.arrays import BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, bytes_of, ints, longs
 
 
 class Audience:
@@ -45,9 +46,13 @@ class Audience:
         self.site_routers = ints(self._site_routers)
         self._site_addresses = array("i", bytes(4 * self.sites + 4))
         self.site_addresses = ints(self._site_addresses)
+        kept = array("q", network.subscriber_credit.tobytes() + bytes(8))
+        bounds = longs(kept)
         for address in range(self.addresses):
             for site in range(self.site_firsts[address], self.site_firsts[address + 1]):
                 self.site_addresses[site] = address
+                if self.treatments[address] == BALANCED and bounds[site] != NONE:
+                    self.treatments[address] = BOUNDED
 
     def _make_publishers(self, network: Network) -> None:
         count = self.publishers
@@ -75,7 +80,7 @@ class Audience:
 
     def _make_state(self) -> None:
         """By cell (publisher and site): what is sent; by publisher and address: who finds nobody."""
-        cells = self.cell_firsts[self.publishers]
+        cells = self.cells = self.cell_firsts[self.publishers]
         self._sent = array("q", bytes(16 * cells + 16))
         self.sent = longs(self._sent)
         self._shares = array("q", bytes(16 * self._most_sites() + 16))
@@ -90,9 +95,9 @@ class Audience:
         self.visits = ints(self._visits)
         self.visit_count = 0
         # Of publishers: now, and in the base state.
-        self._missing = array("q", bytes(8 * self.publishers + 8))
+        self._missing = array("q", bytes(16 * self.publishers + 16))
         self.missing = longs(self._missing)
-        self._base_missing = array("q", bytes(8 * self.publishers + 8))
+        self._base_missing = array("q", bytes(16 * self.publishers + 16))
         self.base_missing = longs(self._base_missing)
         self._is_starved = array("b", bytes(self.publishers + 1))
         self.is_starved = bytes_of(self._is_starved)
@@ -112,7 +117,7 @@ class Audience:
 
     # The base state.
 
-    def settle(self) -> None:
+    def begin(self) -> None:
         """Choose for every publisher, before loads are settled."""
         roots = array("i")
         last = NONE
@@ -124,8 +129,12 @@ class Audience:
         self.trees.keep(roots)
         for publisher in range(self.publishers):
             self._review(publisher)
+
+    def settle(self) -> None:
+        """Everybody has chosen: this is the base state."""
         for publisher in range(self.publishers):
-            self.base_missing[publisher] = self.missing[publisher]
+            self.base_missing[2 * publisher] = self.missing[2 * publisher]
+            self.base_missing[2 * publisher + 1] = self.missing[2 * publisher + 1]
             self.was_starved[publisher] = self.is_starved[publisher]
         self.base_starved_publishers = self.starved_publishers
         self.reviewed_count = 0
@@ -151,7 +160,7 @@ class Audience:
         treatment = self.treatments[self.targets[publisher]]
         if treatment == MULTICAST:
             self._spread(publisher)
-        elif self.is_base or self._is_moved(publisher):
+        elif treatment != BOUNDED and (self.is_base or self._is_moved(publisher)):
             self._choose(publisher, treatment == CLOSEST)
 
     def _is_moved(self, publisher: int) -> bool:
@@ -197,13 +206,12 @@ class Audience:
                     self.is_chosen[self.cell_firsts[publisher] + index] = 1
         if self.is_base:
             self.nearest[publisher] = nearest
-        self._send(publisher)
-        is_found = sharers > 0
-        self._note(publisher, 0 if is_found else rate, not is_found and not self.trees.dead[src])
-        if not is_found and (self.is_base or self.nearest[publisher] < FAR):  # else it is lost already
-            self.loads.lose(rate, volume)
+        self.send(publisher)
+        if sharers > 0:
+            rate = volume = 0
+        self.note(publisher, rate, volume, sharers == 0 and not self.trees.dead[src])
 
-    def _send(self, publisher: int) -> None:
+    def send(self, publisher: int) -> None:
         """Let each site have its share instead of what it had."""
         src = self.srcs[publisher]
         site = self.site_firsts[self.targets[publisher]]
@@ -224,17 +232,15 @@ class Audience:
 
     def _spread(self, publisher: int) -> None:
         """Send one copy to each router with subscribers."""
-        trees = self.trees
         src = self.srcs[publisher]
         first = self.site_firsts[self.targets[publisher]]
         last = self.site_firsts[self.targets[publisher] + 1]
         rate, volume = self.rates[publisher], self.volumes[publisher]
         if not self.is_base:
-            lost = self._climb_all(publisher, -rate, -volume, True)
-            self.loads.lose(-rate * lost, -volume * lost)
+            self._climb_all(publisher, -rate, -volume, True)
         lost = self._climb_all(publisher, rate, volume, self.is_base)
-        self.loads.lose(rate * lost, volume * lost)
-        self._note(publisher, rate * lost, lost == max(1, last - first) and not trees.dead[src])
+        is_starved = lost == max(1, last - first) and not self.trees.dead[src]
+        self.note(publisher, rate * lost, volume * lost, is_starved)
 
     def _climb_all(self, publisher: int, rate: int, volume: int, is_base: bool) -> int:
         """Load the arcs over which a multicast goes, in the base state or now.
@@ -268,11 +274,13 @@ class Audience:
             node = trees.heads[trees.backs[arc]]
         return True
 
-    def _note(self, publisher: int, missing: int, is_starved: bool) -> None:
-        """What of a publisher's messages reaches nobody, millionths/s, and whether it finds no subscriber."""
+    def note(self, publisher: int, rate: int, volume: int, is_starved: bool) -> None:
+        """What of a publisher's messages reaches nobody, and whether it finds no subscriber for some of it."""
         self.reviewed[self.reviewed_count] = publisher
         self.reviewed_count += 1
-        self.missing[publisher] = missing
+        self.loads.lose(rate - self.missing[2 * publisher], volume - self.missing[2 * publisher + 1])
+        self.missing[2 * publisher] = rate
+        self.missing[2 * publisher + 1] = volume
         self.starved_publishers += is_starved - self.is_starved[publisher]
         self.is_starved[publisher] = is_starved
 
@@ -295,7 +303,7 @@ class Audience:
         for index in range(self.reviewed_count):
             publisher = self.reviewed[index]
             if (
-                self.missing[publisher] != self.base_missing[publisher]
+                self.missing[2 * publisher] != self.base_missing[2 * publisher]
                 or self.is_starved[publisher] != self.was_starved[publisher]
             ):
                 found.add(self.targets[publisher])
@@ -312,14 +320,15 @@ class Audience:
         for publisher in range(self.publishers):
             if self.targets[publisher] == address:
                 starved += self.is_starved[publisher]
-                missing += self.missing[publisher]
+                missing += self.missing[2 * publisher]
         return starved, missing
 
     def restore(self) -> None:
         """As if nothing had failed."""
         for index in range(self.reviewed_count):
             publisher = self.reviewed[index]
-            self.missing[publisher] = self.base_missing[publisher]
+            self.missing[2 * publisher] = self.base_missing[2 * publisher]
+            self.missing[2 * publisher + 1] = self.base_missing[2 * publisher + 1]
             self.is_starved[publisher] = self.was_starved[publisher]
         self.reviewed_count = 0
         self.starved_publishers = self.base_starved_publishers

@@ -2,7 +2,9 @@ import cython
 
 from router.simulation.whatif.arrays cimport FAR, NONE, array, bytes_of, doubles, ints, longs
 from router.simulation.whatif.audience cimport Audience
+from router.simulation.whatif.balance cimport Balance
 from router.simulation.whatif.loads cimport Loads
+from router.simulation.whatif.split cimport SplitLoads
 from router.simulation.whatif.trees cimport Trees
 
 
@@ -12,6 +14,7 @@ cdef class Kernel:
     cdef Trees trees
     cdef Loads traffic
     cdef Audience audience
+    cdef Balance balance
     cdef array _capacities, _stretches, _queue, _seen
     cdef double* capacities
     cdef long long* stretches

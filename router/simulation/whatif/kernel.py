@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.simulation.whatif.audience import Audience
+from router.simulation.whatif.balance import Balance
 from router.simulation.whatif.loads import Loads
 from router.simulation.whatif.network import Network
+from router.simulation.whatif.split import SplitLoads
 from router.simulation.whatif.trees import Trees
 
 if not cython.compiled:  # else they come by the .pxd
@@ -34,12 +36,22 @@ Longs = NDArray[np.int64]
 class Kernel:
     """A mesh in its base state, or with one set of failures."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, *, is_split: bool = False) -> None:
+        """Work out the base state.
+
+        Args:
+            is_split: every router splits what it sends equally over all next hops on shortest paths (ECMP), instead of
+                sending it to the one of its tree as the mesh does.
+        """
         self.network = network
         self.trees = Trees(network)
-        self.traffic = Loads(self.trees)
+        self.traffic = SplitLoads(self.trees) if is_split else Loads(self.trees)
         self.audience = Audience(self.trees, self.traffic, network)
+        self.traffic.expect(self.audience.cells)
+        self.balance = Balance(self.trees, self.audience, network)
         self._add_demands(network)
+        self.audience.begin()
+        self.balance.review()
         self.audience.settle()
         self.traffic.settle()
         self._make_state()
@@ -108,6 +120,7 @@ class Kernel:
         self.trees.repair()
         self.traffic.shift()
         self.audience.review()
+        self.balance.review()
         self.traffic.finish()
         self._summarise()
 

@@ -20,6 +20,7 @@ cdef class Loads:
     cdef long long* order
     cdef int* new_slots
 
+    cpdef expect(self, Py_ssize_t count)
     cdef _make_scratch(self, int n)
     @cython.locals(at=cython.Py_ssize_t)
     cdef void demand(self, int src, int dst, long long rate, long long size) noexcept
@@ -39,8 +40,6 @@ cdef class Loads:
     cdef inline void _take_away(self, int dst, int node) noexcept
     @cython.locals(trees=Trees, row=int, arc=int, slot=int, rate=cython.longlong, size=cython.longlong)
     cdef inline void _put(self, int dst, int node) noexcept
-    @cython.locals(gap=int, index=int, place=int, key=cython.longlong)
-    cdef void _sort(self, int count) noexcept
     @cython.locals(trees=Trees, n=int, node=int, arc=int)
     cdef void move(self, int src, int dst, long long rate, long long size) noexcept
     cdef void carry(self, int arc, long long rate, long long size) noexcept
@@ -48,3 +47,6 @@ cdef class Loads:
     cdef void finish(self) noexcept
     @cython.locals(place=int)
     cdef void restore(self) noexcept
+
+@cython.locals(gap=int, index=int, place=int, key=cython.longlong)
+cdef void sort_keys(long long* keys, int count) noexcept

@@ -54,6 +54,9 @@ class Loads:
         self._new_slots = array("i", bytes(4 * n))
         self.new_slots = ints(self._new_slots)
 
+    def expect(self, count: int) -> None:
+        """Make room for so many moves in one scenario."""
+
     # The base state.
 
     def demand(self, src: int, dst: int, rate: int, size: int) -> None:
@@ -150,7 +153,7 @@ class Loads:
             change = self.next_changes[change]
         for index in range(count):
             self._take_away(dst, self.order[index] & 0xFFFF)
-        self._sort(count)
+        sort_keys(self.order, count)
         for index in range(count - 1, -1, -1):
             self._put(dst, self.order[index] & 0xFFFF)
         for index in range(count):
@@ -201,21 +204,6 @@ class Loads:
                 return
             slot = trees.base_slots[row + node]
 
-    def _sort(self, count: int) -> None:
-        """Sort `order`, most often of very few."""
-        gap = 1
-        while gap < count // 3:
-            gap = 3 * gap + 1
-        while gap > 0:
-            for index in range(gap, count):
-                key = self.order[index]
-                place = index
-                while place >= gap and self.order[place - gap] > key:
-                    self.order[place] = self.order[place - gap]
-                    place -= gap
-                self.order[place] = key
-            gap //= 3
-
     def move(self, src: int, dst: int, rate: int, size: int) -> None:
         """Add to what *src* sends to *dst* on the path of now; negative amounts take away."""
         trees = self.trees
@@ -248,3 +236,19 @@ class Loads:
             self.carried[place] = self.base_carried[place]
         self.lost_rate = self.base_lost_rate
         self.lost_bytes = self.base_lost_bytes
+
+
+def sort_keys(keys: array[int], count: int) -> None:
+    """Put the first *count* keys in ascending order, in Shell's way: they are very few, or nearly in order."""
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for index in range(gap, count):
+            key = keys[index]
+            place = index
+            while place >= gap and keys[place - gap] > key:
+                keys[place] = keys[place - gap]
+                place -= gap
+            keys[place] = key
+        gap //= 3

@@ -33,7 +33,7 @@ cdef class Trees:
     cdef int* kept_log
     cdef int kept_row, kept_count
     cdef array _pending, _touched, _nearest, _nearer, _ways_in, _settled, _heap
-    cdef signed char* pending
+    cdef int* pending
     cdef int* touched
     cdef int* nearest
     cdef int* nearer
@@ -41,7 +41,6 @@ cdef class Trees:
     cdef int* settled
     cdef int settled_count
     cdef long long* heap
-    cdef int heap_size
     cdef array _log_roots, _log_nodes, _log_distances, _log_slots, _log_new_slots
     cdef short* log_roots
     cdef short* log_nodes
@@ -103,17 +102,21 @@ cdef class Trees:
     cpdef tuple log_pairs(self)
     cpdef array log_costs(self)
     cpdef array costs_now(self)
+    cpdef array arc_costs(self)
     cpdef array dead_now(self)
     @cython.locals(
-        base=int, index=int, node=int, distance=int, arc=int, peer=int, through=cython.longlong, key=cython.longlong
+        firsts=cython.p_int, heads=cython.p_int, costs=cython.p_int, pending=cython.p_int, nearest=cython.p_int,
+        nearer=cython.p_int, ways_in=cython.p_int, heap=cython.p_longlong, base=int, waiting=int, index=int, node=int,
+        distance=int, arc=int, peer=int, through=cython.longlong, key=cython.longlong,
     )
     cdef void _attach(self, int root, int count) noexcept
-    @cython.locals(nearest=cython.longlong, nearer=int, entry=int, arc=int, peer=int, distance=int, through=cython.longlong)
+    @cython.locals(nearest=int, nearer=int, way_in=int, arc=int, peer=int, distance=int, through=int)
     cdef inline void _offer(self, int base, int node) noexcept
-    @cython.locals(at=int, slot=int, peer=int, index=int)
-    cdef inline void _settle(self, int root, int node, int distance, int entry) noexcept
+    @cython.locals(base=int, at=int, slot=int, via=int, peer=int, index=int)
+    cdef inline void _settle(self, int root, int node, int distance, int way_in) noexcept
     cdef void _keep_via(self, int at, int place, int via) noexcept
-    @cython.locals(place=int, parent=int)
-    cdef inline void _push(self, long long key) noexcept
-    @cython.locals(least=cython.longlong, key=cython.longlong, size=int, place=int, child=int)
-    cdef inline long long _pop(self) noexcept
+
+@cython.locals(place=int, parent=int)
+cdef void _push(long long* heap, int size, long long key) noexcept
+@cython.locals(least=cython.longlong, key=cython.longlong, place=int, child=int)
+cdef long long _pop(long long* heap, int size) noexcept

@@ -90,8 +90,8 @@ class Trees:
         self._kept_log = array("i", [NONE])
         self.kept_log = ints(self._kept_log)
         self.kept_count = 0
-        self._pending = array("b", bytes(n))
-        self.pending = bytes_of(self._pending)
+        self._pending = array("i", bytes(4 * n))
+        self.pending = ints(self._pending)
         self._touched = array("i", bytes(4 * n))
         self.touched = ints(self._touched)
         self._nearest = array("i", bytes(4 * n))
@@ -106,7 +106,6 @@ class Trees:
         # A router is offered once at first, then at most once over each of its arcs.
         self._heap = array("q", bytes(8 * (n + self.arcs + 1)))
         self.heap = longs(self._heap)
-        self.heap_size = 0
         self.kept_rows = shorts(self._kept_rows)
 
     def _make_log(self, n: int) -> None:
@@ -371,6 +370,10 @@ class Trees:
         """The matrix of distances, type code `i`; FAR where there is no path."""
         return self._distances
 
+    def arc_costs(self) -> array[int]:
+        """By arc, type code `i`; FAR where it is down."""
+        return self._costs
+
     def dead_now(self) -> array[int]:
         """By router, 1 when it has failed, type code `b`."""
         return self._dead
@@ -379,46 +382,53 @@ class Trees:
 
     def _attach(self, root: int, count: int) -> None:
         """Attach the first *count* touched routers, which are pending, to the tree of *root* again."""
+        firsts, heads, costs, pending = self.firsts, self.heads, self.costs, self.pending
+        nearest, nearer, ways_in, heap = self.nearest, self.nearer, self.ways_in, self.heap
         base = root * self.size
+        waiting = 0
         self.kept_row = self.kept_rows[root]
         self.settled_count = 0
-        self.heap_size = 0
         if not self.dead[root]:
             for index in range(count):
-                self._offer(base, self.touched[index])
-        while self.heap_size > 0:
-            key = self._pop()
+                node = self.touched[index]
+                self._offer(base, node)
+                if nearest[node] < FAR:
+                    through = nearest[node]
+                    _push(heap, waiting, (through << 16) | node)
+                    waiting += 1
+        while waiting > 0:
+            waiting -= 1
+            key = _pop(heap, waiting)
             node = key & 0xFFFF
-            if self.pending[node]:  # else it was offered again, nearer, later
-                self.pending[node] = 0
+            if pending[node]:  # else it was offered again, nearer, later
+                pending[node] = 0
                 distance = key >> 16
-                self._settle(root, node, distance, self.ways_in[node])
-                for arc in range(self.firsts[node], self.firsts[node + 1]):
-                    peer = self.heads[arc]
-                    if self.pending[peer]:
-                        through = distance + self.costs[arc]
-                        if through < self.nearest[peer]:
-                            self.nearest[peer] = through
-                            self.nearer[peer] = distance
-                            self.ways_in[peer] = self.backs[arc]
-                            self._push((through << 16) | peer)
-                        elif through == self.nearest[peer] and (
-                            distance < self.nearer[peer]
-                            or (distance == self.nearer[peer] and node < self.heads[self.ways_in[peer]])
+                self._settle(root, node, distance, ways_in[node])
+                for arc in range(firsts[node], firsts[node + 1]):
+                    peer = heads[arc]
+                    if pending[peer]:
+                        through = distance + costs[arc]
+                        if through < nearest[peer]:
+                            nearest[peer] = through
+                            nearer[peer] = distance
+                            ways_in[peer] = self.backs[arc]
+                            _push(heap, waiting, (through << 16) | peer)
+                            waiting += 1
+                        elif through == nearest[peer] and (
+                            distance < nearer[peer] or (distance == nearer[peer] and node < heads[ways_in[peer]])
                         ):
-                            self.nearer[peer] = distance
-                            self.ways_in[peer] = self.backs[arc]
+                            nearer[peer] = distance
+                            ways_in[peer] = self.backs[arc]
         for index in range(count):
             node = self.touched[index]
-            if self.pending[node]:
-                self.pending[node] = 0
+            if pending[node]:
+                pending[node] = 0
                 self._settle(root, node, FAR, NONE)
 
     def _offer(self, base: int, node: int) -> None:
         """The best way to a pending router from a neighbor that is not pending: by (cost, distance of that, its id)."""
-        nearest = FAR
-        nearer = FAR
-        entry = NONE
+        nearest = nearer = FAR
+        way_in = NONE
         for arc in range(self.firsts[node], self.firsts[node + 1]):
             peer = self.heads[arc]
             if not self.pending[peer]:
@@ -428,26 +438,27 @@ class Trees:
                 if through < nearest or (through == nearest and distance < nearer):
                     nearest = through
                     nearer = distance
-                    entry = arc
+                    way_in = arc
         self.nearest[node] = nearest
         self.nearer[node] = nearer
-        self.ways_in[node] = entry
-        if nearest < FAR:
-            self._push((nearest << 16) | node)
+        self.ways_in[node] = way_in
 
-    def _settle(self, root: int, node: int, distance: int, entry: int) -> None:
+    def _settle(self, root: int, node: int, distance: int, way_in: int) -> None:
         """Where a router is in the tree now; its predecessor is there already."""
-        at = root * self.size + node
-        slot = NONE
-        if entry != NONE:
-            peer = self.heads[entry]
-            slot = self.backs[entry] - self.firsts[root] if peer == root else self.slots[root * self.size + peer]
-            self.settled[self.settled_count] = node
-            self.settled_count += 1
+        base = root * self.size
+        at = base + node
+        slot = via = NONE
+        if way_in != NONE:
+            peer = self.heads[way_in]
+            slot = self.backs[way_in] - self.firsts[root] if peer == root else self.slots[base + peer]
+            via = way_in - self.firsts[node]
         if self.is_base:
-            self.vias[at] = NONE if entry == NONE else entry - self.firsts[node]
+            self.vias[at] = via
+            if way_in != NONE:
+                self.settled[self.settled_count] = node
+                self.settled_count += 1
         elif self.kept_row != NONE:
-            self._keep_via(at, self.kept_row * self.size + node, NONE if entry == NONE else entry - self.firsts[node])
+            self._keep_via(at, self.kept_row * self.size + node, via)
         if distance != self.distances[at] or slot != self.slots[at]:
             index = self.log_size
             self.log_roots[index] = root
@@ -466,31 +477,32 @@ class Trees:
             self.kept_count += 1
             self.kept_vias[place] = via
 
-    def _push(self, key: int) -> None:
-        place = self.heap_size
-        self.heap_size = place + 1
-        while place > 0:
-            parent = (place - 1) >> 1
-            if self.heap[parent] <= key:
-                break
-            self.heap[place] = self.heap[parent]
-            place = parent
-        self.heap[place] = key
 
-    def _pop(self) -> int:
-        least = self.heap[0]
-        size = self.heap_size - 1
-        self.heap_size = size
-        key = self.heap[size]
-        place = 0
-        child = 1
-        while child < size:
-            if child + 1 < size and self.heap[child + 1] < self.heap[child]:
-                child += 1
-            if key <= self.heap[child]:
-                break
-            self.heap[place] = self.heap[child]
-            place = child
-            child = 2 * place + 1
-        self.heap[place] = key
-        return least
+def _push(heap: array[int], size: int, key: int) -> None:
+    """Put a key into a binary heap of *size* others."""
+    place = size
+    while place > 0:
+        parent = (place - 1) >> 1
+        if heap[parent] <= key:
+            break
+        heap[place] = heap[parent]
+        place = parent
+    heap[place] = key
+
+
+def _pop(heap: array[int], size: int) -> int:
+    """Take the least key out of a binary heap, in which *size* others are left."""
+    least = heap[0]
+    key = heap[size]
+    place = 0
+    child = 1
+    while child < size:
+        if child + 1 < size:
+            child += heap[child + 1] < heap[child]
+        if key <= heap[child]:
+            break
+        heap[place] = heap[child]
+        place = child
+        child = 2 * place + 1
+    heap[place] = key
+    return least

@@ -1,0 +1,45 @@
+import cython
+
+from router.simulation.whatif.arrays cimport BOUNDED, FAR, NONE, array, bytes_of, ints, longs
+from router.simulation.whatif.audience cimport Audience
+from router.simulation.whatif.loads cimport sort_keys
+from router.simulation.whatif.trees cimport Trees
+
+
+@cython.final
+cdef class Balance:
+    cdef Trees trees
+    cdef Audience audience
+    cdef array _delays, _credits, _services, _group_firsts, _group, _offers, _given, _left, _room, _is_found
+    cdef long long* delays
+    cdef long long* credits
+    cdef long long* services
+    cdef int* group_firsts
+    cdef int* group
+    cdef long long* offers
+    cdef long long* given
+    cdef long long* left
+    cdef long long* room
+    cdef signed char* is_found
+
+    @cython.locals(audience=Audience, most=Py_ssize_t, count=int, address=int, publisher=int)
+    cdef _list_publishers(self)
+    @cython.locals(address=int)
+    cdef void review(self) noexcept
+    @cython.locals(
+        audience=Audience, group=int, size=int, first=int, sites=int, index=int, publisher=int, site=int,
+        place=Py_ssize_t, offer=cython.longlong, is_starved=bint,
+    )
+    cdef void _share_out(self, int address) noexcept
+    @cython.locals(
+        audience=Audience, trees=Trees, group=int, first=int, count=int, index=int, src=int, site=int,
+        key=cython.longlong,
+    )
+    cdef int _list_offers(self, int address) noexcept
+    @cython.locals(
+        audience=Audience, publisher=int, at=int, rate=cython.longlong, volume=cython.longlong, busy=cython.longlong,
+        share=double,
+    )
+    cdef void _serve(self, int address, int index, int site, int sites) noexcept
+    @cython.locals(trees=Trees, total=cython.longlong, delay=cython.longlong, node=int, arc=int)
+    cdef long long _delay(self, int src, int dst) noexcept

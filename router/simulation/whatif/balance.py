@@ -1,0 +1,154 @@
+# cython: cdivision=True
+"""Balanced addresses whose subscribers' credit bounds what they take.
+
+Credit is lent for a round trip: messages of rate r keep r x (2 x delay of the path + time of the subscriber) of it.
+So publishers are served in the order of (distance, id of the publisher's router, id of the subscribers' router): each
+gets what it wants and what credit is left there lets pass, and goes on to the next with the rest. What nobody can take
+is starved. Where neither delays nor the time of the subscribers are known, credit bounds nothing.
+
+An address is looked at again, as a whole, in every scenario: who is nearer may take another's credit.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import cython
+
+from router.simulation.whatif.audience import Audience
+from router.simulation.whatif.network import Network
+from router.simulation.whatif.trees import Trees
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.simulation.whatif.arrays import BOUNDED, FAR, NONE, bytes_of, ints, longs
+    from router.simulation.whatif.loads import sort_keys
+
+
+class Balance:
+    """Chooses for the publishers of bounded addresses."""
+
+    def __init__(self, trees: Trees, audience: Audience, network: Network) -> None:
+        self.trees = trees
+        self.audience = audience
+        self._delays = array("q", network.link_delay_us.tobytes() + bytes(8))
+        self.delays = longs(self._delays)
+        self._credits = array("q", network.subscriber_credit.tobytes() + bytes(8))
+        self.credits = longs(self._credits)
+        self._services = array("q", network.subscriber_service_us.tobytes() + bytes(8))
+        self.services = longs(self._services)
+        self._list_publishers()
+
+    def _list_publishers(self) -> None:
+        """Publishers of bounded addresses by address, in the order of their routers; room to choose in."""
+        audience = self.audience
+        self._group_firsts = array("i", bytes(4 * audience.addresses + 8))
+        self.group_firsts = ints(self._group_firsts)
+        self._group = array("i", bytes(4 * audience.publishers + 4))
+        self.group = ints(self._group)
+        most = count = 0
+        for address in range(audience.addresses):
+            self.group_firsts[address] = count
+            if audience.treatments[address] == BOUNDED:
+                for publisher in range(audience.publishers):
+                    if audience.targets[publisher] == address:
+                        self.group[count] = publisher
+                        count += 1
+                most = max(most, (count - self.group_firsts[address]) * audience.count_sites(address))
+        self.group_firsts[audience.addresses] = count
+        self._offers = array("q", bytes(8 * most + 8))
+        self.offers = longs(self._offers)
+        self._given = array("q", bytes(16 * most + 16))
+        self.given = longs(self._given)
+        self._left = array("q", bytes(16 * count + 16))
+        self.left = longs(self._left)
+        self._room = array("q", bytes(8 * audience.sites + 8))
+        self.room = longs(self._room)
+        self._is_found = array("b", bytes(count + 1))
+        self.is_found = bytes_of(self._is_found)
+
+    def review(self) -> None:
+        """Choose again, or at first."""
+        if self.audience.is_base or self.trees.hit_count > 0 or self.trees.dead_count > 0:
+            for address in range(self.audience.addresses):
+                if self.group_firsts[address] < self.group_firsts[address + 1]:
+                    self._share_out(address)
+
+    def _share_out(self, address: int) -> None:
+        audience = self.audience
+        group = self.group_firsts[address]
+        size = self.group_firsts[address + 1] - group
+        first = audience.site_firsts[address]
+        sites = audience.site_firsts[address + 1] - first
+        for index in range(size):
+            publisher = self.group[group + index]
+            self.left[2 * index] = audience.rates[publisher]
+            self.left[2 * index + 1] = audience.volumes[publisher]
+            self.is_found[index] = 0
+        for site in range(sites):
+            self.room[site] = self.credits[first + site]
+        for place in range(2 * size * sites):
+            self.given[place] = 0
+        for place in range(self._list_offers(address)):
+            offer = self.offers[place]
+            self._serve(address, (offer >> 15) & 0x7FFF, offer & 0x7FFF, sites)
+        for index in range(size):
+            publisher = self.group[group + index]
+            for site in range(2 * sites):
+                audience.shares[site] = self.given[2 * index * sites + site]
+            audience.send(publisher)
+            is_starved = not self.trees.dead[audience.srcs[publisher]] and (
+                self.left[2 * index] > 0 or not self.is_found[index]
+            )
+            audience.note(publisher, self.left[2 * index], self.left[2 * index + 1], is_starved)
+
+    def _list_offers(self, address: int) -> int:
+        """Which publisher can reach which site, by (distance, publisher, site) in one number. Returns: how many."""
+        audience = self.audience
+        trees = self.trees
+        group = self.group_firsts[address]
+        first = audience.site_firsts[address]
+        count = 0
+        for index in range(self.group_firsts[address + 1] - group):
+            src = audience.srcs[self.group[group + index]]
+            if trees.dead[src]:
+                continue
+            for site in range(audience.site_firsts[address + 1] - first):
+                key = trees.distances[src * trees.size + audience.site_routers[first + site]]
+                if key < FAR:
+                    self.offers[count] = (key << 30) | (index << 15) | site
+                    count += 1
+        sort_keys(self.offers, count)
+        return count
+
+    def _serve(self, address: int, index: int, site: int, sites: int) -> None:
+        """Give a publisher what it still wants, as far as credit goes."""
+        audience = self.audience
+        publisher = self.group[self.group_firsts[address] + index]
+        at = audience.site_firsts[address] + site
+        self.is_found[index] = 1
+        rate, volume = self.left[2 * index], self.left[2 * index + 1]
+        if self.room[site] != NONE:
+            busy = 2 * self._delay(audience.srcs[publisher], audience.site_routers[at]) + self.services[at]
+            if busy > 0:
+                rate = min(rate, self.room[site] // busy)
+                self.room[site] -= rate * busy
+        if rate < self.left[2 * index]:
+            share = float(rate) / float(audience.rates[publisher])
+            volume = min(volume, cython.cast(cython.longlong, float(audience.volumes[publisher]) * share))
+        self.left[2 * index] -= rate
+        self.left[2 * index + 1] -= volume
+        self.given[2 * (index * sites + site)] = rate
+        self.given[2 * (index * sites + site) + 1] = volume
+
+    def _delay(self, src: int, dst: int) -> int:
+        """Of the path of now, one way, microseconds; links whose delay is not known add nothing."""
+        trees = self.trees
+        total = 0
+        node = src
+        while node != dst:
+            arc = trees.firsts[node] + trees.slots[node * trees.size + dst]
+            delay = self.delays[trees.used_links[trees.pairs[arc]]]
+            if delay > 0:
+                total += delay
+            node = trees.heads[arc]
+        return total
