@@ -295,15 +295,24 @@ CREDIT_PLAN: Final = Layout(
 PLACEMENT: Final = Layout(
     name="placement",
     doc="Where one more link helps most, and which router a subscriber should sit at; the best first.",
-    key=("kind", "rank"),
+    key=("kind", "measure", "rank"),
     columns=(
-        _text("kind", "`link`: a link to be added; `subscriber`: a subscriber to be moved."),
-        _count("rank", "1 is the best of its kind."),
-        _text("a", "One end of the link, or the router at which the subscriber is."),
-        _text("b", "The other end, or the router to which it should move."),
-        _text("address", "What the subscriber is subscribed to; null for a link.", is_nullable=True),
-        _count("cost", "Cost of the link that is added; null for a subscriber.", is_nullable=True, unit="cost"),
-        _text("measure", "What is made better, such as `mean_cost`, `max_utilisation` or `cut_pairs`."),
+        _text(
+            "kind",
+            "`link`: a link to be added; `move`: the subscribers of an address at one router, to be moved to another; "
+            "`addition`: subscribers to be added at one more router.",
+        ),
+        _text(
+            "measure",
+            "What is made better: `mean_cost` of the paths of all pairs; `load`, the sum of the costs of all links times "
+            "the messages/s on them; `cut_pairs`, ordered pairs that lose each other, summed over every single failure; "
+            "`lost_msgs`, messages/s that find no subscriber, summed likewise; `max_utilisation`.",
+        ),
+        _count("rank", "1 is the best of its kind by its measure."),
+        _text("a", "One end of the link; of subscribers, the router at which they are, or the nearest such one."),
+        _text("b", "The other end, or the router at which they should be."),
+        _text("address", "What they are subscribed to; null for a link.", is_nullable=True),
+        _count("cost", "Cost of the link that is added; null for subscribers.", is_nullable=True, unit="cost"),
         _real("before", "The measure as it is.", "of the measure"),
         _real("after", "The measure with the change.", "of the measure"),
         _real("gain", "What is gained, positive when it is better.", "of the measure"),
