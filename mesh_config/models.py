@@ -18,6 +18,8 @@ ID_PATTERN = "[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+"
 """Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it."""
 HOST_PATTERN = "[^\\s/]+"
 """A host name or an address; IPv6 without brackets."""
+TEXT_PATTERN = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
+"""An address, or a name for people."""
 
 
 class Treatment(enum.StrEnum):

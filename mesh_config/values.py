@@ -13,13 +13,14 @@ from typing import Any
 
 import attrs
 
-from mesh_config.models import HOST_PATTERN, ID_PATTERN
+from mesh_config.models import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN
 
 SettingsClass = type[attrs.AttrsInstance]
 
 _PATTERN_WORDS = {
     ID_PATTERN: "a word without blanks, control characters and `/`",
     HOST_PATTERN: "a host name or an address",
+    TEXT_PATTERN: "text, not empty and without control characters",
 }
 
 

@@ -134,8 +134,8 @@ BAD = {
             'routers."A b".longitude: nan is out of range; expected a number from -180 to 180 (degrees)',
             "links.B--B.cost: 0 is out of range; expected a whole number from 1 to 65535; did you mean `1`?",
             (
-                "links.B--B.capacity_msgs: 0.0 is out of range; expected a number from 1e-06 to 9000000000000 (messages/s);"
-                " did you mean `1e-06`?"
+                "links.B--B.capacity_msgs: 0.0 is out of range; expected a number from 1e-06 to 9000000000000"
+                " (messages/s); did you mean `1e-06`?"
             ),
             "links.B--B: router `B` is both ends of it; expected two routers",
         ],
@@ -191,8 +191,8 @@ BAD = {
         attrs.evolve(square(), counters=[LinkCounter(link="A--B", src="C", messages=-1)]),
         [
             (
-                f"counters.A--B.C.messages: -1 is out of range; expected a whole number from 0 to {2**63 - 1} (messages);"
-                " did you mean `0`?"
+                f"counters.A--B.C.messages: -1 is out of range; expected a whole number from 0 to {2**63 - 1}"
+                " (messages); did you mean `0`?"
             ),
             "counters.A--B.src: router `C` is no end of it; expected one of its ends",
         ],

@@ -11,13 +11,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from mesh_config.models import ID_PATTERN, setting
+from mesh_config.models import ID_PATTERN, TEXT_PATTERN, setting
 
 DEFAULT_CLASS: Final = "default"
 NOBODY: Final = -1
 """In a column of names: none."""
-ADDRESS_PATTERN: Final = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
-"""Text of an address or of a name: anything without control characters."""
 
 Names = NDArray[np.int32]
 """Places in `Demands.names`, one for each demand."""
@@ -35,11 +33,11 @@ class Demand:
     address: str | None = setting(
         "Address that they are sent to; its treatment and subscribers decide where they go.",
         default=None,
-        pattern=ADDRESS_PATTERN,
+        pattern=TEXT_PATTERN,
     )
     msgs_per_s: float = setting("Messages sent.", unit="messages/s", low=0, high=10**12)
     msg_bytes: float = setting("Mean size of a message.", unit="bytes", low=0, high=10**12)
-    klass: str = setting("Class of traffic, for reports.", default=DEFAULT_CLASS, pattern=ADDRESS_PATTERN)
+    klass: str = setting("Class of traffic, for reports.", default=DEFAULT_CLASS, pattern=TEXT_PATTERN)
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -16,9 +16,9 @@ from typing import Any, Final
 import attrs
 
 from mesh_config.findings import SettingsError, nearest
-from mesh_config.models import ID_PATTERN, Treatment, setting
+from mesh_config.models import ID_PATTERN, TEXT_PATTERN, Treatment, setting
 from mesh_config.yaml_text import Place
-from router.simulation.whatif.demand_table import ADDRESS_PATTERN, DEFAULT_CLASS, NOBODY, Demand, Demands
+from router.simulation.whatif.demand_table import DEFAULT_CLASS, NOBODY, Demand, Demands
 from router.simulation.whatif.validity import model_findings
 
 __all__ = [
@@ -85,7 +85,7 @@ class RouterNode:
 class LinkEdge:
     """A link between two routers. Of parallel ones the mesh uses the one with the least (cost, id)."""
 
-    id: str = setting("`a--b`, of parallel links `a--b#2` and so on.", pattern=ADDRESS_PATTERN)
+    id: str = setting("`a--b`, of parallel links `a--b#2` and so on.", pattern=TEXT_PATTERN)
     a: str = setting("The end whose id is the smaller one.", pattern=ID_PATTERN)
     b: str = setting("The other end.", pattern=ID_PATTERN)
     cost: int = setting("Cost, the same in both directions.", default=1, low=1, high=MAX_COST)
@@ -104,7 +104,7 @@ class LinkEdge:
 class AddressNode:
     """An address and what is done with its messages."""
 
-    text: str = setting("The address, without scheme and host.", pattern=ADDRESS_PATTERN)
+    text: str = setting("The address, without scheme and host.", pattern=TEXT_PATTERN)
     treatment: Treatment = setting("How its messages are given to its subscribers.")
 
 
@@ -112,7 +112,7 @@ class AddressNode:
 class SubscriberSite:
     """The subscribers that an address has at one router."""
 
-    address: str = setting("What they subscribe to.", pattern=ADDRESS_PATTERN)
+    address: str = setting("What they subscribe to.", pattern=TEXT_PATTERN)
     router: str = setting("Router to which they are attached.", pattern=ID_PATTERN)
     count: int = setting("How many they are.", default=1, unit="subscribers", low=1, high=1_000_000)
     credit: int | None = setting(
@@ -127,7 +127,7 @@ class SubscriberSite:
 class Group:
     """Links and routers that fail together, or are taken down together."""
 
-    name: str = setting("Its name.", pattern=ADDRESS_PATTERN)
+    name: str = setting("Its name.", pattern=TEXT_PATTERN)
     kind: GroupKind = setting("What its members share: a risk, a site, or a maintenance window.")
     links: tuple[str, ...] = setting("Ids of links.", default=())
     routers: tuple[str, ...] = setting("Ids of routers.", default=())
@@ -139,7 +139,7 @@ class Group:
 class LinkCounter:
     """What one router has sent over a link since the link came up."""
 
-    link: str = setting("Id of the link.", pattern=ADDRESS_PATTERN)
+    link: str = setting("Id of the link.", pattern=TEXT_PATTERN)
     src: str = setting("The router that sent.", pattern=ID_PATTERN)
     messages: int = setting("Messages sent.", unit="messages", low=0, high=2**63 - 1)
     bytes: int | None = setting(

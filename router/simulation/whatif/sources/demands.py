@@ -21,7 +21,7 @@ from router.simulation.whatif.demand_table import DEFAULT_CLASS, NOBODY, Demand,
 from router.simulation.whatif.model import AddressNode, Model, ModelError
 from router.simulation.whatif.sources.columns import SHOWN, Columns, numbered, read_columns
 from router.simulation.whatif.sources.mesh_file import TreatmentOf
-from router.simulation.whatif.sources.reading import Faults, FilePath, in_file
+from router.simulation.whatif.sources.reading import Faults, FilePath, in_file, number_of
 
 COLUMNS: Final = ("src", "dst", "address", "msgs_per_s", "msg_bytes", "class")
 REQUIRED: Final = ("src", "msgs_per_s", "msg_bytes")
@@ -105,13 +105,13 @@ class _Reading:
         try:
             found = pc.cast(values, pa.float64())
         except pa.ArrowInvalid:
-            found = pa.array([_amount(text) for text in values.to_pylist()], pa.float64())
+            found = pa.array([number_of(text) for text in values.to_pylist()], pa.float64())
         numbers: NDArray[np.float64] = found.fill_null(np.nan).to_numpy(zero_copy_only=False)
         low, high = field.metadata["low"], field.metadata["high"]
 
         def told(row: int) -> str:
             value = values[row].as_py()
-            fault = fault_of(field, float(numbers[row])) if _amount(value) is not None else None
+            fault = fault_of(field, float(numbers[row])) if number_of(value) is not None else None
             return found_words(value) if fault is None else fault.message
 
         self.refuse(~((numbers >= low) & (numbers <= high)), column, told, expectation(field))
@@ -190,11 +190,3 @@ class _Reading:
         if number == len(self._texts):
             self._texts.append(text)
         return number
-
-
-def _amount(value: object) -> float | None:
-    """A number, or text of one; None for anything else."""
-    try:
-        return float(value) if isinstance(value, (int, float, str)) else None
-    except ValueError:
-        return None

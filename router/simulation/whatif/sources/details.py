@@ -20,7 +20,7 @@ from mesh_config.findings import nearest
 from mesh_config.models import setting
 from mesh_config.structuring import structure, unknown_key
 from mesh_config.values import found_words
-from mesh_config.yaml_text import ListNode, MapNode, Node
+from mesh_config.yaml_text import ListNode, MapNode, Node, ScalarNode
 from router.core.addressing.address import normalise
 from router.simulation.whatif.model import AddressNode, Group, LinkEdge, Model, ModelError, RouterNode, SubscriberSite
 from router.simulation.whatif.sources.mesh_file import TreatmentOf
@@ -111,10 +111,12 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     Raises: SettingsError with all that is wrong with the file.
     """
     faults = Faults(path)
-    root, findings = yaml_text.read(read_text(path), faults.file)
+    text, expected = read_text(path), f"a mapping with {', '.join(f'`{key}`' for key in KEYS)}"
+    if not text.strip():
+        faults.fail("the file is empty", line=1, expected=expected)
+    root, findings = yaml_text.read(text, faults.file)
     faults.extend(findings)
     if root is not None and not isinstance(root, MapNode):
-        expected = f"a mapping with {', '.join(f'`{key}`' for key in KEYS)}"
         faults.extend([root.place.finding(found_words(yaml_text.plain(root)), expected=expected)])
     if not isinstance(root, MapNode):
         faults.check()
@@ -122,7 +124,7 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     faults.extend(unknown_key(root, key, KEYS) for key in root.items if key not in KEYS)
     defaults = _defaults(root, faults)
     parts = {key: list(_items(root, key, faults)) for key in LISTS}
-    _refuse_unknown(model, parts, faults)
+    _refuse_unknown(model, root, faults)
     _refuse_twice(parts, faults)
     _refuse_empty(parts["groups"], faults)
     faults.check()
@@ -168,8 +170,8 @@ def _items(root: MapNode, key: str, faults: Faults) -> Iterator[Item]:
             yield item, found
 
 
-def _refuse_unknown(model: Model, parts: Mapping[str, list[Item]], faults: Faults) -> None:
-    """Tell what names a router or a link that the model does not have."""
+def _refuse_unknown(model: Model, root: MapNode, faults: Faults) -> None:
+    """Tell what names a router or a link that the model does not have, also in items with other faults."""
     routers, links = ({it.id: it for it in items} for items in (model.routers, model.links))
     for part, field, what, known in (
         ("routers", "id", "router", routers),
@@ -178,15 +180,15 @@ def _refuse_unknown(model: Model, parts: Mapping[str, list[Item]], faults: Fault
         ("groups", "links", "link", links),
         ("groups", "routers", "router", routers),
     ):
-        for node, item in parts[part]:
-            value = getattr(item, field)
-            below = node.items.get(field) if isinstance(node, MapNode) else None
-            names = [(below, value)] if isinstance(value, str) else zip(_list(below), value, strict=True)
-            for place, name in names:
-                if name not in known:
-                    at = (place or node).place
-                    near = nearest(name, known)
-                    faults.extend([at.finding(f"no {what} `{name}`", expected=f"a {what} of the model", nearest=near)])
+        for item in _list(root.items.get(part)):
+            value = item.items.get(field) if isinstance(item, MapNode) else None
+            for node in _list(value) if isinstance(value, ListNode) else (value,):
+                name = node.value if isinstance(node, ScalarNode) else None
+                if node is not None and isinstance(name, str) and name not in known:
+                    turned = "--".join(reversed(name.split("--")))  # by the larger id first
+                    near = turned if turned in known else nearest(name, known)
+                    message = f"no {what} `{name}`"
+                    faults.extend([node.place.finding(message, expected=f"a {what} of the model", nearest=near)])
 
 
 def _refuse_empty(groups: list[Item], faults: Faults) -> None:

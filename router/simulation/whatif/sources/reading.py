@@ -65,7 +65,7 @@ class Faults:
 
     def amount(self, text: object, *, line: int | None = None, key: tuple[Step, ...] = ()) -> float | None:
         """Any number that *text* is, finite; None, and a finding, when it is none."""
-        value = _number(text)
+        value = number_of(text)
         if value is None:
             self.add(found_words(text), line=line, key=key, expected="a number")
         return value
@@ -80,7 +80,7 @@ class Faults:
         """
         attribute = next(it for it in fields_of(cls) if it.name == field)
         is_whole = kind_of(attribute.type).base is int
-        value = _number(text)
+        value = number_of(text)
         # 10.0 is a whole number in files that have no others.
         if value is None or (is_whole and not value.is_integer()):
             self.add(found_words(text), line=line, key=(*key, field), expected=expectation(attribute))
@@ -117,7 +117,7 @@ def in_file(findings: Iterable[Finding], file: FilePath) -> tuple[Finding, ...]:
     return tuple(attrs.evolve(it, file=os.fspath(file)) if it.file is None else it for it in findings)
 
 
-def _number(value: object) -> float | None:
+def number_of(value: object) -> float | None:
     """A finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None

@@ -137,10 +137,11 @@ def router_ids(nodes: Sequence[tuple[str, str | None]]) -> list[str]:
         _numbered(key) if not word else word if count[word] == 1 else f"{word}-{_word(key)}"
         for word, (key, _) in zip(words, nodes, strict=True)
     ]
-    # What is still the same, say `A-1` next to two `A` of which one has the key 1: told apart in the order of the keys.
+    # What is still the same, say the label `A-1` next to two `A` of which one has the key 1: the label stays as it is,
+    # the others are told apart in the order of their keys.
     count = Counter(ids)
     taken = {text for text, times in count.items() if times == 1}
-    for place in sorted(range(len(ids)), key=lambda number: (ids[number], nodes[number][0])):
+    for place in sorted(range(len(ids)), key=lambda it: (ids[it], ids[it] != words[it], nodes[it][0])):
         text, number = ids[place], 1
         if count[text] == 1:
             continue

@@ -1,0 +1,127 @@
+"""`amqp-mesh whatif` and its import, as an operator calls them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from router.cli import main, whatif
+from router.simulation.whatif.model import GroupKind
+from router.simulation.whatif.store import read_model
+from tests.whatif.models import TOPOHUB, ZOO
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["whatif", *map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Path:
+    file = tmp_path / "mesh.yaml"
+    CliRunner().invoke(main, ["config", "generate", "ring", "--routers", "4", "-o", str(file)])
+    return file
+
+
+def test_a_mesh_with_all_that_goes_with_it(tmp_path: Path, mesh: Path) -> None:
+    groups, more, demands = tmp_path / "groups.yaml", tmp_path / "more.yaml", tmp_path / "demands.csv"
+    groups.write_text("groups: [{name: duct, kind: srlg, links: [R1--R2]}]\nsubscribers: [{address: x, router: R1}]\n")
+    more.write_text("groups: [{name: duct, kind: site, routers: [R1]}]\n")
+    demands.write_text("src,address,msgs_per_s,msg_bytes\nR3,x,1,1\nR3,y,1,1\n")
+    found = run("import", mesh, "--groups", groups, "--groups", more, "--demands", demands, "-o", tmp_path / "model")
+    assert found.exit_code == 0
+    assert found.stdout == (f"{tmp_path}/model: 4 routers, 4 links, 2 addresses, 1 subscriber, 2 demands, 1 group\n")
+    assert found.stderr == f"{demands}: warning: address: address `y` has no subscriber\n"
+    model = read_model(tmp_path / "model")
+    assert model.groups[0].kind is GroupKind.SITE
+    assert model.origin == "mesh.yaml + groups.yaml + more.yaml + demands.csv"
+
+
+@pytest.mark.parametrize(
+    ("file", "form", "expected"),
+    [
+        (ZOO / "Abilene.graphml", None, "11 routers, 14 links"),
+        (ZOO / "Abilene.graphml", "graphml", "11 routers, 14 links"),
+        (TOPOHUB / "sndlib_polska.json", None, "12 routers, 18 links, 132 demands"),
+    ],
+)
+def test_topologies(tmp_path: Path, file: Path, form: str | None, expected: str) -> None:
+    chosen = ("--format", form) if form else ()
+    found = run("import", file, *chosen, "--message-bytes", 250, "-o", tmp_path / "model")
+    assert (found.exit_code, found.stdout) == (0, f"{tmp_path}/model: {expected}\n")
+    assert {demand.msg_bytes for demand in read_model(tmp_path / "model").demands} <= {250.0}
+
+
+def test_a_file_may_have_any_name(tmp_path: Path, mesh: Path) -> None:
+    for source, expected in (
+        (ZOO / "Abilene.graphml", "11 routers"),
+        (TOPOHUB / "sndlib_polska.json", "12 routers"),
+        (mesh, "4 routers"),
+    ):
+        file = tmp_path / "net"
+        file.write_bytes(source.read_bytes())
+        assert expected in run("import", file, "-o", tmp_path / "model").stdout
+
+
+def test_with_an_error_nothing_is_written_and_what_was_there_stays(tmp_path: Path, mesh: Path) -> None:
+    out = tmp_path / "model"
+    bad = tmp_path / "bad.csv"
+    bad.write_text("src,dst,msgs_per_s,msg_bytes\nR1,r4,1,1\n")
+    found = run("import", mesh, "--demands", bad, "-o", out)
+    assert found.exit_code == 1
+    assert found.stderr == (
+        f"{bad}:2: error: dst: no router `r4`; expected a router of the model; did you mean `R4`?\n"
+    )
+    assert not out.exists()
+    assert run("import", mesh, "-o", out).exit_code == 0
+    assert run("import", mesh, "--demands", bad, "-o", out).exit_code == 1
+    assert len(read_model(out).routers) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "mesh.yaml", "model"]
+
+
+def test_what_is_in_the_way_is_told(tmp_path: Path, mesh: Path) -> None:
+    found = run("import", mesh, "-o", tmp_path)
+    assert (found.exit_code, found.stderr) == (
+        1, f"{tmp_path}: error: something else is there; expected a new folder, or a model to be replaced\n",
+    )  # fmt: skip
+    found = run("import", mesh, "-o", tmp_path / "a" / "b")
+    assert (found.exit_code, found.stderr) == (
+        1, f"Error: Could not open file '{tmp_path}/a/b': No such file or directory\n",
+    )  # fmt: skip
+    assert run("import", mesh, "--format", "gml", "-o", "x").exit_code == 2
+
+
+def test_without_the_extra_it_is_said_what_to_install(mesh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.startswith("router.simulation.whatif")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    found = run("import", mesh, "-o", "model")
+    assert (found.exit_code, found.stderr) == (
+        1, "Error: main whatif needs pyarrow, which is not installed: pip install 'amqp-mesh[whatif]'\n",
+    )  # fmt: skip
+
+
+def test_the_help_names_every_command_and_imports_nothing_large() -> None:
+    code = (
+        "import sys\nfrom router.cli import main\nmain(['whatif', '--help'], standalone_mode=False)\n"
+        f"print(sorted({sorted(whatif.EXTRA_MODULES)!r} & sys.modules.keys() if False else"
+        f" set({sorted(whatif.EXTRA_MODULES)!r}) & sys.modules.keys()))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout.endswith("[]\n")
+    for name, command in whatif.COMMANDS.items():
+        assert f"  {name} " in found.stdout
+        assert command.help.split()[0] in found.stdout
+
+
+@pytest.mark.parametrize("name", sorted(whatif.COMMANDS))
+def test_every_command_of_the_table_is_there(name: str) -> None:
+    found = run(name, "--help")
+    assert found.exit_code == 0
+    assert "Usage:" in found.stdout
+    short = whatif.whatif.get_command(None, name)  # type: ignore[arg-type]
+    assert short is not None
+    assert short.short_help == whatif.COMMANDS[name].help

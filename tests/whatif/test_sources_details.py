@@ -1,0 +1,168 @@
+"""What operators know of a mesh beside its links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mesh_config.findings import SettingsError
+from mesh_config.models import Treatment
+from router.simulation.whatif.model import Group, GroupKind, Model, SubscriberSite
+from router.simulation.whatif.sources.details import with_details
+from router.simulation.whatif.sources.mesh_file import built_in_treatment
+from tests.whatif.models import square
+
+
+def detailed(tmp_path: Path, text: str, model: Model | None = None) -> Model:
+    file = tmp_path / "groups.yaml"
+    file.write_text(text, encoding="utf-8")
+    return with_details(model or square(), file, built_in_treatment)
+
+
+def faults(tmp_path: Path, text: str) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        detailed(tmp_path, text)
+    return [str(finding).removeprefix(f"{tmp_path}/groups.yaml") for finding in caught.value.findings]
+
+
+def test_everything_that_may_be_said_of_a_mesh(tmp_path: Path) -> None:
+    model = detailed(
+        tmp_path,
+        """\
+defaults:
+  router: {failures_per_year: 0.5, repair_hours: 6}
+  link: {failures_per_year: 2, capacity_bytes: 1.25e8}
+routers:
+  - {id: A, site: west, latitude: 52.5, longitude: 13.4, failures_per_year: 3}
+links:
+  - {id: A--B, cost: 7, delay_ms: 1.5, capacity_bytes: 1000, capacity_msgs: 5}
+addresses:
+  - {text: /news/, treatment: multicast}
+subscribers:
+  - {address: "amqp:/orders", router: A}
+  - {address: orders, router: C, credit: 7}
+  - {address: broadcast/all, router: B, count: 3, credit: 30, service_ms: 2}
+  - {address: news, router: D}
+groups:
+  - {name: window, kind: maintenance, routers: [B, A]}
+  - {name: duct, kind: srlg, links: [C--D, A--B], repair_hours: 8}
+""",
+    )
+    routers = {router.id: router for router in model.routers}
+    assert (routers["A"].site, routers["A"].latitude, routers["A"].failures_per_year) == ("west", 52.5, 3.0)
+    assert (routers["A"].repair_hours, routers["B"].failures_per_year, routers["B"].site) == (6.0, 0.5, "east")
+    links = {link.id: link for link in model.links}
+    assert (links["A--B"].cost, links["A--B"].delay_ms, links["A--B"].capacity_bytes) == (7, 1.5, 1000.0)
+    assert (links["A--B"].capacity_msgs, links["C--D"].capacity_bytes, links["C--D"].cost) == (5.0, 1.25e8, 1)
+    assert {address.text: address.treatment for address in model.addresses} == {
+        "orders": Treatment.CLOSEST,
+        "news": Treatment.MULTICAST,
+        "broadcast/all": Treatment.MULTICAST,
+    }
+    assert model.subscribers == (
+        SubscriberSite(address="broadcast/all", router="B", count=3, credit=30, service_ms=2.0),
+        SubscriberSite(address="news", router="D"),
+        SubscriberSite(address="orders", router="A"),
+        SubscriberSite(address="orders", router="C", credit=7),
+    )
+    assert model.groups == (
+        Group(name="duct", kind=GroupKind.SRLG, links=("A--B", "C--D"), repair_hours=8.0),
+        Group(name="window", kind=GroupKind.MAINTENANCE, routers=("A", "B")),
+    )
+
+
+def test_defaults_take_nothing_away(tmp_path: Path) -> None:
+    model = detailed(tmp_path, "links: [{id: A--B, failures_per_year: 9}]")
+    model = detailed(tmp_path, "defaults: {link: {failures_per_year: 1}}", model)
+    assert [link.failures_per_year for link in model.links] == [9.0, 1.0, 1.0, 1.0]
+
+
+def test_nothing_said_changes_nothing(tmp_path: Path) -> None:
+    assert detailed(tmp_path, "groups: []") == square()
+
+
+def test_all_faults_are_told_with_their_lines(tmp_path: Path) -> None:
+    text = """\
+defaults: {link: {failure_per_year: 2, repair_hours: -4}, routers: {}}
+routers:
+  - {id: a}
+  - {site: x}
+links:
+  - {id: B--A, cost: 0}
+  - {id: A--B, capacity_bytes: fast}
+  - {id: A--B, a: A}
+  - {id: B--C}
+  - {id: B--C}
+addresses: {text: orders}
+subscribers:
+  - {address: orders, router: E, count: 0}
+  - {address: orders, router: c}
+  - {address: orders, router: c}
+group: 3
+groups:
+  - {name: duct 7, kind: slrg, links: [A--C, A--B]}
+  - {name: duct 8, kind: site}
+  - {name: duct 9, kind: site, links: [A--B, A-C], routers: [d]}
+"""
+    assert faults(tmp_path, text) == [
+        (
+            ":1: error: defaults.link.failure_per_year: unknown key `failure_per_year`; expected a known key;"
+            " did you mean `failures_per_year`?"
+        ),
+        (
+            ":1: error: defaults.link.repair_hours: -4.0 is out of range; expected a number from 0 to 1000000 (hours);"
+            " did you mean `0`?"
+        ),
+        ":1: error: defaults.routers: unknown key `routers`; expected a known key; did you mean `router`?",
+        ":3: error: routers[0].id: no router `a`; expected a router of the model; did you mean `A`?",
+        ":4: error: routers[1].id: `id` is missing; expected text",
+        ":6: error: links[0].cost: 0 is out of range; expected a whole number from 1 to 65535; did you mean `1`?",
+        ":6: error: links[0].id: no link `B--A`; expected a link of the model; did you mean `A--B`?",
+        ':7: error: links[1].capacity_bytes: the text "fast"; expected a number from 1e-06 to 9000000000000 (bytes/s)',
+        (
+            ":8: error: links[2].a: unknown key `a`; expected one of id, cost, delay_ms, capacity_msgs, capacity_bytes,"
+            " failures_per_year, repair_hours"
+        ),
+        ":10: error: links[4]: `B--C` is given twice, first in line 9; expected each once",
+        ":11: error: addresses: a mapping; expected a list",
+        (
+            ":13: error: subscribers[0].count: 0 is out of range;"
+            " expected a whole number from 1 to 1000000 (subscribers); did you mean `1`?"
+        ),
+        ":13: error: subscribers[0].router: no router `E`; expected a router of the model",
+        ":14: error: subscribers[1].router: no router `c`; expected a router of the model; did you mean `C`?",
+        ":15: error: subscribers[2]: `orders at c` is given twice, first in line 14; expected each once",
+        ":15: error: subscribers[2].router: no router `c`; expected a router of the model; did you mean `C`?",
+        ":16: error: group: unknown key `group`; expected a known key; did you mean `groups`?",
+        (
+            ':18: error: groups[0].kind: the text "slrg"; expected one of `srlg`, `site`, `maintenance`;'
+            " did you mean `srlg`?"
+        ),
+        ":18: error: groups[0].links[0]: no link `A--C`; expected a link of the model; did you mean `B--C`?",
+        ":19: error: groups[1]: nothing belongs to it; expected `links` or `routers`",
+        ":20: error: groups[2].links[1]: no link `A-C`; expected a link of the model",
+        ":20: error: groups[2].routers[0]: no router `d`; expected a router of the model; did you mean `D`?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [(":1: error: the file is empty; expected a mapping with `defaults`, `routers`, `links`, `addresses`,"
+ " `subscribers`, `groups`")]),
+        ("- a", [(":1: error: a list; expected a mapping with `defaults`, `routers`, `links`, `addresses`,"
+                 " `subscribers`, `groups`")]),
+        ("groups: [\n", [(":2: error: not readable as YAML: while parsing a flow node,"
+                         " did not find expected node content")]),
+        ("groups: [{name: g, kind: srlg, routers: [A, A]}]",
+         [": error: groups.g: a member is given twice; expected each member once"]),
+        ("subscribers: [{address: '/', router: A}]",
+         [(": error: addresses.\"\".text: the text \"\" has characters that it may not have; expected"
+" text, not empty and without control characters"),
+          (": error: subscribers.\"\".A.address: the text \"\" has characters that it may not have; expected text,"
+          " not empty and without control characters")]),
+    ],
+)  # fmt: skip
+def test_a_file_that_says_nothing_usable_is_refused(tmp_path: Path, text: str, expected: list[str]) -> None:
+    assert faults(tmp_path, text) == expected
