@@ -57,26 +57,6 @@ def split(total: int, shares: int) -> list[int]:
     return [total // shares + (turn < total % shares) for turn in range(shares)]
 
 
-@attrs.frozen(kw_only=True)
-class State:
-    """A mesh with something failed, or nothing."""
-
-    distance: Mapping[Arc, int]
-    next_hop: Mapping[Arc, str]
-    trees: Mapping[str, Paths]
-    used: Mapping[frozenset[str], LinkEdge]
-    loads: Counter[tuple[str, str, int]]
-    """By link, router that sends, and 0 for messages or 1 for bytes."""
-    lost: Amount
-    starved: frozenset[tuple[str, str]]
-    """Living routers and addresses to which they send, of which something is taken by nobody."""
-    missing: Mapping[str, int]
-    """Messages to an address that reach nobody, those of dead routers included."""
-    alive: frozenset[str]
-    hops: int
-    """Sum of messages over all links that they pass."""
-
-
 class Naive:
     """A model, evaluated from nothing each time."""
 
@@ -103,7 +83,7 @@ class Naive:
     # One state.
 
     def state(self, links: Iterable[str] = (), routers: Iterable[str] = ()) -> State:
-        return _Evaluation(self, set(links), set(routers)).run()
+        return State(self, set(links), set(routers))
 
     # What is compared with the base state.
 
@@ -120,6 +100,13 @@ class Naive:
     def stretch(self, now: State, percent: int) -> int:
         found = self.stretches(now)
         return found[math.ceil(percent * len(found) / 100) - 1] if found else 0
+
+    def delay_us(self, now: State, percent: int) -> int:
+        """Of all ordered pairs that have a path; -1 when there is none, or no delay is known."""
+        if not any(link.delay_ms for link in self.model.links) or not now.distance:
+            return -1
+        found = sorted(now.delay_us(src, dst) for src, dst in now.distance)
+        return found[math.ceil(percent * len(found) / 100) - 1]
 
     def dead_addresses(self, now: State) -> set[str]:
         had = {site.address for site in self.model.subscribers}
@@ -149,8 +136,8 @@ class Naive:
         return found
 
 
-class _Evaluation:
-    """One state in the making."""
+class State:
+    """A mesh with something failed, or nothing."""
 
     def __init__(self, naive: Naive, links: set[str], routers: set[str]) -> None:
         self.naive = naive
@@ -169,14 +156,19 @@ class _Evaluation:
         }
         self.next_hop = {(src, dst): hop for src, tree in self.trees.items() for dst, hop in tree.next_hop.items()}
         self.loads: Counter[tuple[str, str, int]] = Counter()
+        """By link, router that sends, and 0 for messages or 1 for bytes."""
         self.lost = [0, 0]
         self.starved: set[tuple[str, str]] = set()
+        """Living routers and addresses to which they send, of which something is taken by nobody."""
         self.missing: Counter[str] = Counter()
-        self.hops = 0
+        """Messages to an address that reach nobody, those of dead routers included."""
+        self.delivered_hops = 0
+        """Sum over all that arrives of messages times links passed; of a multicast each copy that a link carries."""
         self.toward: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
         """With equal splitting: what routers send, by destination."""
+        self._flow()
 
-    def run(self) -> State:
+    def _flow(self) -> None:
         for (src, dst, kind), amount in self.naive.pairs.items():
             if not self.send(src, dst, kind, amount):
                 self.lost[kind] += amount
@@ -193,23 +185,11 @@ class _Evaluation:
             self.balanced(address, published)
         for (dst, kind), sent in self.toward.items():
             self.split_toward(dst, kind, sent)
-        return State(
-            distance=self.distance,
-            next_hop=self.next_hop,
-            trees=self.trees,
-            used=self.used,
-            loads=self.loads,
-            lost=(self.lost[0], self.lost[1]),
-            starved=frozenset(self.starved),
-            missing=self.missing,
-            alive=self.alive,
-            hops=self.hops,
-        )
 
     def carry(self, src: str, dst: str, kind: int, amount: int) -> None:
         self.loads[self.used[frozenset((src, dst))].id, src, kind] += amount
         if kind == 0:
-            self.hops += amount
+            self.delivered_hops += amount
 
     def path(self, src: str, dst: str) -> list[str]:
         """Hop by hop, each router by its own tree."""
@@ -227,8 +207,7 @@ class _Evaluation:
         if self.naive.is_split:
             self.toward[dst, kind][src] += amount
             return True
-        path = self.path(src, dst)
-        for one, other in pairwise(path):
+        for one, other in pairwise(self.path(src, dst)):
             self.carry(one, other, kind, amount)
         return True
 
@@ -319,6 +298,6 @@ class _Evaluation:
                     self.starved.add((src, address))
 
     def delay_us(self, src: str, dst: str) -> int:
-        path = self.path(src, dst)
-        used = (self.used[frozenset(ends)] for ends in pairwise(path))
+        """One way; links whose delay is not known add nothing."""
+        used = (self.used[frozenset(ends)] for ends in pairwise(self.path(src, dst)))
         return sum(round((link.delay_ms or 0) * 1000) for link in used)

@@ -5,6 +5,7 @@ from cpython.array cimport array
 cdef enum:
     FAR = 0x3FFFFFFF
     NONE = -1
+    CAUSES = 10
     CLOSEST = 0
     BALANCED = 1
     MULTICAST = 2

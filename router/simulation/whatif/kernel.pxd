@@ -3,6 +3,7 @@ import cython
 from router.simulation.whatif.arrays cimport FAR, NONE, array, bytes_of, doubles, ints, longs
 from router.simulation.whatif.audience cimport Audience
 from router.simulation.whatif.balance cimport Balance
+from router.simulation.whatif.delays cimport Delays
 from router.simulation.whatif.loads cimport Loads
 from router.simulation.whatif.split cimport SplitLoads
 from router.simulation.whatif.trees cimport Trees
@@ -15,6 +16,7 @@ cdef class Kernel:
     cdef Loads traffic
     cdef Audience audience
     cdef Balance balance
+    cdef Delays delays
     cdef array _capacities, _stretches, _queue, _seen
     cdef double* capacities
     cdef long long* stretches
@@ -23,6 +25,12 @@ cdef class Kernel:
     cdef readonly bint is_failing
     cdef readonly long long base_pairs, unreachable_pairs, dead_end_pairs, lost_rate, lost_bytes
     cdef readonly long long stretch_p50, stretch_p95, stretch_p99
+    cdef readonly long long delay_p50_us, delay_p95_us, delay_p99_us
+    cdef readonly bint has_delays
+    cdef long long base_stretch
+    cdef tuple base_delays
+    cdef double base_utilisation
+    cdef int base_utilisation_link
     cdef readonly int base_components, components, dead_addresses, starved_publishers, max_utilisation_link
     cdef readonly double max_utilisation
 
@@ -40,10 +48,13 @@ cdef class Kernel:
         trees=Trees, count=int, index=int, root=int, node=int, old=cython.longlong, new=cython.longlong
     )
     cdef void _summarise(self) noexcept
+    cdef _remember(self)
+    cdef _recall(self)
     @cython.locals(pairs=cython.longlong, rank=cython.longlong, above=cython.longlong)
     cdef long long _stretch(self, int percent, int count) noexcept
     @cython.locals(values=cython.p_longlong, low=int, high=int, left=int, right=int, pivot=cython.longlong)
     cdef long long _select(self, int count, int place) noexcept
+    cdef void _find_delays(self) noexcept
     @cython.locals(trees=Trees, most=double, share=double, busiest=int, tail=int, arc=int, link=int, number=int)
     cdef void _find_busiest(self) noexcept
     @cython.locals(by_rate=double, by_bytes=double)

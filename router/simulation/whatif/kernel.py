@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from router.simulation.whatif.audience import Audience
 from router.simulation.whatif.balance import Balance
+from router.simulation.whatif.delays import Delays
 from router.simulation.whatif.loads import Loads
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.split import SplitLoads
@@ -54,8 +55,11 @@ class Kernel:
         self.balance.review()
         self.audience.settle()
         self.traffic.settle()
+        self.has_delays = network.has_delays and not is_split
+        self.delays = Delays(self.trees, network) if self.has_delays else None
         self._make_state()
         self._summarise()
+        self._remember()
 
     def _add_demands(self, network: Network) -> None:
         kept = (
@@ -131,7 +135,7 @@ class Kernel:
             self.audience.restore()
             self.traffic.restore()
             self.trees.restore()
-            self._summarise()
+            self._recall()
 
     # What a scenario does.
 
@@ -158,11 +162,31 @@ class Kernel:
         self.stretch_p50 = self._stretch(50, count)
         self.stretch_p95 = self._stretch(95, count)
         self.stretch_p99 = self._stretch(99, count)
+        self._find_delays()
         self._find_busiest()
         if trees.dead_count > 0 or self.unreachable_pairs > 0:
             self.components = self._count_components()
         else:
             self.components = self.base_components
+
+    def _remember(self) -> None:
+        """Keep the summary of the base state, which has just been made."""
+        self.base_stretch = self.stretch_p50
+        self.base_delays = (self.delay_p50_us, self.delay_p95_us, self.delay_p99_us)
+        self.base_utilisation = self.max_utilisation
+        self.base_utilisation_link = self.max_utilisation_link
+
+    def _recall(self) -> None:
+        """The summary of the base state again."""
+        self.unreachable_pairs = self.dead_end_pairs = self.dead_addresses = 0
+        self.lost_rate = self.traffic.lost_rate
+        self.lost_bytes = self.traffic.lost_bytes
+        self.starved_publishers = self.audience.starved_publishers
+        self.stretch_p50 = self.stretch_p95 = self.stretch_p99 = self.base_stretch
+        self.delay_p50_us, self.delay_p95_us, self.delay_p99_us = self.base_delays
+        self.max_utilisation = self.base_utilisation
+        self.max_utilisation_link = self.base_utilisation_link
+        self.components = self.base_components
 
     def _stretch(self, percent: int, count: int) -> int:
         """The stretch that so many percent of the pairs that are left do not exceed, thousandths; 0 without pairs.
@@ -204,6 +228,15 @@ class Kernel:
             else:
                 break
         return values[place]
+
+    def _find_delays(self) -> None:
+        """Percentiles of the delays of all pairs that have a path, microseconds; -1 where no delays are known."""
+        self.delay_p50_us = self.delay_p95_us = self.delay_p99_us = NONE
+        if self.delays is not None:
+            self.delays.update()
+            self.delay_p50_us = self.delays.percentile(50)
+            self.delay_p95_us = self.delays.percentile(95)
+            self.delay_p99_us = self.delays.percentile(99)
 
     def _find_busiest(self) -> None:
         """The directed link with the highest utilisation; of equal ones the first."""
@@ -268,6 +301,11 @@ class Kernel:
     def loads(self) -> tuple[Longs, Longs]:
         """Millionths of messages/s and of bytes/s, by directed link."""
         both = np.frombuffer(self._carried(False), dtype=np.int64).reshape(-1, 2)
+        return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+
+    def base_loads(self) -> tuple[Longs, Longs]:
+        """The same of the base state."""
+        both = np.frombuffer(self._carried(True), dtype=np.int64).reshape(-1, 2)
         return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
     def changed_links(self) -> Ints:
