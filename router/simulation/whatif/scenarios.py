@@ -230,6 +230,11 @@ class Plan:
                 found.append(Chunk(number=len(found), variant=place, first=low, stop=min(low + size, stop)))
         return tuple(found)
 
+    def of_variant(self, place: int) -> Plan:
+        """What concerns one variant alone, with the same numbers."""
+        own = (attrs.evolve(section, variant=0) for section in self.sections if section.variant == place)
+        return Plan(variants=(self.variants[place],), sections=tuple(own), seed=self.seed)
+
     def to_json(self) -> str:
         """Variants and sections as JSON, in one form."""
         sections = [

@@ -1,0 +1,155 @@
+"""The last step of a run: what concerns all scenarios at once is made of what the chunks have written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from router.simulation.whatif.evaluate import BASE_LOADS, WORST_LOADS, WORST_SCHEMA, file_name
+from router.simulation.whatif.failures import Elements, Maintenance
+from router.simulation.whatif.network import MICRO
+from router.simulation.whatif.scenarios import Plan
+from router.simulation.whatif.table_files import SUFFIX, write_table
+from router.simulation.whatif.tables import (
+    ADDRESS_IMPACT,
+    LINK_LOAD,
+    LINK_WORST,
+    PAIR_IMPACT,
+    RUN,
+    SCENARIO,
+)
+
+STAGE: Final = (BASE_LOADS, WORST_LOADS)
+"""Folders that are needed until this step only."""
+KEPT: Final = 10
+"""Scenarios for each directed link."""
+
+Longs = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+def write_links(folder: Path, plan: Plan) -> None:
+    """Write `link_load` and `link_worst` into a run's folder, of what its chunks have written there."""
+    loads: list[pa.Table] = []
+    worsts: list[pa.Table] = []
+    chunks = plan.chunks()
+    for place, variant in enumerate(plan.variants):
+        numbers = [chunk.number for chunk in chunks if chunk.variant == place]
+        base = pq.read_table(folder / file_name(BASE_LOADS, numbers[0]))
+        files = [folder / file_name(WORST_LOADS, number) for number in numbers]
+        parts = [pq.read_table(file) for file in files if file.exists()]
+        worst = pa.concat_tables(parts) if parts else WORST_SCHEMA.empty_table()
+        load, highest = _links(variant.name, variant.elements, base, worst)
+        loads.append(load)
+        worsts.append(highest)
+    for layout, tables in ((LINK_LOAD, loads), (LINK_WORST, worsts)):
+        whole = pa.concat_tables(tables).sort_by([(column, "ascending") for column in layout.key])
+        write_table(folder, whole.combine_chunks(), layout.name)
+
+
+def _links(variant: str, elements: Elements, base: pa.Table, worst: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Rows of one variant for `link_load` and `link_worst`."""
+    rates, sizes = base.column("rate").to_numpy(), base.column("bytes").to_numpy()
+    capacity = np.column_stack([base.column(name).to_numpy() for name in ("capacity_rate", "capacity_bytes")])
+    limits = _limits(capacity, rates, sizes)
+    names = [pa.array([variant] * len(rates), pa.string()), *_directed(elements)]
+    load = [
+        *names,
+        pa.array(rates / MICRO),
+        pa.array(sizes / MICRO),
+        *(pa.array(column / MICRO, mask=np.isinf(column)) for column in capacity.T),
+        pa.array(_utilisation(rates, sizes, limits)),
+    ]
+    link, rate, size, number = _highest(worst)
+    counts = np.bincount(link, minlength=len(rates))
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    top_rates, top_sizes = rates.copy(), sizes.copy()
+    has_worse = counts > 0
+    top_rates[has_worse], top_sizes[has_worse] = rate[starts[:-1][has_worse]], size[starts[:-1][has_worse]]
+    schema = LINK_WORST.schema
+    offsets = pa.array(starts.astype(np.int32))
+    highest = [
+        *names,
+        pa.array(rates / MICRO),
+        pa.array(_utilisation(rates, sizes, limits)),
+        pa.array(top_rates / MICRO),
+        pa.array(top_sizes / MICRO),
+        pa.array(_utilisation(top_rates, top_sizes, limits)),
+        pa.ListArray.from_arrays(offsets, pa.array(number), type=schema.field("scenarios").type),
+        pa.ListArray.from_arrays(offsets, pa.array(rate / MICRO), type=schema.field("scenario_msgs_per_s").type),
+    ]
+    return pa.table(load, schema=LINK_LOAD.schema), pa.table(highest, schema=schema)
+
+
+def _directed(elements: Elements) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Link, sender and receiver of each directed link."""
+    links = [link for link in elements.links for _ in range(2)]
+    ends = [(one, other) for a, b in elements.ends for one, other in ((a, b), (b, a))]
+    senders = [elements.routers[one] for one, _ in ends]
+    receivers = [elements.routers[other] for _, other in ends]
+    return tuple(pa.array(column, pa.string()) for column in (links, senders, receivers))
+
+
+def _limits(capacity: Reals, rates: Longs, sizes: Longs) -> Reals:
+    """Capacities; the load of the busiest direction where the model gives none. As the kernel has it."""
+    limits: Reals = capacity.copy()
+    busiest = np.array([rates.max(initial=0), sizes.max(initial=0)])
+    limits[np.isinf(capacity).all(axis=1)] = np.where(busiest > 0, busiest, np.inf)
+    return limits
+
+
+def _utilisation(rates: Longs, sizes: Longs, limits: Reals) -> Reals:
+    shares: Reals = np.maximum(rates / limits[:, 0], sizes / limits[:, 1])
+    return shares
+
+
+def _highest(worst: pa.Table) -> tuple[Longs, Longs, Longs, Longs]:
+    """Of each directed link the first KEPT rows: links, messages, bytes, scenarios; by link, then the worst first."""
+    link, rate, size, number = (worst.column(name).to_numpy() for name in ("link", "rate", "bytes", "scenario"))
+    order = np.lexsort((number, -rate, link))
+    starts = np.searchsorted(link[order], link[order], side="left")
+    order = order[np.arange(len(order)) - starts < KEPT]
+    return link[order], rate[order], size[order], number[order]
+
+
+def write_empty(folder: Path) -> None:
+    """An empty file for each table that no chunk has added to."""
+    for layout in (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT):
+        if not any((folder / layout.name).glob(f"*{SUFFIX}")):
+            write_table(folder, layout.schema.empty_table(), layout.name)
+
+
+def coverage(folder: Path, plan: Plan) -> float | None:
+    """Sum of the probabilities of scenarios of the mesh as it is, without maintenance; None when there are none."""
+    if not plan.variants[0].elements.has_rates:
+        return None
+    return min(1.0, math.fsum(_probabilities(folder, plan)))
+
+
+def _probabilities(folder: Path, plan: Plan) -> Iterator[float]:
+    ranges = [
+        (section.first, section.stop)
+        for section in plan.sections
+        if section.variant == 0 and not isinstance(section.family, Maintenance)
+    ]
+    for chunk in plan.chunks():
+        if chunk.variant:
+            continue
+        file = pq.ParquetFile(folder / file_name(SCENARIO.name, chunk.number))
+        column = file.read(columns=["probability"]).column(0).to_numpy()
+        for first, stop in ranges:
+            low, high = max(first, chunk.first), min(stop, chunk.stop)
+            yield from column[max(0, low - chunk.first) : max(0, high - chunk.first)].tolist()
+
+
+def write_run(folder: Path, row: dict[str, Any]) -> None:
+    """Write the table `run`, of one row."""
+    assert set(row) == set(RUN.names), set(row) ^ set(RUN.names)
+    write_table(folder, pa.Table.from_pylist([row], schema=RUN.schema), RUN.name)

@@ -1,0 +1,303 @@
+"""Works a chunk of scenarios out: from its numbers to the files that it adds to the tables of a run.
+
+A chunk makes the same files wherever it is worked out. So no engine has anything to put together: files are named by
+their chunk, and a table is the files of all chunks in the order of their names.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from router.simulation.whatif.failures import Batch, Elements
+from router.simulation.whatif.kernel import Kernel
+from router.simulation.whatif.network import MICRO
+from router.simulation.whatif.payload import unpacked
+from router.simulation.whatif.scenarios import Chunk, Plan, Section
+from router.simulation.whatif.table_files import SUFFIX
+from router.simulation.whatif.tables import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
+from router.simulation.whatif.worst import Worst
+
+LOST: Final = "lost"
+CHANGED: Final = "changed"
+NO_PAIRS: Final = "none"
+PAIRS: Final = (LOST, CHANGED, NO_PAIRS)
+"""Which pairs `pair_impact` lists."""
+MESH: Final = "mesh"
+ECMP: Final = "ecmp"
+ROUTINGS: Final = (MESH, ECMP)
+"""How the mesh routes."""
+
+BASE_LOADS: Final = "base_loads"
+WORST_LOADS: Final = "worst_loads"
+"""Tables of whole numbers that the last step makes `link_load` and `link_worst` of."""
+PAIR_ROWS: Final = 1_000_000
+"""A file of pairs has not many more."""
+
+_LONG: Final = pa.int64()
+BASE_SCHEMA: Final = pa.schema(
+    [
+        ("link", _LONG),
+        ("rate", _LONG),
+        ("bytes", _LONG),
+        ("capacity_rate", pa.float64()),
+        ("capacity_bytes", pa.float64()),
+    ]
+)
+"""By directed link, millionths; capacities are infinite where the model has none."""
+WORST_SCHEMA: Final = pa.schema([("link", _LONG), ("rate", _LONG), ("bytes", _LONG), ("scenario", _LONG)])
+
+
+@attrs.frozen(kw_only=True)
+class Work:
+    """What whoever works out scenarios of one variant must know. It travels as it is."""
+
+    key: str
+    """Two works with the same key are the same."""
+    network: bytes
+    """As `payload.packed` makes them."""
+    plan: Plan
+    pairs: str
+    routing: str
+
+
+@attrs.frozen(kw_only=True)
+class Piece:
+    """A file of a run: its name in the folder, and what is in it."""
+
+    name: str
+    data: bytes
+
+
+def file_name(table: str, chunk: int, part: int = 0) -> str:
+    """The file that a chunk adds to a table."""
+    return f"{table}/part-{chunk:07}-{part:03}{SUFFIX}"
+
+
+_latest: list[tuple[str, Evaluator]] = []
+"""The evaluator that this process used last: to make one takes longer than many scenarios."""
+
+
+def evaluator_of(work: Work) -> Evaluator:
+    """An evaluator, made once for each variant that a process works on."""
+    if not _latest or _latest[0][0] != work.key:
+        _latest.clear()  # first, so that two are never in memory
+        _latest.append((work.key, Evaluator(work)))
+    return _latest[0][1]
+
+
+class Evaluator:
+    """Plays the scenarios of one variant."""
+
+    def __init__(self, work: Work) -> None:
+        self.network = unpacked(work.network)
+        self.kernel = Kernel(self.network, is_split=work.routing == ECMP)
+        self._plan = work.plan
+        self._pairs = work.pairs
+        self._worst = Worst(self.kernel)
+        self._offered: set[int] = set()
+        """Chunks whose scenarios `_worst` has seen."""
+        self._routers = pa.array(self.network.routers, pa.string())
+        self._links = pa.array(self.network.links, pa.string())
+        self._addresses = pa.array(self.network.addresses, pa.string())
+
+    def evaluate(self, chunk: Chunk) -> list[Piece]:
+        """The files of a chunk; that of the scenarios comes last."""
+        if chunk.number in self._offered:  # tried again: no scenario may be offered twice
+            self._worst.clear()
+            self._offered.clear()
+        self._offered.add(chunk.number)
+        tables: list[pa.Table] = []
+        pairs = _Rows(PAIR_IMPACT.schema)
+        impacts: list[tuple[int, ...]] = []
+        pieces: list[Piece] = []
+        for section, first, batch in self._plan.batches(chunk.first, chunk.stop):
+            outcomes = []
+            for number, outcome in enumerate(self._play(first, batch), start=first):
+                outcomes.append(outcome)
+                self._note(number, pairs, impacts)
+                if pairs.count >= PAIR_ROWS:
+                    pieces.append(_piece(PAIR_IMPACT.name, chunk, pairs.taken(), len(pieces)))
+            tables.append(self._scenarios(section, first, batch, outcomes))
+        if pairs.count:
+            pieces.append(_piece(PAIR_IMPACT.name, chunk, pairs.taken(), len(pieces)))
+        if impacts:
+            pieces.append(_piece(ADDRESS_IMPACT.name, chunk, self._impacts(impacts)))
+        worst = self._worst_loads(chunk)
+        if worst.num_rows:
+            pieces.append(_piece(WORST_LOADS, chunk, worst))
+        if chunk.first == self._plan.sections[0].first:
+            pieces.append(_piece(BASE_LOADS, chunk, self._base_loads()))
+        return [*pieces, _piece(SCENARIO.name, chunk, pa.concat_tables(tables))]
+
+    def _play(self, first: int, batch: Batch) -> Iterator[tuple[Any, ...]]:
+        """The summary of each scenario, which has failed when it is given and is taken back afterwards."""
+        kernel = self.kernel
+        links, link_at = batch.links.tolist(), batch.link_offsets.tolist()
+        routers, router_at = batch.routers.tolist(), batch.router_offsets.tolist()
+        for place in range(len(batch)):
+            kernel.fail(links[link_at[place] : link_at[place + 1]], routers[router_at[place] : router_at[place + 1]])
+            yield (
+                kernel.unreachable_pairs,
+                kernel.dead_end_pairs,
+                kernel.lost_rate,
+                kernel.lost_bytes,
+                kernel.dead_addresses,
+                kernel.starved_publishers,
+                kernel.max_utilisation,
+                kernel.max_utilisation_link,
+                kernel.stretch_p50,
+                kernel.stretch_p95,
+                kernel.stretch_p99,
+                kernel.delay_p50_us,
+                kernel.delay_p95_us,
+                kernel.delay_p99_us,
+                kernel.components,
+            )
+            kernel.restore()
+
+    def _note(self, number: int, pairs: _Rows, impacts: list[tuple[int, ...]]) -> None:
+        """Keep what a scenario does beside its summary."""
+        kernel = self.kernel
+        self._worst.offer(number)
+        is_listed = self._pairs == CHANGED or (self._pairs == LOST and kernel.unreachable_pairs > kernel.dead_end_pairs)
+        if is_listed:
+            self._note_pairs(number, pairs)
+        if self.network.addresses:
+            impacts.extend((number, *row) for row in kernel.address_impact())
+
+    def _note_pairs(self, number: int, pairs: _Rows) -> None:
+        src, dst, before, now = self.kernel.changed_pairs()
+        if self._pairs == LOST:
+            src, dst, before, now = (each[now < 0] for each in (src, dst, before, now))
+        is_lost = now < 0
+        pairs.add(
+            pa.array(np.full(len(src), number, dtype=np.int64)),
+            self._routers.take(pa.array(src)),
+            self._routers.take(pa.array(dst)),
+            pa.array(is_lost),
+            pa.array(before.astype(np.int64)),
+            pa.array(now.astype(np.int64), mask=is_lost),
+        )
+
+    def _scenarios(self, section: Section, first: int, batch: Batch, outcomes: Sequence[tuple[Any, ...]]) -> pa.Table:
+        elements = self._plan.variants[section.variant].elements
+        found = [np.array(column) for column in zip(*outcomes, strict=True)]
+        unreachable, dead_ends, lost, lost_bytes, dead, starved, most, busiest = found[:8]
+        stretches = (pa.array(each / 1000, mask=each == 0) for each in found[8:11])
+        delays = (pa.array(each / 1000, mask=each < 0) for each in found[11:14])
+        count = len(outcomes)
+        probability = pa.nulls(count, pa.float64()) if batch.probability is None else pa.array(batch.probability)
+        columns = [
+            pa.array(np.arange(first, first + count, dtype=np.int64)),
+            _repeated(self._plan.variants[section.variant].name, count),
+            _repeated(section.family.text, count),
+            _group_names(elements, batch),
+            _lists(batch.link_offsets, self._links.take(pa.array(batch.links))),
+            _lists(batch.router_offsets, self._routers.take(pa.array(batch.routers))),
+            probability,
+            pa.array(unreachable),
+            pa.array(dead_ends),
+            pa.array(lost / MICRO),
+            pa.array(lost_bytes / MICRO),
+            pa.array(dead),
+            pa.array(starved),
+            pa.array(most),
+            *self._directed(busiest),
+            *stretches,
+            *delays,
+            pa.array(found[14]),
+        ]
+        return pa.table(columns, schema=SCENARIO.schema)
+
+    def _directed(self, numbers: NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
+        """Ids of links and of the routers that send, of directed links; null for -1."""
+        network = self.network
+        is_none = numbers < 0
+        links = np.where(is_none, 0, numbers // 2)
+        if not len(network.links):
+            return pa.nulls(len(numbers), pa.string()), pa.nulls(len(numbers), pa.string())
+        senders = np.where(numbers % 2 == 0, network.link_a[links], network.link_b[links])
+        return (
+            self._links.take(pa.array(links, mask=is_none)),
+            self._routers.take(pa.array(senders, mask=is_none)),
+        )
+
+    def _impacts(self, rows: Sequence[tuple[int, ...]]) -> pa.Table:
+        number, address, living, gone, starved, lost = np.array(rows, dtype=np.int64).T
+        columns = [
+            pa.array(number),
+            self._addresses.take(pa.array(address)),
+            pa.array(living),
+            pa.array(gone),
+            pa.array(starved),
+            pa.array(lost / MICRO),
+        ]
+        return pa.table(columns, schema=ADDRESS_IMPACT.schema)
+
+    def _worst_loads(self, chunk: Chunk) -> pa.Table:
+        """What the chunk has among the highest loads of all that was played here: all chunks together have them all."""
+        link, number, rate, size = self._worst.rows()
+        own = (number >= chunk.first) & (number < chunk.stop)
+        columns = (link[own].astype(np.int64), rate[own], size[own], number[own])
+        return pa.table([pa.array(column) for column in columns], schema=WORST_SCHEMA)
+
+    def _base_loads(self) -> pa.Table:
+        capacity = np.repeat(self.network.link_capacity, 2, axis=0)
+        rates, sizes = self.kernel.base_loads()
+        columns = [
+            np.arange(len(rates), dtype=np.int64),
+            rates,
+            sizes,
+            np.ascontiguousarray(capacity[:, 0]),
+            np.ascontiguousarray(capacity[:, 1]),
+        ]
+        return pa.table([pa.array(column) for column in columns], schema=BASE_SCHEMA)
+
+
+class _Rows:
+    """Rows of a table that come a few at a time."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._batches: list[pa.RecordBatch] = []
+        self.count = 0
+
+    def add(self, *columns: pa.Array) -> None:
+        """More rows."""
+        batch = pa.record_batch(list(columns), schema=self._schema)
+        self._batches.append(batch)
+        self.count += batch.num_rows
+
+    def taken(self) -> pa.Table:
+        """All rows; none are left here."""
+        table = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
+        self._batches, self.count = [], 0
+        return table
+
+
+def _piece(table: str, chunk: Chunk, rows: pa.Table, part: int = 0) -> Piece:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, compression="zstd")
+    return Piece(name=file_name(table, chunk.number, part), data=sink.getvalue())
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    return pa.array([text], pa.string()).take(pa.array(np.zeros(count, dtype=np.int64)))
+
+
+def _lists(offsets: NDArray[np.int32], values: pa.Array) -> pa.Array:
+    kind = SCENARIO.schema.field("failed_links").type
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=kind)
+
+
+def _group_names(elements: Elements, batch: Batch) -> pa.Array:
+    names = pa.array([group.name for group in elements.groups], pa.string())
+    return names.take(pa.array(batch.groups, mask=batch.groups < 0))
