@@ -91,7 +91,7 @@ RINGS = (
     Ring(
         "router.simulation.whatif.spark",
         ours=("router.core", "router.simulation", "mesh_config"),
-        others=("attrs", "networkx", "numpy", "pandas", "pyarrow", "pyspark"),
+        others=("attrs", "networkx", "numpy", "pandas", "py4j", "pyarrow", "pyspark"),
     ),
     Ring(
         "router.simulation.whatif.stream",
