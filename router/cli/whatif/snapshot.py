@@ -80,7 +80,7 @@ def snapshot(
 
 def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:
     """What the mesh tells, and the demands measured."""
-    asking = _Client(client)
+    asking = Client(client)
     with _progress("asking routers") as told:
         before = sources.collect(asking, told)
     if measure is None:
@@ -92,7 +92,7 @@ def _read(sources: Any, client: ManagementClient, measure: float | None) -> tupl
     return after, sources.measured_demands(before, after, time.monotonic() - began)
 
 
-class _Client:
+class Client:
     """The client as `sources.snapshot` asks it."""
 
     def __init__(self, client: ManagementClient) -> None:
