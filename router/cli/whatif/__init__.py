@@ -28,6 +28,7 @@ class Command:
 
 
 COMMANDS: Final[dict[str, Command]] = {
+    "run": Command("router.cli.whatif.running", "run", "Play failures and changes through a model."),
     "snapshot": Command("router.cli.whatif.snapshot", "snapshot", "Make a model of a live mesh."),
     "import": Command("router.cli.whatif.importing", "import_", "Make a model of a mesh or topology file."),
 }

@@ -1,0 +1,57 @@
+"""How far a long command is: a bar on a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final
+
+import click
+
+LINE_S: Final = 5.0
+"""Between lines about the same."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
+
+
+def progress() -> AbstractContextManager[Progress]:
+    """Shows how far a command is: a bar on a terminal, else a line now and then."""
+    return _bar() if sys.stderr.isatty() else _lines()
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    bars = importlib.import_module("rich.progress")
+    console = importlib.import_module("rich.console").Console(stderr=True)
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("", total=None)
+        yield lambda what, done, total: shown.update(task, description=what, completed=done, total=total or None)
+
+
+@contextmanager
+def _lines() -> Iterator[Progress]:
+    """A line when something else begins, and every few seconds."""
+    began = time.monotonic()
+    last: list[Any] = ["", began]
+
+    def on_progress(what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if what == last[0] and now - last[1] < LINE_S:
+            return
+        last[:] = [what, now]
+        share = f": {done:,} of {total:,} ({100 * done // total} %)" if total else ""
+        click.echo(f"{now - began:6.1f} s  {what}{share}", err=True)
+
+    yield on_progress
