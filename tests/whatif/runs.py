@@ -1,0 +1,107 @@
+"""Runs for tests: a mesh that has everything, and what two runs have in common."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from mesh_config.models import Treatment
+from router.simulation.whatif.model import (
+    AddressNode,
+    Demand,
+    Group,
+    GroupKind,
+    LinkEdge,
+    Model,
+    RouterNode,
+    SubscriberSite,
+    link_ids,
+)
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.run import Options, Summary, run
+from router.simulation.whatif.table_files import are_equal, read_table
+from router.simulation.whatif.tables import ADDRESS_IMPACT, LINK_LOAD, LINK_WORST, PAIR_IMPACT, RUN, SCENARIO
+
+TABLES = tuple(layout.name for layout in (SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, ADDRESS_IMPACT, RUN))
+"""Those that a run writes by itself."""
+
+
+def everything(routers: int = 12, links: int = 20, seed: int = 1) -> Model:
+    """Parallel links, a leaf, capacities, delays, rates, groups of each kind, addresses of each treatment."""
+    rng = random.Random(seed)
+    ids = [f"r{number:02}" for number in range(routers)]
+    ends = [(ids[rng.randrange(number)], ids[number]) for number in range(1, routers)]
+    while len(ends) < links:
+        one, other = rng.sample(ids, 2)
+        ends.append((min(one, other), max(one, other)))
+    made = [
+        LinkEdge(
+            id=name,
+            a=a,
+            b=b,
+            cost=rng.randint(1, 4),
+            delay_ms=rng.randint(1, 30) / 4,
+            capacity_msgs=rng.choice([None, 500.0, 1000.0]),
+            capacity_bytes=rng.choice([None, 1e6]),
+            failures_per_year=rng.choice([1.0, 4.0]),
+            repair_hours=6.0,
+        )
+        for name, (a, b) in zip(link_ids(ends), ends, strict=True)
+    ]
+    names = {Treatment.CLOSEST: "rpc", Treatment.BALANCED: "work", Treatment.MULTICAST: "news"}
+    sites = [
+        SubscriberSite(address=text, router=router, credit=rng.choice([None, 10]), service_ms=2.0)
+        for text in names.values()
+        for router in rng.sample(ids, 3)
+    ]
+    demands = [
+        Demand(src=src, dst=dst, msgs_per_s=rng.randint(1, 999) / 8, msg_bytes=rng.randint(50, 4000))
+        for src in ids
+        for dst in rng.sample(ids, 4)
+        if src != dst
+    ]
+    demands += [
+        Demand(src=src, address=text, msgs_per_s=rng.randint(1, 9999) / 16, msg_bytes=700.0)
+        for text in names.values()
+        for src in rng.sample(ids, 4)
+    ]
+    groups = [
+        Group(name="duct", kind=GroupKind.SRLG, links=tuple(sorted(link.id for link in made[:4])), failures_per_year=1),
+        Group(name="mixed", kind=GroupKind.SRLG, links=(made[5].id,), routers=(ids[2], ids[3])),
+        Group(name="window", kind=GroupKind.MAINTENANCE, links=(made[7].id,), routers=(ids[4],)),
+    ]
+    model = Model(
+        name="everything",
+        routers=[
+            RouterNode(
+                id=name, site=f"site{number % 4}", failures_per_year=0.5 if number % 3 else None, repair_hours=12.0
+            )
+            for number, name in enumerate(ids)
+        ],
+        links=made,
+        addresses=[AddressNode(text=text, treatment=treatment) for treatment, text in names.items()],
+        subscribers=sites,
+        demands=demands,
+        groups=groups,
+    )
+    model.check()
+    return model
+
+
+def made(model: Model, request: Request, out: Path, **options: Any) -> Summary:
+    """A run without a report."""
+    return run(model, request, out, Options(**options))
+
+
+def assert_equal(one: Path, other: Path) -> None:
+    """The same rows in each table, bit for bit."""
+    for name in TABLES:
+        left, right = read_table(one, name), read_table(other, name)
+        assert left.num_rows == right.num_rows, name
+        assert are_equal(left, right, name), name
+
+
+def nothing_beside(out: Path) -> bool:
+    """Whether the folder of a run is all that is there."""
+    return [path.name for path in out.parent.iterdir() if out.name in path.name] == [out.name]

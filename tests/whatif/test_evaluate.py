@@ -1,0 +1,204 @@
+"""The tables of a run, against the same worked out anew for every scenario in plain Python."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from router.simulation.whatif.model import Group, GroupKind, Model
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.table_files import read_table, validate
+from tests.whatif.naive import Naive, State
+from tests.whatif.runs import TABLES, everything, made
+from tests.whatif.small import mesh
+
+REQUEST = Request(
+    families="links:1-2,routers:1,srlg,sites,links:1+routers:1", maintenance=("window",), costs=("r00--r01=9",)
+)
+MICRO = 1_000_000
+
+
+@attrs.frozen
+class Played:
+    """A run, and the meshes of its variants as the naive evaluator has them."""
+
+    folder: Path
+    naive: Mapping[str, Naive]
+    states: dict[int, State]
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        return list(read_table(self.folder, name).to_pylist())
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return everything()
+
+
+@pytest.fixture(scope="module")
+def played(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Played:
+    folder = tmp_path_factory.mktemp("evaluate") / "run"
+    made(model, REQUEST, folder, engine="local", workers=1, pairs="changed")
+    naive = {name: Naive(variant) for name, variant in REQUEST.variants(model)}
+    states = {
+        row["scenario"]: naive[row["variant"]].state(row["failed_links"], row["failed_routers"])
+        for row in read_table(folder, "scenario").to_pylist()
+    }
+    return Played(folder, naive, states)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_is_as_its_layout_says(played: Played, name: str) -> None:
+    assert validate(read_table(played.folder, name), name).num_rows
+
+
+def test_every_scenario_does_what_it_does_when_worked_out_anew(played: Played) -> None:
+    for row in played.rows("scenario"):
+        naive, now = played.naive[row["variant"]], played.states[row["scenario"]]
+        lost = naive.unreachable(now)
+        assert row["unreachable_pairs"] == len(lost)
+        assert row["dead_end_pairs"] == sum(not {*pair} <= now.alive for pair in lost)
+        assert row["lost_msgs_per_s"] == now.lost[0] / MICRO
+        assert row["lost_bytes_per_s"] == now.lost[1] / MICRO
+        assert row["dead_addresses"] == len(naive.dead_addresses(now))
+        assert row["starved_publishers"] == len(now.starved)
+        assert row["components"] == naive.components(now)
+        for percent in (50, 95, 99):
+            assert row[f"stretch_p{percent}"] == naive.stretch(now, percent) / 1000
+            assert row[f"delay_p{percent}_ms"] == naive.delay_us(now, percent) / 1000
+        shares = naive.utilisation(now)
+        assert row["max_utilisation"] == max(shares.values())
+        assert shares[row["max_utilisation_link"], row["max_utilisation_src"]] == row["max_utilisation"]
+
+
+def test_a_group_fails_as_a_whole(played: Played, model: Model) -> None:
+    groups = {group.name: group for group in model.groups}
+    naive = played.naive["base"]
+    rows = [row for row in played.rows("scenario") if row["family"] == "srlg" and row["variant"] == "base"]
+    assert [row["group"] for row in rows] == ["duct", "mixed"]
+    for row in rows:
+        group = groups[row["group"]]
+        whole = naive.state(group.links, group.routers)
+        assert row["lost_msgs_per_s"] == whole.lost[0] / MICRO
+        assert row["unreachable_pairs"] == len(naive.unreachable(whole))
+
+
+def test_each_member_of_a_group_counts(tmp_path: Path) -> None:
+    group = Group(name="duct", kind=GroupKind.SRLG, links=("A--B", "C--D"), routers=("E",))
+    model = mesh("A-B B-C C-D A-D A-E C-E", groups=[group])
+    made(model, Request(families="srlg"), tmp_path / "run", engine="local")
+    row = read_table(tmp_path / "run", "scenario").to_pylist()[1]
+    assert (row["failed_links"], row["failed_routers"]) == (["A--B", "C--D"], ["E"])
+    # A and D apart from B and C; without any member of the group nothing but E itself would be cut off.
+    assert (row["components"], row["unreachable_pairs"], row["dead_end_pairs"]) == (2, 16, 8)
+    naive = Naive(model)
+    for links, routers in ((["C--D"], ["E"]), (["A--B"], ["E"]), (["A--B", "C--D"], [])):
+        assert naive.components(naive.state(links, routers)) == 1
+
+
+def test_every_changed_pair_is_listed(played: Played) -> None:
+    rows = defaultdict(dict)
+    for row in played.rows("pair_impact"):
+        rows[row["scenario"]][row["src"], row["dst"]] = (row["base_cost"], row["cost"], row["is_lost"])
+    variants = {row["scenario"]: row["variant"] for row in played.rows("scenario")}
+    for number, now in played.states.items():
+        before = played.naive[variants[number]].base.distance
+        expected = {
+            pair: (cost, now.distance.get(pair), pair not in now.distance)
+            for pair, cost in before.items()
+            if {*pair} <= now.alive and now.distance.get(pair) != cost
+        }
+        assert rows[number] == expected
+
+
+def test_lost_pairs_are_those_of_the_changed_ones_that_have_no_path(
+    played: Played, model: Model, tmp_path: Path
+) -> None:
+    expected = [row for row in played.rows("pair_impact") if row["is_lost"]]
+    made(model, REQUEST, tmp_path / "lost", engine="local", workers=1, pairs="lost")
+    assert read_table(tmp_path / "lost", "pair_impact").to_pylist() == expected
+    made(model, REQUEST, tmp_path / "none", engine="local", workers=1, pairs="none")
+    assert read_table(tmp_path / "none", "pair_impact").num_rows == 0
+
+
+def test_loads_are_those_of_the_mesh_as_it_is(played: Played) -> None:
+    for row in played.rows("link_load"):
+        naive = played.naive[row["variant"]]
+        link = next(link for link in naive.model.links if link.id == row["link"])
+        assert {row["src"], row["dst"]} == {link.a, link.b}
+        assert row["msgs_per_s"] == naive.base.loads[link.id, row["src"], 0] / MICRO
+        assert row["bytes_per_s"] == naive.base.loads[link.id, row["src"], 1] / MICRO
+        assert (row["capacity_msgs_per_s"], row["capacity_bytes_per_s"]) == (link.capacity_msgs, link.capacity_bytes)
+        shares = naive.utilisation(naive.base)
+        assert row["utilisation"] == shares.get((link.id, row["src"]), 0.0)
+
+
+def test_the_worst_loads_and_their_causes_are_those_of_all_scenarios(played: Played) -> None:
+    variants = {row["scenario"]: row["variant"] for row in played.rows("scenario")}
+    rows = played.rows("link_worst")
+    assert any(len(row["scenarios"]) == 10 for row in rows)
+    for row in rows:
+        key = row["link"], row["src"], 0
+        base = played.naive[row["variant"]].base.loads[key]
+        loads = sorted(
+            (-now.loads[key], number)
+            for number, now in played.states.items()
+            if variants[number] == row["variant"] and now.loads[key] > base
+        )[:10]
+        assert row["scenarios"] == [number for _, number in loads]
+        assert row["scenario_msgs_per_s"] == [-load / MICRO for load, _ in loads]
+        assert row["base_msgs_per_s"] == base / MICRO
+        worst = played.states[loads[0][1]] if loads else played.naive[row["variant"]].base
+        assert row["worst_msgs_per_s"] == worst.loads[key] / MICRO
+        assert row["worst_bytes_per_s"] == worst.loads[row["link"], row["src"], 1] / MICRO
+        if loads:
+            shares = played.naive[row["variant"]].utilisation(worst)
+            assert row["worst_utilisation"] == shares[row["link"], row["src"]]
+
+
+def test_addresses_that_lose_something_are_listed(played: Played) -> None:
+    rows: dict[int, dict[str, tuple[Any, ...]]] = defaultdict(dict)
+    for row in played.rows("address_impact"):
+        rows[row["scenario"]][row["address"]] = (
+            row["subscriber_routers"],
+            row["lost_subscriber_routers"],
+            row["starved_publishers"],
+            row["lost_msgs_per_s"],
+        )
+    for row in played.rows("scenario"):
+        naive, now = played.naive[row["variant"]], played.states[row["scenario"]]
+        expected = {}
+        for address in naive.model.addresses:
+            sites = {site.router for site in naive.sites[address.text]}
+            gone = sites - now.alive
+            starved = sum(text == address.text for _, text in now.starved)
+            if gone or starved or now.missing[address.text]:
+                expected[address.text] = (len(sites) - len(gone), len(gone), starved, now.missing[address.text] / MICRO)
+        assert rows[row["scenario"]] == expected
+
+
+def test_the_run_says_what_it_covers(played: Played) -> None:
+    (row,) = played.rows("run")
+    covered = [
+        each["probability"]
+        for each in played.rows("scenario")
+        if each["variant"] == "base" and each["family"] != "maintenance"
+    ]
+    assert row["coverage"] == pytest.approx(sum(covered))
+    assert 0.9 < row["coverage"] < 1
+    assert row["residual"] == 1 - row["coverage"]
+    assert row["scenarios"] == len(played.states)
+
+
+def test_a_mesh_without_links_or_demands_can_be_run(tmp_path: Path) -> None:
+    model = mesh("A B C")
+    made(model, Request(families="routers:1"), tmp_path / "run", engine="local")
+    rows = read_table(tmp_path / "run", "scenario").to_pylist()
+    assert [row["components"] for row in rows] == [3, 2, 2, 2]
+    assert all(row["max_utilisation_link"] is None and row["stretch_p50"] is None for row in rows)
+    assert read_table(tmp_path / "run", "link_worst").num_rows == 0
