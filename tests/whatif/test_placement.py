@@ -88,12 +88,15 @@ def test_the_gain_of_every_candidate_is_what_working_it_out_again_gives(
     before = distances(nodes, edges)
     rates = data.draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1), st.integers(0, 9))))
     for weight in (placement.even_weight(nodes), placement.weight_of(rates, nodes)):
+        all_at_once = placement.gains(before, weight, cost)
+        assert all_at_once is not None
         for u in range(nodes):
             for v in range(u + 1, nodes):
                 after = distances(nodes, [*edges, (u, v, cost)])
                 had = np.isfinite(before)
                 wanted = total(before, weight, had) - total(after, weight, had)
                 assert placement.shorter_by(before, weight, u, v, cost) == wanted
+                assert all_at_once[u, v] == all_at_once[v, u] == wanted
 
 
 @given(meshes(), st.integers(1, 4))
@@ -121,6 +124,9 @@ def test_the_best_links_are_the_best_of_all_candidates(
     rates = data.draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1), st.integers(0, 9))))
     weight = placement.weight_of(rates, nodes) if goal is Goal.TRAFFIC else placement.even_weight(nodes)
     connectivity = analyse(nodes, [(a, b) for a, b, _ in edges])
+    effort = np.array(data.draw(st.lists(st.integers(0, 2), min_size=nodes**2, max_size=nodes**2))).reshape(
+        nodes, nodes
+    )
     allowed = np.array(data.draw(st.lists(st.booleans(), min_size=nodes**2, max_size=nodes**2))).reshape(nodes, nodes)
     every = []
     for u in range(nodes):
@@ -136,14 +142,17 @@ def test_the_best_links_are_the_best_of_all_candidates(
                 amount = placement.shorter_by(before, weight, u, v, cost)
             if allowed[u, v] and (joined or amount > 0):
                 every.append(Gain(joined_pairs=joined, amount=amount, u=u, v=v))
-    every.sort(key=lambda one: (-one.joined_pairs, -one.amount, one.u, one.v))
+    every.sort(key=lambda one: (-one.joined_pairs, -one.amount, effort[one.u, one.v], one.u, one.v))
     told: list[tuple[int, int]] = []
-    found = placement.best_links(
-        before, weight, cost, connectivity, goal=goal, count=count, allowed=allowed,
-        progress=lambda done, of: told.append((done, of)),
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        # Large distances are judged one candidate after the other.
+        patch.setattr(placement, "MOST_CELLS", data.draw(st.sampled_from([0, 10**6])))
+        found = placement.best_links(
+            before, weight, cost, connectivity, goal=goal, count=count, allowed=allowed,
+            effort=effort.astype(np.float64), progress=lambda done, of: told.append((done, of)),
+        )  # fmt: skip
     assert found == every[:count]
-    assert told[-1][0] == told[-1][1]
+    assert all(done <= of for done, of in told)
 
 
 @given(meshes(most=10))
