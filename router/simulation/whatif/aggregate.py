@@ -42,9 +42,9 @@ def write_links(folder: Path, plan: Plan) -> None:
     chunks = plan.chunks()
     for place, variant in enumerate(plan.variants):
         numbers = [chunk.number for chunk in chunks if chunk.variant == place]
-        base = pq.read_table(folder / file_name(BASE_LOADS, numbers[0]))
+        base = pq.ParquetFile(folder / file_name(BASE_LOADS, numbers[0])).read()
         files = [folder / file_name(WORST_LOADS, number) for number in numbers]
-        parts = [pq.read_table(file) for file in files if file.exists()]
+        parts = [pq.ParquetFile(file).read() for file in files if file.exists()]
         worst = pa.concat_tables(parts) if parts else WORST_SCHEMA.empty_table()
         load, highest = _links(variant.name, variant.elements, base, worst)
         loads.append(load)

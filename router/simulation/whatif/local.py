@@ -19,9 +19,8 @@ from router.simulation.whatif.scenarios import Chunk
 from router.simulation.whatif.stage import run_error, write_pieces
 
 TRIAL_S: Final = 0.7
-"""Work for so long here before other processes are thought of: for less they don't pay."""
 POOL_PAYS_S: Final = 2.0
-"""Work that would take longer than this here is given to other processes, which start in about half a second."""
+"""Processes start in about half a second."""
 AHEAD: Final = 2
 """Chunks that wait for each process."""
 
@@ -34,7 +33,14 @@ def play(chunk: Chunk, work: Work, folder: str) -> None:
 
 
 def run(
-    works: Mapping[int, Work], chunks: Sequence[Chunk], folder: Path, *, workers: int | None = None, on_done: Done
+    works: Mapping[int, Work],
+    chunks: Sequence[Chunk],
+    folder: Path,
+    *,
+    workers: int | None = None,
+    trial_s: float = TRIAL_S,
+    pool_pays_s: float = POOL_PAYS_S,
+    on_done: Done,
 ) -> None:
     """Work chunks out, and write their files.
 
@@ -42,6 +48,8 @@ def run(
         works: by variant.
         folder: of the run.
         workers: processes at most; None: as many as there are processors; 1: none but this one.
+        trial_s: seconds of work here before other processes are thought of.
+        pool_pays_s: what is left goes to other processes when it would take longer here.
         on_done: called for each chunk that has been written.
     Raises: RunError when a process dies again and again.
     """
@@ -54,7 +62,7 @@ def run(
         on_done(chunk)
         took, played = time.monotonic() - began, played + chunk.stop - chunk.first
         left = sum(chunk.stop - chunk.first for chunk in rest)
-        if count > 1 and took > TRIAL_S and left * took / played > POOL_PAYS_S:
+        if count > 1 and took > trial_s and left * took / played > pool_pays_s:
             break
     while rest:
         before = len(rest)

@@ -155,7 +155,14 @@ class Network:
 
 
 def micro(amounts: Floats) -> Longs:
-    """Whole millionths, rounded, half to even."""
+    """Whole millionths, rounded, half to even.
+
+    Raises: NetworkError when sums of them would not fit into 64 bits.
+    """
+    if amounts.sum() * MICRO > MAX_RATE:
+        raise NetworkError(
+            f"all demands together come to {amounts.sum():.3g}/s; expected {MAX_RATE / MICRO:.3g} at most"
+        )
     return np.rint(amounts * MICRO).astype(np.int64)
 
 

@@ -1,0 +1,350 @@
+"""Runs: interrupted and resumed, all or nothing, what is shown meanwhile, exit codes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from router.cli import main
+from router.simulation.whatif import local
+from router.simulation.whatif.evaluate import Work
+from router.simulation.whatif.model import Demand, Model
+from router.simulation.whatif.network import Network
+from router.simulation.whatif.payload import packed
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.run import run
+from router.simulation.whatif.scenarios import Chunk, Plan, PlanError
+from router.simulation.whatif.stage import RunError
+from router.simulation.whatif.store import write_model
+from router.simulation.whatif.table_files import files_of, read_table
+from tests.whatif.runs import assert_equal, everything, made, nothing_beside
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = (sys.executable, "-m", "router", "whatif", "run")
+REQUEST = Request(families="links:1-2,routers:1,srlg", maintenance=("window",), growth="1:2:0.5")
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return everything(14, 24)
+
+
+@pytest.fixture(scope="module")
+def whole(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    made(model, REQUEST, folder, engine="local", workers=1)
+    return folder
+
+
+class Interrupt:
+    """Ends a run when some scenarios have been played."""
+
+    def __init__(self, *, after: int = 300, how: Callable[[], None]) -> None:
+        self.after = after
+        self.how = how
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if what == "playing scenarios" and self.after < done < total:
+            self.how()
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+# Resuming
+
+
+def test_a_run_that_was_interrupted_goes_on_where_it_was(model: Model, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run(model, REQUEST, out, on_progress=Interrupt(how=interrupted))
+    assert not out.exists()
+    summary = made(model, REQUEST, out, is_resumed=True)
+    assert 300 < summary.resumed < summary.scenarios
+    assert_equal(whole, out)
+    assert nothing_beside(out)
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(model: Model, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    code = (
+        "import os, signal, sys\n"
+        "from router.simulation.whatif.run import run\n"
+        "from tests.whatif.runs import everything\n"
+        "from tests.whatif.test_run import Interrupt, REQUEST\n"
+        "kill = Interrupt(how=lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
+        "run(everything(14, 24), REQUEST, sys.argv[1], on_progress=kill)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(out)], cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL
+    assert not out.exists()
+    # What was being written when it died.
+    (tmp_path / ".run.partial" / "0123456789abcdef.tmp").write_bytes(b"half")
+    summary = made(model, REQUEST, out, is_resumed=True)
+    assert summary.resumed > 300
+    assert_equal(whole, out)
+    assert nothing_beside(out)
+    assert not list(out.glob("*.tmp"))
+
+
+def test_without_resume_a_run_starts_anew(model: Model, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run(model, REQUEST, out, on_progress=Interrupt(how=interrupted))
+    summary = made(model, REQUEST, out)
+    assert summary.resumed == 0
+    assert_equal(whole, out)
+
+
+def test_a_run_with_other_input_is_not_resumed(model: Model, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run(model, REQUEST, out, on_progress=Interrupt(how=interrupted))
+    with pytest.raises(RunError, match="differs in pairs, plan, request"):
+        made(model, Request(families="links:2"), out, is_resumed=True, pairs="none")
+    assert made(model, REQUEST, out, is_resumed=True).resumed, "what was there is still there"
+
+
+def test_nothing_to_resume_is_no_error(model: Model, whole: Path, tmp_path: Path) -> None:
+    assert made(model, REQUEST, tmp_path / "run", is_resumed=True).resumed == 0
+    assert_equal(whole, tmp_path / "run")
+
+
+# All or nothing
+
+
+def test_a_run_is_not_there_until_it_is_complete(model: Model, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    seen = []
+
+    def look(what: str, done: int, total: int) -> None:
+        assert not out.exists()
+        seen.append(what)
+
+    def finish(folder: Path) -> None:
+        (folder / "report.html").write_text("all is well")
+
+    run(model, REQUEST, out, on_progress=look, finish=finish)
+    assert list(dict.fromkeys(seen)) == ["planning", "playing scenarios", "writing tables", "writing the report"]
+    assert (out / "report.html").read_text() == "all is well"
+    assert nothing_beside(out)
+
+
+def test_a_run_that_is_there_stays_until_the_new_one_is_complete(model: Model, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    request = Request(families="links:1")
+
+    def fail(folder: Path) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(model, request, out, finish=fail)
+    assert_equal(whole, out)
+    summary = made(model, request, out, is_resumed=True)
+    assert summary.resumed == summary.scenarios == read_table(out, "scenario").num_rows == 25
+    assert nothing_beside(out)
+
+
+def test_bad_input_leaves_nothing_behind(model: Model, tmp_path: Path) -> None:
+    with pytest.raises(PlanError):
+        made(model, Request(families="links:2", maintenance=("nothing",)), tmp_path / "run")
+    huge = Model(routers=model.routers, demands=[Demand(src="r00", dst="r01", msgs_per_s=1e12, msg_bytes=1e12)])
+    with pytest.raises(ValueError, match="variant base: all demands together come to"):
+        made(huge, Request(families="routers:1"), tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_run_is_not_replaced(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(RunError, match="something else is there; expected a new folder"):
+        made(model, REQUEST, tmp_path)
+    with pytest.raises(RunError, match="a file is there"):
+        made(model, REQUEST, tmp_path / "precious")
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+    (tmp_path / "empty").mkdir()
+    assert made(model, Request(), tmp_path / "empty").scenarios == 39
+
+
+def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    refused: list[str] = []
+
+    def another(what: str, done: int, total: int) -> None:
+        if what == "playing scenarios" and not refused:
+            with pytest.raises(RunError, match="another run is writing there"):
+                made(model, REQUEST, out)
+            refused.append(what)
+
+    run(model, REQUEST, out, on_progress=another)
+    assert refused
+    assert nothing_beside(out)
+
+
+# Processes
+
+
+@pytest.fixture(scope="module")
+def work(model: Model) -> tuple[dict[int, Work], tuple[Chunk, ...], Plan]:
+    variants = REQUEST.variants(model)
+    plan = REQUEST.plan(variants)
+    works = {
+        place: Work(
+            key=name, network=packed(Network.of(each)), plan=plan.of_variant(place), pairs="changed", routing="mesh"
+        )
+        for place, (name, each) in enumerate(variants)
+    }
+    return works, plan.chunks(), plan
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*.parquet"))
+        if "worst" not in str(path)  # which lists less when one process has played more
+    }
+
+
+def test_several_processes_write_what_one_writes(
+    work: tuple[dict[int, Work], tuple[Chunk, ...], Plan], tmp_path: Path
+) -> None:
+    works, chunks, _ = work
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    done: list[Chunk] = []
+    local.run(works, chunks, one, workers=1, on_done=done.append)
+    assert done == list(chunks)
+    done.clear()
+    killed: list[int] = []
+
+    def on_done(chunk: Chunk) -> None:
+        done.append(chunk)
+        children = multiprocessing.active_children()
+        if children and not killed:
+            killed.append(children[0].pid or 0)
+            os.kill(killed[0], signal.SIGKILL)
+
+    local.run(works, chunks, two, workers=2, trial_s=0, pool_pays_s=0, on_done=on_done)
+    assert killed, "one of them was killed while it worked"
+    assert sorted(done, key=lambda chunk: chunk.number) == list(chunks)
+    assert contents(one) == contents(two)
+    assert not multiprocessing.active_children()
+
+
+# Commands
+
+
+def invoke(*args: object) -> Result:
+    return CliRunner().invoke(main, ["whatif", "run", *map(str, args)])
+
+
+@pytest.fixture(scope="module")
+def model_folder(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "model"
+    write_model(model, folder)
+    return folder
+
+
+def test_the_command_writes_a_run(model_folder: Path, whole: Path, tmp_path: Path) -> None:
+    options = ("--fail", "links:1-2,routers:1", "--fail", "srlg", "--maintenance", "window", "--growth", "1:2:0.5")
+    result = invoke(model_folder, "-o", tmp_path / "run", *options, "--no-report")
+    assert result.exit_code == 0, result.output
+    assert_equal(whole, tmp_path / "run")
+    assert "playing scenarios: 0 of " in result.stderr
+    assert "scenarios in" in result.stdout
+
+
+def test_ecmp_loads_links_in_another_way(model_folder: Path, tmp_path: Path) -> None:
+    for routing in ("mesh", "ecmp"):
+        result = invoke(model_folder, "-o", tmp_path / routing, "--routing", routing, "--no-report")
+        assert result.exit_code == 0, result.output
+    one, other = (read_table(tmp_path / routing, "link_load", ["msgs_per_s"]) for routing in ("mesh", "ecmp"))
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--fail", "lnks:1"], "error: --fail: `lnks:1`"),
+        (["--maintenance", "widow"], "did you mean `window`"),
+        (["--cost", "r00--r99=1"], "no link"),
+        (["--growth", "x"], "--growth"),
+        (["--sample", "0"], "--sample"),
+        (["--master", "local[2]", "--remote", "sc://x"], "only one of them"),
+        (["--engine", "local", "--master", "local[2]"], "contradict"),
+        (["--spark-conf", "memory=2g"], "expected KEY=VALUE"),
+        (["--engine", "spork"], "spork"),
+    ],
+)
+def test_bad_options_exit_with_2(model_folder: Path, tmp_path: Path, options: list[str], words: str) -> None:
+    result = invoke(model_folder, "-o", tmp_path / "run", *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_without_a_model_exits_with_2(tmp_path: Path) -> None:
+    result = invoke(tmp_path / "nothing", "-o", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "no model is there" in result.stderr
+
+
+def test_a_small_run_imports_nothing_large(model_folder: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from router.cli import main\n"
+        "main(['whatif', 'run', *sys.argv[1:], '--no-report'], standalone_mode=False)\n"
+        "assert not {'matplotlib', 'pyspark'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", code, model_folder, "-o", tmp_path / "run"], cwd=ROOT, check=True)
+
+
+def test_an_interrupt_exits_with_130_and_resume_goes_on(tmp_path: Path) -> None:
+    write_model(everything(60, 130), tmp_path / "model")
+    command = [*COMMAND, str(tmp_path / "model"), "-o", str(tmp_path / "run")]
+    options = ["--fail", "links:2", "--no-report"]
+    with subprocess.Popen([*command, *options], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "playing" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "the same command with --resume goes on" in rest
+    assert "Traceback" not in rest
+    assert not (tmp_path / "run").exists()
+    subprocess.run([*command, *options, "--resume"], cwd=ROOT, check=True, capture_output=True)
+    assert read_table(tmp_path / "run", "scenario", ["scenario"]).num_rows == 1 + 130 * 129 // 2
+    assert len(files_of(tmp_path / "run", "scenario")) > 8
+
+
+def test_a_terminal_gets_a_bar(model_folder: Path, tmp_path: Path) -> None:
+    parent, child = pty.openpty()
+    command = [*COMMAND, str(model_folder), "-o", str(tmp_path / "run"), "--no-report"]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(command, cwd=ROOT, stderr=child, stdout=subprocess.DEVNULL, env=environment)
+    os.close(child)
+    shown = b""
+    with open(parent, "rb", buffering=0) as terminal:
+        try:
+            while more := terminal.read(4096):
+                shown += more
+        except OSError:  # Linux, when the other end is closed
+            pass
+    assert process.wait() == 0
+    assert "━" in shown.decode(errors="replace")
+    assert b"/39" in shown
