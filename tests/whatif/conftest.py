@@ -1,0 +1,21 @@
+"""What tests on Spark share: one session, since it takes as long to start as all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from router.simulation.whatif.spark import Address, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark on this machine, with two workers. While there is this session, whatever wants Spark uses it."""
+    session = start(Address(master="local[2,2]", workers=2), tmp_path_factory.mktemp("spark") / "spark.log")
+    yield session
+    session.stop()
