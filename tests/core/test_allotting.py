@@ -566,6 +566,48 @@ def test_closest_takes_equally_near_egresses_by_turns() -> None:
     assert sent == ["a", "b", "a", "b", "a", "b"]
 
 
+def between_two(*turns: tuple[int, int]) -> list[object]:
+    """Where messages go when a and b, equally near, have so much credit before each of them."""
+    bench = Bench(is_closest=True)
+    for egress in ("a", "b"):
+        bench.path(egress, cost=1, next_hop=egress)
+    bench.attach("p")
+    sent: list[object] = []
+    for credit in turns:
+        for egress, amount in zip(("a", "b"), credit, strict=True):
+            bench.credit(amount, egress)
+        sent += [order[2] for order in bench.publish("p") if order[0] == "send"]
+    return sent
+
+
+def test_an_egress_without_credit_makes_up_for_the_turns_that_it_missed() -> None:
+    # Else where credit was late once more often, less would go for ever: the turns would begin anew behind each gap.
+    assert between_two((0, 9), (9, 9), (9, 9), (9, 9)) == ["b", "a", "a", "b"]
+    gaps = [(9, 9), (9, 0), (9, 0), *[(9, 9)] * 7]
+    assert "".join(map(str, between_two(*gaps))) == "aaabbbabab"
+
+
+def test_what_was_missed_for_long_is_not_made_up() -> None:
+    sent = between_two(*[(0, 9)] * 100, *[(9, 9)] * 40)
+    assert sent[:100] == ["b"] * 100
+    assert sent[100:] == [*["a"] * 16, *["a", "b"] * 12]
+
+
+def test_turns_begin_anew_when_others_are_the_nearest() -> None:
+    bench = Bench(is_closest=True)
+    bench.path("a", cost=1, next_hop="a")
+    bench.path("b", cost=1, next_hop="b")
+    bench.attach("p")
+    sent: list[object] = []
+    for number in range(9):
+        if number == 3:
+            bench.path("c", cost=1, next_hop="c")
+        for egress in bench.machine.pools:
+            bench.credit(9, egress)
+        sent += [order[2] for order in bench.publish("p") if order[0] == "send"]
+    assert sent == ["a", "b", "a", "a", "b", "c", "a", "b", "c"]
+
+
 def test_a_farther_egress_is_not_asked_while_the_nearer_suffices() -> None:
     bench = two_egresses(is_closest=False)
     bench.attach("p")

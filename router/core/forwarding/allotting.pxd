@@ -11,7 +11,6 @@ cdef class Allotting(Machine):
     cdef public Publishers publishers
     cdef public dict pools
     cdef list _candidates
-    cdef Py_ssize_t _turns
     cdef public bint is_stopping
     cdef bint _is_lending
     cdef double _debt_since
@@ -40,6 +39,8 @@ cdef class Allotting(Machine):
     cpdef double next_deadline(self)
     @cython.locals(pool=Pool, only=Pool)
     cdef _serve_waiting(self, double now)
+    @cython.locals(pool=Pool, chosen=Pool, most=Py_ssize_t)
+    cdef Pool _next_in_turn(self, list able)
     cdef _send_local(self, Pool pool, object message, double now)
     @cython.locals(pool=Pool, demand=Py_ssize_t, nearer=Py_ssize_t, is_wanted=bint)
     cdef _weigh(self)

@@ -17,11 +17,15 @@ Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from router.core.forwarding.orders import Key, Machine, Orders, Timing
 from router.core.forwarding.pools import Circuit, Pool
 from router.core.forwarding.publishers import Publisher, Publishers
 from router.core.terms import RouterId
+
+MADE_UP: Final = 16
+"""Turns that an egress may be behind others that are equally near; what it missed beyond that is not made up."""
 
 
 class Allotting(Machine):
@@ -40,7 +44,6 @@ class Allotting(Machine):
         self.pools: dict[RouterId, Pool] = {}
         self._candidates: list[Pool] = []
         """Where local messages may go, nearest first."""
-        self._turns = 0
         self.is_stopping = False
         """Publishers are given no credit any more."""
         self._is_lending = False
@@ -261,6 +264,9 @@ class Allotting(Machine):
         pools = sorted((p for p in self.pools.values() if p.has_path), key=lambda pool: (pool.cost, pool.egress))
         if self._is_closest:
             pools = [pool for pool in pools if pool.cost == pools[0].cost]
+            if pools != self._candidates:
+                for pool in pools:
+                    pool.turns = 0
         self._candidates = pools
         self._is_calm = False
         for pool in self.pools.values():
@@ -363,9 +369,23 @@ class Allotting(Machine):
             if not able:
                 return
             # Several are equally near only to `closest`, which then takes turns; `balanced` has an order of all.
-            pool = able[self._turns % len(able)] if self._is_closest else able[0]
-            self._turns += 1
+            pool = self._next_in_turn(able) if self._is_closest else able[0]
             self._send_local(pool, self.publishers.sent(now), now)
+
+    def _next_in_turn(self, able: list[Pool]) -> Pool:
+        """Of egresses with credit the one that had the fewest turns, of equals the first.
+
+        Credit may be late by a round trip at one of them. It makes up for what it missed, or less would go wherever
+        that happens more often.
+        """
+        chosen = able[0]
+        most = 0
+        for pool in able:
+            if pool.turns < chosen.turns:
+                chosen = pool
+            most = max(most, pool.turns)
+        chosen.turns = max(chosen.turns, most - MADE_UP) + 1
+        return chosen
 
     def _send_local(self, pool: Pool, message: Key, now: float) -> None:
         """A publisher's message takes what was allotted to all of them."""

@@ -44,6 +44,7 @@ cdef class Pool:
     cdef public double debt_since
     cdef public Py_ssize_t told_weight
     cdef public Py_ssize_t overruns
+    cdef public Py_ssize_t turns
 
     cpdef Py_ssize_t free(self)
     cpdef object set_capacity(self, Py_ssize_t credit, Py_ssize_t returning, double now, bint is_withdrawn)

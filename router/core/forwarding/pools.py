@@ -116,6 +116,8 @@ class Pool:
         self.told_weight = 0
         self.overruns = 0
         """Transfers on circuits that found no credit."""
+        self.turns = 0
+        """Local messages that were sent here in turn with other egresses, since these were the nearest."""
 
     def free(self) -> int:
         """U of the rule, messages."""
