@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -271,17 +272,19 @@ def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
     known = pc.sum(pc.is_valid(rows.column("is_enough"))).as_py() or 0
     short = [row for row in rows.to_pylist() if row["is_enough"] is False]
     if short:
-        short.sort(key=lambda row: (row["configured"] - row["needed"], row["address"], row["src"], row["dst"]))
+        # The credit of a router's subscribers is that of all paths that end there.
+        pools = Counter((row["address"], row["dst"], row["shared_needed"], row["configured"]) for row in short)
+        worst = sorted(pools, key=lambda pool: (pool[3] - pool[2], pool))
         yield Answer(
             limit=limit,
             is_kept=False,
             found=f"{counted(len(short), 'path')} of {known:,} short of credit",
             faults=tuple(
-                f"{row['address']} from {row['src']} to {row['dst']}: needs {row['needed']:,}, has "
-                f"{row['configured']:,}"
-                for row in short[:SHOWN]
+                f"{address} at {dst}: {needed:,} needed by {counted(pools[address, dst, needed, configured], 'path')}, "
+                f"{configured:,} configured"
+                for address, dst, needed, configured in worst[:SHOWN]
             ),
-            count=len(short),
+            count=len(pools),
         )
     elif rows.num_rows and not known:
         found = "can't be told: the model has no credit of subscribers, or no delays of links"

@@ -287,6 +287,7 @@ def _spof_order(row: Row) -> tuple[Any, ...]:
 
 
 def _credit_order(row: Row) -> tuple[Any, ...]:
-    """Not enough first; then by the share of what is configured that is needed."""
-    share = row["needed"] / max(row["configured"], 1) if row["needed"] and row["configured"] is not None else 0.0
+    """Not enough first; then by the share of what is configured that is needed by all who share it."""
+    needed, configured = row["shared_needed"], row["configured"]
+    share = needed / max(configured, 1) if needed and configured is not None else 0.0
     return row["is_enough"] is not False, -share, row["address"], row["src"], row["dst"]

@@ -164,6 +164,7 @@ def _credit(facts: Facts, pictures: Pictures) -> list[str]:
         Column("round trip, ms", lambda row: row["rtt_ms"], amount),
         Column("service, ms", lambda row: row["service_ms"], amount),
         Column("credit needed", lambda row: row["needed"], _whole),
+        Column("by all that share it", lambda row: row["shared_needed"], _whole),
         Column("configured", lambda row: row["configured"], _whole),
         Column("msg/s it lets pass", lambda row: row["limit_msgs_per_s"], amount),
         name("enough", lambda row: {True: "yes", False: "no", None: None}[row["is_enough"]]),

@@ -144,8 +144,8 @@ def _credit(facts: Facts) -> Iterator[Verdict]:
         return
     worst = short[0]
     note = (
-        f"Of {len(known):,}. {worst['address']} from {worst['src']} to {worst['dst']} needs {worst['needed']:,}, and "
-        f"{worst['configured']:,} are configured."
+        f"Of {len(known):,}. All paths of {worst['address']} to {worst['dst']} together need "
+        f"{worst['shared_needed']:,}, and {worst['configured']:,} are configured."
     )
     yield Verdict(topic="credit", label=label, value=f"{len(short):,}", note=note, state=State.BAD)
 
