@@ -10,6 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import attrs
 import networkx as nx
@@ -35,15 +36,24 @@ def mesh_rule(edges: Mapping[str, Mapping[str, int]], root: str) -> Paths:
     return paths
 
 
-def wrong_rule(edges: Mapping[str, Mapping[str, int]], root: str) -> Paths:
-    """Of predecessors at the same distance the one with the greatest id: tests have to notice."""
+def rule_by_greatest_id(edges: Mapping[str, Mapping[str, int]], root: str) -> Paths:
+    """Wrong: of predecessors at the same distance the one with the greatest id."""
+    return _wrong(edges, root, lambda far, router: (far, [-ord(letter) for letter in router], -len(router)))
+
+
+def rule_by_id_alone(edges: Mapping[str, Mapping[str, int]], root: str) -> Paths:
+    """Wrong: of predecessors the one with the least id, however far it is."""
+    return _wrong(edges, root, lambda far, router: router)
+
+
+def _wrong(edges: Mapping[str, Mapping[str, int]], root: str, key: Callable[[int, str], Any]) -> Paths:
+    """A tree with predecessors chosen by another key of (distance, id), which tests have to notice."""
     right = mesh_rule(edges, root)
     chosen: dict[str, str] = {}
     first: dict[str, str] = {}
     for router in right.order[1:]:
         there = [peer for peer, cost in edges[router].items() if right.distance[peer] + cost == right.distance[router]]
-        nearest = min(right.distance[peer] for peer in there)
-        before = chosen[router] = max(peer for peer in there if right.distance[peer] == nearest)
+        before = chosen[router] = min(there, key=lambda peer: key(right.distance[peer], peer))
         first[router] = router if before == root else first[before]
     return attrs.evolve(right, predecessor=chosen, next_hop=first)
 
@@ -112,6 +122,10 @@ class Naive:
         had = {site.address for site in self.model.subscribers}
         return had - {site.address for site in self.model.subscribers if site.router in now.alive}
 
+    def misses(self, state: State, address: str) -> dict[str, int]:
+        """Messages of each router to an address that reach nobody."""
+        return {src: amount for (src, text), amount in state.missing_from.items() if text == address and amount}
+
     def components(self, now: State) -> int:
         graph = nx.Graph()
         graph.add_nodes_from(now.alive)
@@ -162,6 +176,7 @@ class State:
         """Living routers and addresses to which they send, of which something is taken by nobody."""
         self.missing: Counter[str] = Counter()
         """Messages to an address that reach nobody, those of dead routers included."""
+        self.missing_from: Counter[tuple[str, str]] = Counter()
         self.delivered_hops = 0
         """Sum over all that arrives of messages times links passed; of a multicast each copy that a link carries."""
         self.toward: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
@@ -240,6 +255,7 @@ class State:
             self.lost[kind] += amount * copies
             if kind == 0:
                 self.missing[address] += amount * copies
+                self.missing_from[src, address] += amount * copies
 
     def closest(self, src: str, address: str, amounts: list[int]) -> None:
         there = self.reachable(src, address)

@@ -93,6 +93,9 @@ class Kernel:
             self.base_pairs += trees.distances[at] < FAR
         self.base_pairs -= n
         self.is_failing = False
+        self.max_utilisation = 0.0
+        self.max_utilisation_link = NONE
+        self.delay_p50_us = self.delay_p95_us = self.delay_p99_us = NONE
         self.base_components = self._count_components()
 
     # Scenarios.

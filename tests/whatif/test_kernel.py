@@ -1,0 +1,236 @@
+"""The kernel says what a naive evaluation says, of any mesh and any failure."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+
+from mesh_config.models import Treatment
+from router.simulation.whatif.kernel import Kernel
+from router.simulation.whatif.model import AddressNode, Demand, Model, SubscriberSite
+from router.simulation.whatif.network import Network, NetworkError
+from tests.whatif.meshes import Both, Failure, everybody, meshes_and_failures, model_of, random_failure, random_model
+from tests.whatif.naive import Naive, TreeRule, rule_by_greatest_id, rule_by_id_alone
+
+
+@given(meshes_and_failures())
+@example((model_of([], routers="A"), [([], ["A"])]))
+@example((model_of([("A", "B"), ("A", "B")], demands=everybody("AB")), [(["A--B"], []), (["A--B", "A--B#2"], [])]))
+def test_any_failure_does_what_a_naive_evaluation_says(mesh: tuple[Model, list[Failure]]) -> None:
+    model, failures = mesh
+    both = Both(model)
+    assert both.differences() == []
+    for failure in failures:
+        both.fail(failure)
+        assert both.differences(failure) == []
+        both.kernel.restore()
+    assert both.differences() == []
+
+
+@given(meshes_and_failures())
+def test_any_failure_does_what_a_naive_evaluation_says_with_equal_splitting(mesh: tuple[Model, list[Failure]]) -> None:
+    model, failures = mesh
+    both = Both(model, is_split=True)
+    assert both.differences() == []
+    for failure in failures:
+        both.fail(failure)
+        assert both.differences(failure) == []
+        both.kernel.restore()
+    assert both.differences() == []
+
+
+@pytest.mark.parametrize("costs", [(1,), (1, 2, 3), (1, 10, 50, 1000)], ids=str)
+def test_a_larger_mesh_too(costs: tuple[int, ...], rng: random.Random) -> None:
+    model = random_model(rng, 25, 50, costs)
+    both = Both(model)
+    for _ in range(8):
+        failure = random_failure(rng, model)
+        both.fail(failure)
+        assert both.differences(failure) == []
+        both.kernel.restore()
+    assert both.differences() == []
+
+
+# Ties.
+
+TIES = (
+    # Two ways of the same length.
+    [("A", "B", 1), ("B", "D", 1), ("A", "C", 1), ("C", "D", 1)],
+    # Of two predecessors at the same cost C is the nearer one, and B has the lesser id.
+    [("A", "B", 2), ("B", "D", 1), ("A", "C", 1), ("C", "D", 2)],
+)
+
+
+def tie(number: int) -> Model:
+    ends = TIES[number]
+    return model_of([(a, b) for a, b, _ in ends], costs=[cost for *_, cost in ends], demands=everybody("ABCD"))
+
+
+@pytest.mark.parametrize(
+    ("number", "rule"), [(0, rule_by_greatest_id), (1, rule_by_id_alone)], ids=["greatest id", "id before distance"]
+)
+def test_a_wrong_tie_break_is_noticed(number: int, rule: TreeRule) -> None:
+    model = tie(number)
+    assert Both(model).differences() == []
+    assert any("next hop" in text for text in Both(model, Naive(model, rule)).differences())
+
+
+@pytest.mark.parametrize("rule", [rule_by_greatest_id, rule_by_id_alone])
+def test_random_meshes_with_ties_notice_a_wrong_tie_break(rule: TreeRule) -> None:
+    rng = random.Random(1)
+    noticed = 0
+    for _ in range(30):
+        model = random_model(rng, 7, 12, (1, 2))
+        failure = random_failure(rng, model)
+        both = Both(model, Naive(model, rule))
+        both.fail(failure)
+        noticed += any(text.startswith("load") for text in both.differences(failure))
+    assert noticed >= 5
+
+
+# What can be read.
+
+
+def line() -> Model:
+    """A - B - C, subscribers at C; A and B send to all."""
+    return model_of(
+        [("A", "B"), ("B", "C")],
+        addresses=[
+            AddressNode(text="all", treatment=Treatment.MULTICAST),
+            AddressNode(text="one", treatment="closest"),
+        ],
+        subscribers=[SubscriberSite(address=text, router="C") for text in ("all", "one")]
+        + [SubscriberSite(address="all", router="B")],
+        demands=[
+            Demand(src="A", address="all", msgs_per_s=2.0, msg_bytes=10.0),
+            Demand(src="A", address="one", msgs_per_s=3.0, msg_bytes=10.0),
+            Demand(src="B", address="one", msgs_per_s=5.0, msg_bytes=10.0),
+            Demand(src="A", dst="C", msgs_per_s=7.0, msg_bytes=10.0),
+        ],
+    )
+
+
+def test_a_multicast_loads_each_link_once_and_others_as_often_as_they_pass() -> None:
+    kernel = Kernel(Network.of(line()))
+    rates, sizes = kernel.loads()
+    assert rates.tolist() == [12_000_000, 0, 17_000_000, 0]
+    assert sizes.tolist() == [120_000_000, 0, 170_000_000, 0]
+    assert kernel.max_utilisation == 1.0
+    assert kernel.network.directed_link(kernel.max_utilisation_link) == ("B--C", "B", "C")
+    assert (kernel.unreachable_pairs, kernel.components, kernel.lost_rate) == (0, 1, 0)
+
+
+def test_what_is_cut_off_is_told_by_pair_address_and_link() -> None:
+    kernel = Kernel(Network.of(line()))
+    kernel.fail([1], [])
+    assert (kernel.unreachable_pairs, kernel.dead_end_pairs, kernel.components) == (4, 0, 2)
+    assert [array.tolist() for array in kernel.lost_pairs()] == [[0, 1, 2, 2], [2, 2, 0, 1]]
+    assert [array.tolist() for array in kernel.changed_pairs()] == [[0, 1, 2, 2], [2, 2, 0, 1], [2, 1, 2, 1], [-1] * 4]
+    assert kernel.changed_links().tolist() == [0, 2]
+    # To `all`: the copy for C; to `one`: both publishers.
+    assert kernel.address_impact() == [(0, 2, 0, 0, 2_000_000), (1, 1, 0, 2, 8_000_000)]
+    assert (kernel.lost_rate, kernel.starved_publishers, kernel.dead_addresses) == (17_000_000, 2, 0)
+    assert kernel.path(0, 2) == []
+    assert (kernel.stretch_p50, kernel.stretch_p99) == (1000, 1000)
+
+
+def test_pairs_with_a_failed_router_are_told_apart() -> None:
+    kernel = Kernel(Network.of(line()))
+    kernel.fail([], [2])
+    assert (kernel.unreachable_pairs, kernel.dead_end_pairs, kernel.components) == (4, 4, 1)
+    assert [array.tolist() for array in kernel.lost_pairs()] == [[], []]
+    assert [array.tolist() for array in kernel.lost_pairs(with_dead_ends=True)] == [[0, 1, 2, 2], [2, 2, 0, 1]]
+    assert kernel.address_impact() == [(0, 1, 1, 0, 2_000_000), (1, 0, 1, 2, 8_000_000)]
+    assert kernel.dead_addresses == 1
+
+
+def test_a_matrix_of_distances_and_the_trees_of_multicasts_can_be_read() -> None:
+    kernel = Kernel(Network.of(tie(0)))
+    assert kernel.distances().tolist() == [[0, 1, 1, 2], [1, 0, 2, 1], [1, 2, 0, 1], [2, 1, 1, 0]]
+    assert kernel.tree(0) == [-1, 0, 0, 1]
+    assert kernel.tree(3) == [1, 3, 3, -1]
+    kernel.fail([0, 1], [])
+    assert kernel.distances()[0].tolist() == [0, -1, -1, -1]
+
+
+def test_of_parallel_links_the_next_one_takes_over() -> None:
+    model = model_of([("A", "B")] * 3, costs=[2, 1, 1], demands=everybody("AB"))
+    kernel = Kernel(Network.of(model))
+    assert kernel.loads()[0].tolist() == [0, 0, 10**6, 10**6, 0, 0]
+    kernel.fail([1], [])
+    assert kernel.loads()[0].tolist() == [0, 0, 0, 0, 10**6, 10**6]
+    assert kernel.changed_links().tolist() == [2, 3, 4, 5]
+    assert (kernel.unreachable_pairs, kernel.stretch_p50) == (0, 1000)
+    kernel.restore()
+    kernel.fail([2, 1], [])
+    assert kernel.loads()[0].tolist() == [10**6, 10**6, 0, 0, 0, 0]
+    assert (kernel.unreachable_pairs, kernel.stretch_p50) == (0, 2000)
+
+
+def test_numpy_numbers_are_taken_too_and_the_same_failure_twice_counts_once() -> None:
+    kernel = Kernel(Network.of(line()))
+    kernel.fail(np.array([1, 1], dtype=np.int32), np.array([2, 2], dtype=np.int32))
+    assert (kernel.unreachable_pairs, kernel.components) == (4, 1)
+
+
+# Faults of the caller.
+
+
+def test_nothing_fails_on_top_of_a_failure() -> None:
+    kernel = Kernel(Network.of(line()))
+    kernel.fail([0], [])
+    with pytest.raises(RuntimeError, match="`restore` comes first"):
+        kernel.fail([1], [])
+    kernel.restore()
+    kernel.restore()
+    kernel.fail([1], [])
+
+
+@pytest.mark.parametrize(
+    ("links", "routers", "words"),
+    [
+        ([2], [], "no link 2; there are 2"),
+        ([-1], [], "no link -1"),
+        ([], [3], "no router 3"),
+        ([], [-1], "no router -1"),
+    ],
+)
+def test_what_is_not_there_can_not_fail(links: list[int], routers: list[int], words: str) -> None:
+    kernel = Kernel(Network.of(line()))
+    with pytest.raises(IndexError, match=words):
+        kernel.fail(links, routers)
+    assert not kernel.is_failing
+    kernel.fail([0], [])
+    assert kernel.components == 2
+
+
+def test_routers_that_are_not_there_have_no_paths() -> None:
+    kernel = Kernel(Network.of(line()))
+    with pytest.raises(IndexError, match="no router 3; there are 3"):
+        kernel.distance(0, 3)
+    with pytest.raises(IndexError, match="no router -1; there are 3"):
+        kernel.next_hop(-1, 0)
+
+
+def test_demands_that_do_not_fit_are_refused() -> None:
+    demands = [Demand(src="A", address="all", msgs_per_s=1e12, msg_bytes=0.0)]
+    sites = [SubscriberSite(address="all", router=router) for router in "ABCDE"]
+    model = model_of(
+        [("A", "B"), ("B", "C"), ("C", "D"), ("D", "E")],
+        addresses=[AddressNode(text="all", treatment=Treatment.MULTICAST)],
+        subscribers=sites,
+        demands=demands,
+    )
+    with pytest.raises(NetworkError, match=r"5e\+12 messages/s.* expected 4\.61e\+12 at most"):
+        Network.of(model)
+
+
+def test_nobody_can_write_to_a_base_state_through_what_is_read() -> None:
+    kernel = Kernel(Network.of(line()))
+    kernel.loads()[0][:] = 7
+    kernel.distances()[:] = 7
+    assert kernel.loads()[0].tolist() == [12_000_000, 0, 17_000_000, 0]
+    assert kernel.distance(0, 2) == 2

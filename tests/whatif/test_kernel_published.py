@@ -1,0 +1,152 @@
+"""The kernel agrees with what others have published and with networkx, on real topologies."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from router.simulation.whatif.kernel import Kernel
+from router.simulation.whatif.model import Demand, LinkEdge, Model, RouterNode
+from router.simulation.whatif.network import Network
+from tests.whatif.models import TOPOHUB, ZOO
+
+LOADS_WITHIN = 0.005
+"""Percentage points: TopoHub gives loads with two decimals."""
+
+TOPOHUB_LOADS = [
+    ("gabriel_100_0", "uni"),
+    ("sndlib_geant", "uni"),
+    ("sndlib_germany50", "uni"),
+    ("sndlib_polska", "uni"),
+    ("topozoo_Geant2012", "uni"),
+    ("sndlib_geant", "org"),
+    ("sndlib_germany50", "org"),
+    ("sndlib_polska", "org"),
+]
+# Interpreted, the largest takes a minute.
+ZOO_NAMES = [
+    pytest.param(path.stem, marks=[pytest.mark.timeout(900)] if path.stem == "Kdl" else [])
+    for path in sorted(ZOO.glob("*.graphml"))
+]
+
+
+def router_id(number: object) -> str:
+    return f"n{int(str(number)):04}"
+
+
+def topohub_model(found: dict[str, Any], kind: str) -> Model:
+    """Every link costs 1. `uni`: the same demand between all; `org`: that of the file, in both directions."""
+    routers = [router_id(node["id"]) for node in found["nodes"]]
+    rates: Counter[tuple[str, str]] = Counter()
+    if kind == "uni":
+        rates.update({(src, dst): 1.0 for src in routers for dst in routers if src != dst})
+    else:
+        for src, row in found["graph"]["demands"].items():
+            for dst, rate in row.items():
+                rates[router_id(src), router_id(dst)] += rate
+                rates[router_id(dst), router_id(src)] += rate
+    links = []
+    for number, edge in enumerate(found["edges"]):
+        a, b = sorted((router_id(edge["source"]), router_id(edge["target"])))
+        links.append(LinkEdge(id=f"{number:04}", a=a, b=b))
+    return Model(
+        routers=[RouterNode(id=router) for router in routers],
+        links=links,
+        demands=[
+            Demand(src=src, dst=dst, msgs_per_s=rate, msg_bytes=1.0) for (src, dst), rate in rates.items() if src != dst
+        ],
+    )
+
+
+@pytest.mark.parametrize(("name", "kind"), TOPOHUB_LOADS, ids=lambda text: text)
+def test_loads_with_equal_splitting_are_those_of_topohub(name: str, kind: str) -> None:
+    found = json.loads((TOPOHUB / f"{name}.json").read_text())
+    model = topohub_model(found, kind)
+    model.check()
+    network = Network.of(model)
+    rates, _ = Kernel(network, is_split=True).loads()
+    percent = 100 * rates / rates.max()
+    assert len(network.links) == len(found["edges"]) > 0
+    worst = 0.0
+    for number, edge in enumerate(found["edges"]):
+        is_turned = router_id(edge["source"]) > router_id(edge["target"])
+        forth, back = percent[2 * number + is_turned], percent[2 * number + 1 - is_turned]
+        worst = max(worst, abs(forth - edge["ecmp_fwd"][kind]), abs(back - edge["ecmp_bwd"][kind]))
+    assert worst <= LOADS_WITHIN + 1e-9, f"{worst} percentage points"
+
+
+def test_single_paths_are_not_what_topohub_has() -> None:
+    # Or the test above would tell nothing about splitting.
+    found = json.loads((TOPOHUB / "sndlib_germany50.json").read_text())
+    rates, _ = Kernel(Network.of(topohub_model(found, "uni"))).loads()
+    percent = 100 * rates / rates.max()
+    assert max(abs(percent[2 * number] - edge["ecmp_fwd"]["uni"]) for number, edge in enumerate(found["edges"])) > 1
+
+
+def zoo_model(name: str) -> tuple[Model, nx.MultiGraph[str]]:
+    """The network, without links from a router to itself, and the same for networkx."""
+    read = nx.read_graphml(ZOO / f"{name}.graphml", node_type=int, force_multigraph=True)
+    graph: nx.MultiGraph[str] = nx.MultiGraph()
+    graph.add_nodes_from(router_id(node) for node in read)
+    links = []
+    for number, (one, other, *_) in enumerate(read.edges):
+        a, b = sorted((router_id(one), router_id(other)))
+        if a != b:
+            links.append(LinkEdge(id=f"{number:05}", a=a, b=b))
+            graph.add_edge(a, b, key=f"{number:05}")
+    return Model(routers=[RouterNode(id=router) for router in graph], links=links), graph
+
+
+@pytest.mark.parametrize("name", ZOO_NAMES)
+def test_links_that_cut_the_mesh_are_the_bridges_that_networkx_finds(name: str) -> None:
+    model, graph = zoo_model(name)
+    kernel = Kernel(Network.of(model))
+    bridges = set()
+    for number, link in enumerate(kernel.network.links):
+        kernel.fail([number], [])
+        assert (kernel.unreachable_pairs > 0) == (kernel.components > kernel.base_components)
+        assert kernel.dead_end_pairs == 0
+        if kernel.unreachable_pairs:
+            bridges.add(link)
+        kernel.restore()
+    # networkx knows no bridges of multigraphs: parallel links are none.
+    simple = nx.Graph(graph)
+    expected = set()
+    for one, other in nx.bridges(simple):
+        if graph.number_of_edges(one, other) == 1:
+            expected |= set(graph[one][other])
+    assert bridges == expected
+
+
+@pytest.mark.parametrize("name", ZOO_NAMES)
+def test_routers_that_cut_the_mesh_are_the_articulation_points_that_networkx_finds(name: str) -> None:
+    model, graph = zoo_model(name)
+    kernel = Kernel(Network.of(model))
+    points = set()
+    for number, router in enumerate(kernel.network.routers):
+        kernel.fail([], [number])
+        if kernel.unreachable_pairs > kernel.dead_end_pairs:
+            points.add(router)
+        assert kernel.components == nx.number_connected_components(nx.restricted_view(graph, [router], []))
+        kernel.restore()
+    assert points == set(nx.articulation_points(nx.Graph(graph)))
+
+
+@pytest.mark.parametrize("name", ["Geant2012", "TataNld"])
+def test_distances_are_those_of_networkx(name: str) -> None:
+    model, graph = zoo_model(name)
+    kernel = Kernel(Network.of(model))
+    kernel.fail([3, 7], [5])
+    dead = {kernel.network.routers[5]}
+    ids = [link for number, link in enumerate(kernel.network.links) if number in (3, 7)]
+    gone = [(a, b, key) for a, b, key in graph.edges(keys=True) if key in ids]
+    lengths = dict(nx.all_pairs_shortest_path_length(nx.restricted_view(graph, dead, gone)))
+    routers = kernel.network.routers
+    for src, one in enumerate(routers):
+        for dst, other in enumerate(routers):
+            if not {one, other} & dead:
+                assert kernel.distance(src, dst) == lengths[one].get(other, -1)
