@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -89,7 +90,7 @@ def _scalar(value: Any, base: type) -> Any:
     """A scalar of exactly its type, for `"5672"` or `true` as a port is a slip; a whole number may be a float."""
     if type(value) is base:
         return value
-    if base is float and type(value) is int:
+    if base is float and type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     near = _TRUTH.get(value.lower()) if base is bool and isinstance(value, str) else None
     if base is str and isinstance(value, (bool, int, float)):

@@ -106,7 +106,7 @@ def found_words(value: object) -> str:
         case bool():
             return f"`{str(value).lower()}`"
         case int() | float():
-            return f"the number `{value}`"
+            return f"the number `{_short(str(value))}`"
         case str():
             # In quotes, or "5" where a number belongs would look right.
             return f"the text {json.dumps(value if len(value) <= 60 else value[:57] + '...', ensure_ascii=False)}"
@@ -127,11 +127,17 @@ def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
         if (low is None or value >= low) and (high is None or value <= high):
             return None
         limit = low if low is not None and not value >= low else high
-        nearest = None if limit is None or math.isnan(value) else str(limit)
-        return Fault(message=f"{value} is out of range", expected=expectation(field), nearest=nearest)
+        is_nan = isinstance(value, float) and math.isnan(value)  # there are whole numbers beyond any float
+        nearest = None if limit is None or is_nan else str(limit)
+        return Fault(message=f"{_short(str(value))} is out of range", expected=expectation(field), nearest=nearest)
     if isinstance(value, str) and pattern and not re.fullmatch(pattern, value):
         return Fault(message=f"{found_words(value)} has characters that it may not have", expected=expectation(field))
     return None
+
+
+def _short(number: str) -> str:
+    """The number, as far as anybody would read it."""
+    return number if len(number) <= 40 else f"{number[:20]}..."
 
 
 def _range_words(field: attrs.Attribute[Any]) -> str:

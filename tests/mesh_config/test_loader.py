@@ -49,6 +49,21 @@ CASES = (
         "65535",
     ),
     row(
+        "a port beyond any float",
+        f"router:\n  id: A\n  listeners:\n  - port: {'9' * 400}  # here",
+        "router.listeners[0].port",
+        "99999999999999999999... is out of range",
+        "a whole number from 0 to 65535",
+        "65535",
+    ),
+    row(
+        "a time beyond any float",
+        f"router:\n  id: A\n  shutdown_s: {'9' * 400}  # here",
+        "router.shutdown_s",
+        "the number `99999999999999999999...`",
+        "a number from 0 to 3600 (seconds)",
+    ),
+    row(
         "a connector's port of zero",
         "router:\n  id: A\n  connectors:\n  - {port: 0}  # here",
         "router.connectors[0].port",
