@@ -1,0 +1,208 @@
+"""A link or a router in words: what it is, what it carries, what its loss does, and what is worst for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from router.simulation.whatif.explain import scenario
+from router.simulation.whatif.explain.explanation import Explanation, Listing, Marks
+from router.simulation.whatif.explain.scenario import SHOWN
+from router.simulation.whatif.explain.subject import Subject
+from router.simulation.whatif.network import MICRO
+from router.simulation.whatif.routes import Routes
+from router.simulation.whatif.words import amount, counted, listed, milliseconds, percent, rate
+
+
+def explain_link(subject: Subject, name: str) -> Explanation:
+    """A link. Raises: TableError when the model has none of that name."""
+    place = subject.link(name)
+    link = subject.model.links[place]
+    said = [_link(subject, place)]
+    if name in subject.links or {link.a, link.b} & set(subject.routers):
+        said.append("It is down.")
+    listings = [_directions(subject, place), _carried(subject, place), _worst(subject, name)]
+    with subject.trying(links=[name]) as without:
+        rising = scenario.rising(subject, without)
+        said += _loss(subject, without, "it")
+    if rising is not None:
+        listings.append(
+            Listing(title="When it fails, these get more to carry", columns=rising.columns, rows=rising.rows)
+        )
+    marks = Marks(
+        utilisation=subject.by_link(subject.now),
+        marked_links=frozenset([name]),
+        failed_links=frozenset(subject.links),
+        failed_routers=frozenset(subject.routers),
+    )
+    return Explanation(
+        title=f"Link {name}",
+        sentences=tuple(said),
+        listings=tuple(listing for listing in listings if listing is not None),
+        marks=marks,
+    )
+
+
+def _link(subject: Subject, place: int) -> str:
+    """What a link is."""
+    link = subject.model.links[place]
+    said = f"It joins {link.a} and {link.b} at cost {link.cost}"
+    if link.delay_ms is not None:
+        said += f", {milliseconds(link.delay_ms)} one way"
+    limits = [rate(link.capacity_msgs)] if link.capacity_msgs else []
+    limits += [f"{amount(link.capacity_bytes)} bytes/s"] if link.capacity_bytes else []
+    said += f", and can carry {listed(limits)} each way." if limits else "; what it can carry is not known."
+    parallel = [each for each in subject.model.links if (each.a, each.b) == (link.a, link.b)]
+    if len(parallel) > 1:
+        used = min(parallel, key=lambda each: (each.cost, each.id))
+        stands = "it is the one in use" if used is link else f"it stands by, {used.id} is in use"
+        said += f" Of {len(parallel)} parallel links {stands}."
+    return said
+
+
+def _directions(subject: Subject, place: int) -> Listing:
+    rates, sizes = subject.now.kernel.loads()
+    used = subject.utilisation(subject.now)
+    rows = []
+    for directed in (2 * place, 2 * place + 1):
+        _, src, dst = subject.network.directed_link(directed)
+        share = percent(float(used[directed]))
+        rows.append((src, dst, rates[directed] / MICRO, sizes[directed] / MICRO, share))
+    return Listing(title="What it carries", columns=("from", "to", "msg/s", "bytes/s", "used"), rows=tuple(rows))
+
+
+def _carried(subject: Subject, place: int) -> Listing | None:
+    """The largest flows over a link."""
+    routes = subject.now
+    if not routes.kernel.loads()[0][2 * place : 2 * place + 2].any():
+        return None
+    ends = int(subject.network.link_a[place]), int(subject.network.link_b[place])
+    steps = {ends, ends[::-1]}
+    rows = []
+    for src, dst, what, sent in _flows(subject, routes):
+        path = routes.path(src, dst)
+        if steps & set(pairwise(path)):
+            rows.append((subject.network.routers[src], subject.network.routers[dst], what, sent / MICRO))
+            if len(rows) == SHOWN:
+                break
+    return Listing(title="Most of it", columns=("from", "to", "address", "msg/s"), rows=tuple(rows)) if rows else None
+
+
+def _flows(subject: Subject, routes: Routes) -> Iterator[tuple[int, int, str | None, int]]:
+    """Source, destination, address and millionths of messages/s of all that is sent, the largest first."""
+    network = subject.network
+    pairs = zip(network.demand_src.tolist(), network.demand_dst.tolist(), network.demand_rate.tolist(), strict=True)
+    found: list[tuple[int, int, str | None, int]] = [(src, dst, None, sent) for src, dst, sent in pairs]
+    found += [
+        (flow.src, flow.dst, network.addresses[flow.address], flow.rate)
+        for flow in routes.flows()
+        if flow.dst is not None and flow.dst != flow.src
+    ]
+    found.sort(key=lambda each: (-each[3], each[0], each[1], each[2] or ""))
+    return iter(found)
+
+
+def _worst(subject: Subject, name: str) -> Listing | None:
+    """The scenarios of a run that load a link most."""
+    rows = subject.rows("link_worst", link=name, variant=subject.variant)
+    failures = subject.failures([number for row in rows for number in row["scenarios"]])
+    found = [
+        (row["src"], sent, number, failures.get(number))
+        for row in rows
+        for number, sent in zip(row["scenarios"], row["scenario_msgs_per_s"], strict=True)
+    ]
+    if not found:
+        return None
+    found.sort(key=lambda each: (-each[1], each[2], each[0]))
+    columns = ("from", "msg/s", "scenario", "what is down")
+    return Listing(title="Its worst cases in the run", columns=columns, rows=tuple(found[:SHOWN]))
+
+
+def _loss(subject: Subject, without: Routes, what: str) -> Iterator[str]:
+    """What the loss of something does, by itself."""
+    kernel = without.kernel
+    pairs = kernel.unreachable_pairs - kernel.dead_end_pairs
+    if pairs:
+        said = counted(pairs, "ordered pair")
+        yield f"It is a single point of failure: without {what} {said} of others lose each other."
+    else:
+        yield f"Without {what} all others still reach each other, as far as they do now."
+    dead = kernel.dead_addresses - subject.base.kernel.dead_addresses
+    if dead > 0:
+        yield f"{counted(dead, 'address')} then {'has' if dead == 1 else 'have'} no subscriber."
+    more = (kernel.lost_rate - subject.base.kernel.lost_rate) / MICRO
+    if more > 0:
+        yield f"{rate(more)} then reach nobody."
+
+
+def explain_router(subject: Subject, name: str) -> Explanation:
+    """A router. Raises: TableError when the model has none of that name."""
+    place = subject.router(name)
+    said = [_router(subject, place)]
+    if name in subject.routers:
+        said.append("It is down.")
+    said += _clients(subject, place)
+    with subject.trying(routers=[name]) as without:
+        rising = scenario.rising(subject, without)
+        said += _loss(subject, without, "it")
+    listings = [_neighbors(subject, place)]
+    if rising is not None:
+        listings.append(
+            Listing(title="When it fails, these get more to carry", columns=rising.columns, rows=rising.rows)
+        )
+    marks = Marks(
+        utilisation=subject.by_link(subject.now),
+        marked_routers=frozenset([name]),
+        failed_links=frozenset(subject.links),
+        failed_routers=frozenset(subject.routers),
+    )
+    return Explanation(
+        title=f"Router {name}",
+        sentences=tuple(said),
+        listings=tuple(listing for listing in listings if listing is not None),
+        marks=marks,
+    )
+
+
+def _router(subject: Subject, place: int) -> str:
+    router = subject.model.routers[place]
+    neighbors = {other for link in subject.model.links for other in (link.a, link.b) if router.id in (link.a, link.b)}
+    where = f" It stands at site {router.site}." if router.site else ""
+    return f"It has {counted(len(neighbors - {router.id}), 'neighbor')}.{where}"
+
+
+def _clients(subject: Subject, place: int) -> Iterator[str]:
+    """What is published and subscribed to at a router."""
+    network = subject.network
+    sent = (
+        network.demand_rate[network.demand_src == place].sum()
+        + network.publisher_rate[network.publisher_src == place].sum()
+    )
+    if sent:
+        yield f"Its publishers send {rate(float(sent) / MICRO)}."
+    here = [site for site in subject.model.subscribers if site.router == network.routers[place]]
+    if here:
+        yield f"It has subscribers of {listed([site.address for site in here])}."
+    alone = [
+        site.address for site in here if sum(other.address == site.address for other in subject.model.subscribers) == 1
+    ]
+    if alone:
+        yield f"It is the only router with subscribers of {listed(alone)}."
+
+
+def _neighbors(subject: Subject, place: int) -> Listing | None:
+    """Links of a router and their loads."""
+    rates = subject.now.kernel.loads()[0]
+    used = subject.utilisation(subject.now)
+    rows = []
+    for link in np.flatnonzero((subject.network.link_a == place) | (subject.network.link_b == place)).tolist():
+        out = 2 * link + int(subject.network.link_b[link] == place)
+        name, _, neighbor = subject.network.directed_link(out)
+        back = out ^ 1
+        shares = percent(float(used[out])), percent(float(used[back]))
+        cost = int(subject.network.link_cost[link])
+        rows.append((name, neighbor, cost, rates[out] / MICRO, shares[0], rates[back] / MICRO, shares[1]))
+    columns = ("link", "neighbor", "cost", "msg/s out", "used out", "msg/s in", "used in")
+    return Listing(title="Its links", columns=columns, rows=tuple(rows)) if rows else None

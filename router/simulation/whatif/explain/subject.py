@@ -1,0 +1,232 @@
+"""The mesh that is asked about, as it is and with what fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mesh_config.findings import nearest
+from router.simulation.whatif.answers import model_of
+from router.simulation.whatif.failures import Elements
+from router.simulation.whatif.kernel import Kernel
+from router.simulation.whatif.model import Model
+from router.simulation.whatif.network import MICRO, Network
+from router.simulation.whatif.outcomes import Outcomes
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.routes import Routes
+from router.simulation.whatif.table_files import files_of, read_table
+from router.simulation.whatif.tables import TableError
+from router.simulation.whatif.words import BASE, failure
+
+Floats = NDArray[np.float64]
+
+
+class Subject:
+    """A mesh in its base state and in one scenario.
+
+    `base` and `now` are the same when nothing fails. Elements are named by their ids.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        links: Sequence[str] = (),
+        routers: Sequence[str] = (),
+        row: dict[str, Any] | None = None,
+        folder: Path | None = None,
+        variant: str = BASE,
+    ) -> None:
+        """For what fails, by ids.
+
+        Args:
+            row: of the table `scenario`, when it is a scenario of a run.
+            folder: of the run, if there is one.
+            variant: of the run's model.
+        """
+        self.model = model
+        self.row = row
+        self.folder = folder
+        self.variant = variant
+        self.links = tuple(sorted(links))
+        self.routers = tuple(sorted(routers))
+        self.network = Network.of(model)
+        self.base = Routes(self.network, Kernel(self.network))
+        self.now = self.base
+        if links or routers:
+            places = [self.link(link) for link in self.links], [self.router(router) for router in self.routers]
+            kernel = Kernel(self.network)
+            kernel.fail(*places)
+            self.now = Routes(self.network, kernel, *places)
+
+    @classmethod
+    def of_run(
+        cls, folder: Path, *, scenario: int | None = None, variant: str = BASE, down: Sequence[str] = ()
+    ) -> Subject:
+        """That of a run, in one of its scenarios, or in one of its variants with some things down.
+
+        Raises: TableError for what is not there; SettingsError when the model can't be used.
+        """
+        model = model_of(folder)
+        if scenario is None:
+            model = variant_of(folder, model, variant)
+            return cls(model, folder=folder, variant=variant, **_named(model, down))
+        row = Outcomes.read(folder).row_of(scenario)
+        if row is None:
+            count = read_table(folder, "run").to_pylist()[0]["scenarios"]
+            raise TableError(f"no scenario {scenario} in {folder}; expected a number from 0 to {count - 1}")
+        if down:
+            raise TableError("a scenario says what is down; expected no more")
+        return cls(
+            variant_of(folder, model, row["variant"]),
+            links=row["failed_links"],
+            routers=row["failed_routers"],
+            row=row,
+            folder=folder,
+            variant=row["variant"],
+        )
+
+    @classmethod
+    def of_model(cls, model: Model, *, down: Sequence[str] = ()) -> Subject:
+        """That of a model, with some things down. Raises: TableError for what is not there."""
+        return cls(model, **_named(model, down))
+
+    # Places and names
+
+    def router(self, name: str) -> int:
+        """The place of a router. Raises: TableError"""
+        return place_of("router", name, self.network.routers)
+
+    def link(self, name: str) -> int:
+        """The place of a link. Raises: TableError"""
+        return place_of("link", name, self.network.links)
+
+    def address(self, text: str) -> int:
+        """The place of an address. Raises: TableError"""
+        return place_of("address", text, self.network.addresses)
+
+    def names(self, routers: Collection[int]) -> list[str]:
+        """Ids of routers, sorted."""
+        return [self.network.routers[router] for router in sorted(routers)]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether anything is down."""
+        return bool(self.links or self.routers)
+
+    @property
+    def failure(self) -> str:
+        """What is down, in words."""
+        row = self.row or {"group": None, "family": ""}
+        return failure(self.links, self.routers, row["group"], row["family"])
+
+    # Numbers
+
+    @contextmanager
+    def trying(self, links: Sequence[str] = (), routers: Sequence[str] = ()) -> Iterator[Routes]:
+        """The mesh with something down, and nothing else, for a while; one at a time."""
+        places = [self.link(link) for link in links], [self.router(router) for router in routers]
+        self._spare.fail(*places)
+        try:
+            yield Routes(self.network, self._spare, *places)
+        finally:
+            self._spare.restore()
+
+    @cached_property
+    def _spare(self) -> Kernel:
+        return Kernel(self.network)
+
+    @cached_property
+    def limits(self) -> Floats:
+        """By link, messages and bytes: what it can carry in each direction, millionths per second.
+
+        Where the model gives neither, the load of the busiest direction when nothing fails, as in a run.
+        """
+        limits: Floats = self.network.link_capacity.copy()
+        busiest = np.array([loads.max(initial=0) for loads in self.base.kernel.loads()], dtype=np.float64)
+        limits[np.isinf(limits).all(axis=1)] = np.where(busiest > 0, busiest, np.inf)
+        return limits
+
+    def utilisation(self, routes: Routes) -> Floats:
+        """By directed link."""
+        rates, sizes = routes.kernel.loads()
+        limits = np.repeat(self.limits, 2, axis=0)
+        found: Floats = np.maximum(rates / limits[:, 0], sizes / limits[:, 1])
+        return found
+
+    def by_link(self, routes: Routes) -> dict[str, float]:
+        """Utilisation of each link that is up, in its busier direction."""
+        busier = self.utilisation(routes).reshape(-1, 2).max(axis=1, initial=0.0)
+        return dict(zip(self.network.links, busier.tolist(), strict=True))
+
+    @property
+    def sent_msgs_per_s(self) -> float:
+        """All demands together."""
+        return float(self.network.demand_rate.sum() + self.network.publisher_rate.sum()) / MICRO
+
+    def rows(self, table: str, **values: object) -> list[dict[str, Any]]:
+        """Rows of a table of the run that have these values; none without a run, or when it has no such table."""
+        if self.folder is None or not (self.folder / table).is_dir():
+            return []
+        wanted = [(column, "=", value) for column, value in values.items()]
+        found = [pq.read_table(file, filters=wanted) for file in files_of(self.folder, table)]
+        return [row for part in found for row in part.to_pylist()]
+
+    def failures(self, scenarios: Sequence[int]) -> dict[int, str]:
+        """What fails in scenarios of the run, in words, by number."""
+        if self.folder is None or not scenarios:
+            return {}
+        outcomes = Outcomes.read(self.folder)
+        places = np.searchsorted(outcomes.numbers("scenario"), sorted(scenarios))
+        return {
+            row["scenario"]: failure(row["failed_links"], row["failed_routers"], row["group"], row["family"])
+            for row in outcomes.rows(places)
+        }
+
+
+def variant_of(folder: Path, model: Model, name: str) -> Model:
+    """A variant of a run's model. Raises: TableError when the run has none of that name."""
+    plan = json.loads(read_table(folder, "run").to_pylist()[0]["plan"])
+    if name not in plan["variants"]:
+        near = nearest(name, plan["variants"])
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise TableError(f"no variant `{name}` in {folder}; expected one of {', '.join(plan['variants'])}{hint}")
+    return dict(Request.from_json(json.dumps(plan["request"])).variants(model))[name]
+
+
+def place_of(what: str, name: str, known: Sequence[str]) -> int:
+    """Place of a name. Raises: TableError that names the nearest one."""
+    try:
+        return known.index(name)
+    except ValueError:
+        near = nearest(name, known)
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise TableError(f"no {what} `{name}` in the model{hint}") from None
+
+
+def _named(model: Model, down: Sequence[str]) -> dict[str, Any]:
+    """Links and routers of the names of routers, links, groups and sites. Raises: TableError"""
+    elements = Elements.of(model)
+    links: set[str] = set()
+    routers: set[str] = set()
+    for name in down:
+        group = elements.group(name)
+        if name in elements.routers:
+            routers.add(name)
+        elif name in elements.links:
+            links.add(name)
+        elif group is not None:
+            links.update(elements.links[link] for link in elements.groups[group].links)
+            routers.update(elements.routers[router] for router in elements.groups[group].routers)
+        else:
+            known = [*elements.routers, *elements.links, *(each.name for each in elements.groups)]
+            place_of("router, link or group", name, known)
+    return {"links": sorted(links), "routers": sorted(routers)}
