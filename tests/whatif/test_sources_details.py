@@ -72,6 +72,41 @@ groups:
     )
 
 
+def test_planned_links_are_added_and_have_what_links_have(tmp_path: Path) -> None:
+    model = detailed(
+        tmp_path,
+        """\
+defaults: {link: {capacity_msgs: 50}}
+routers: [{id: A, latitude: 50, longitude: 8}, {id: C, latitude: 52, longitude: 8}]
+""",
+    )
+    model = detailed(
+        tmp_path,
+        """\
+defaults: {link: {capacity_msgs: 70}}
+new_links:
+  - {a: C, b: A, cost: 3}
+  - {a: A, b: B, delay_ms: 2, capacity_msgs: 9}
+groups: [{name: trench, kind: srlg, links: [A--C, "A--B#2"]}]
+""",
+        model,
+    )
+    links = {link.id: link for link in model.links}
+    assert (links["A--C"].a, links["A--C"].b, links["A--C"].cost, links["A--C"].capacity_msgs) == ("A", "C", 3, 70.0)
+    assert links["A--C"].delay_ms == pytest.approx(1.112, abs=0.001), "fibre along two degrees"
+    assert (links["A--B#2"].delay_ms, links["A--B#2"].capacity_msgs) == (2.0, 9.0)
+    assert links["A--B"].capacity_msgs == 50.0
+    assert len(links) == len(square().links) + 2
+
+
+def test_planned_links_lead_from_one_router_to_another(tmp_path: Path) -> None:
+    assert faults(tmp_path, "new_links:\n  - {a: A, b: X}\n  - {a: B, b: B}\n  - {a: A}\n") == [
+        ":2: error: new_links[0].b: no router `X`; expected a router of the model",
+        ":3: error: new_links[1]: a link from `B` to itself; expected two routers",
+        ":4: error: new_links[2].b: `b` is missing; expected text",
+    ]
+
+
 def test_defaults_take_nothing_away(tmp_path: Path) -> None:
     model = detailed(tmp_path, "links: [{id: A--B, failures_per_year: 9}]")
     model = detailed(tmp_path, "defaults: {link: {failures_per_year: 1}}", model)
@@ -149,10 +184,10 @@ groups:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", [(":1: error: the file is empty; expected a mapping with `defaults`, `routers`, `links`, `addresses`,"
- " `subscribers`, `groups`")]),
-        ("- a", [(":1: error: a list; expected a mapping with `defaults`, `routers`, `links`, `addresses`,"
-                 " `subscribers`, `groups`")]),
+        ("", [(":1: error: the file is empty; expected a mapping with `defaults`, `routers`, `links`, `new_links`,"
+ " `addresses`, `subscribers`, `groups`")]),
+        ("- a", [(":1: error: a list; expected a mapping with `defaults`, `routers`, `links`, `new_links`,"
+                 " `addresses`, `subscribers`, `groups`")]),
         ("groups: [\n", [(":2: error: not readable as YAML: while parsing a flow node,"
                          " did not find expected node content")]),
         ("groups: [{name: g, kind: srlg, routers: [A, A]}]",

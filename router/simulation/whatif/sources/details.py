@@ -3,6 +3,7 @@
 defaults: {link: {failures_per_year: 2, repair_hours: 4}, router: {failures_per_year: 0.5, repair_hours: 6}}
 routers: [{id: A, site: east}]
 links: [{id: A--B, capacity_bytes: 1.25e9, delay_ms: 3.5}]
+new_links: [{a: A, b: D, cost: 2}]
 addresses: [{text: orders, treatment: closest}]
 subscribers: [{address: orders, router: B, count: 2, credit: 200, service_ms: 5}]
 groups: [{name: duct 7, kind: srlg, links: [A--B, A--C]}]
@@ -22,9 +23,21 @@ from mesh_config.structuring import structure, unknown_key
 from mesh_config.values import found_words
 from mesh_config.yaml_text import ListNode, MapNode, Node, ScalarNode
 from router.core.addressing.address import normalise
-from router.simulation.whatif.model import AddressNode, Group, LinkEdge, Model, ModelError, RouterNode, SubscriberSite
+from router.simulation.whatif.model import (
+    MAX_COST,
+    AddressNode,
+    Group,
+    LinkEdge,
+    Model,
+    ModelError,
+    RouterNode,
+    SubscriberSite,
+    link_ids,
+)
 from router.simulation.whatif.sources.mesh_file import TreatmentOf
 from router.simulation.whatif.sources.reading import Faults, FilePath, in_file, read_text
+from router.simulation.whatif.sources.topology import Node as TopologyNode
+from router.simulation.whatif.sources.topology import delay_ms
 
 
 def _optional(cls: type[attrs.AttrsInstance], name: str) -> Any:
@@ -71,6 +84,15 @@ class LinkDetails(LinkDefaults):
 
 
 @attrs.frozen(kw_only=True)
+class NewLink(LinkDefaults):
+    """A link that is planned."""
+
+    a: str = setting("One end.")
+    b: str = setting("The other end.")
+    cost: int = setting("Cost, the same in both directions.", default=1, low=1, high=MAX_COST)
+
+
+@attrs.frozen(kw_only=True)
 class Defaults:
     """What many have in common."""
 
@@ -81,6 +103,7 @@ class Defaults:
 LISTS: Final[Mapping[str, type[attrs.AttrsInstance]]] = {
     "routers": RouterDetails,
     "links": LinkDetails,
+    "new_links": NewLink,
     "addresses": AddressNode,
     "subscribers": SubscriberSite,
     "groups": Group,
@@ -104,8 +127,8 @@ Item = tuple[Node, Any]
 def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Model:
     """The model with what a file says of it.
 
-    Routers and links get what is written, defaults only where they have nothing. A subscriber takes the place of what
-    the model has for its address at its router, a group that of the group with its name.
+    Routers and links get what is written, defaults only where they have nothing; new links are added. A subscriber
+    takes the place of what the model has for its address at its router, a group that of the group with its name.
     Args:
         treatment_of: of addresses of subscribers that the file doesn't list.
     Raises: SettingsError with all that is wrong with the file.
@@ -124,6 +147,7 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     faults.extend(unknown_key(root, key, KEYS) for key in root.items if key not in KEYS)
     defaults = _defaults(root, faults)
     parts = {key: list(_items(root, key, faults)) for key in LISTS}
+    model = attrs.evolve(model, links=(*model.links, *_new_links(model, parts["new_links"], faults)))
     _refuse_unknown(model, root, faults)
     _refuse_twice(parts, faults)
     _refuse_empty(parts["groups"], faults)
@@ -170,12 +194,35 @@ def _items(root: MapNode, key: str, faults: Faults) -> Iterator[Item]:
             yield item, found
 
 
+def _new_links(model: Model, items: list[Item], faults: Faults) -> Iterator[LinkEdge]:
+    """Links with the next usual ids that are free; a delay that is not given is that of straight fibre.
+
+    Those that lead from a router to itself are told; those with an unknown end are left out.
+    """
+    routers = {router.id: router for router in model.routers}
+    taken = {link.id for link in model.links}
+    for node, link in items:
+        a, b = sorted((link.a, link.b))
+        if a == b:
+            faults.extend([node.place.finding(f"a link from `{a}` to itself", expected="two routers")])
+        if a == b or a not in routers or b not in routers:
+            continue
+        free = next(name for name in link_ids([(a, b)] * (len(taken) + 1)) if name not in taken)
+        taken.add(free)
+        ends = (routers[end] for end in (a, b))
+        one, other = (TopologyNode(key=end.id, longitude=end.longitude, latitude=end.latitude) for end in ends)
+        values = {"delay_ms": delay_ms(one, other), **_values(link)}
+        yield LinkEdge(**{**values, "id": free, "a": a, "b": b})
+
+
 def _refuse_unknown(model: Model, root: MapNode, faults: Faults) -> None:
     """Tell what names a router or a link that the model does not have, also in items with other faults."""
     routers, links = ({it.id: it for it in items} for items in (model.routers, model.links))
     for part, field, what, known in (
         ("routers", "id", "router", routers),
         ("links", "id", "link", links),
+        ("new_links", "a", "router", routers),
+        ("new_links", "b", "router", routers),
         ("subscribers", "router", "router", routers),
         ("groups", "links", "link", links),
         ("groups", "routers", "router", routers),
@@ -200,7 +247,8 @@ def _refuse_empty(groups: list[Item], faults: Faults) -> None:
 
 def _refuse_twice(parts: Mapping[str, list[Item]], faults: Faults) -> None:
     """Tell what a list has twice."""
-    for part, items in parts.items():
+    for part in IDENTITY:
+        items = parts[part]
         seen: dict[object, int | None] = {}
         for node, item in items:
             key = IDENTITY[part](item)

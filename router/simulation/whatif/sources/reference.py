@@ -88,7 +88,8 @@ _DETAILS = """\
 
 YAML, for `--groups`; each key may be absent, and there may be several files, of which the later ones go first.
 Addresses of subscribers that are not listed have the treatment that the mesh's settings give them. Addresses,
-subscribers and groups have the fields that stand below under these names.
+subscribers and groups have the fields that stand below under these names. `new_links` are those that are planned: each
+gets the next usual id, here `R1--R4`, under which groups and later files may name it.
 
 ```yaml
 defaults:
@@ -96,6 +97,7 @@ defaults:
   router: {failures_per_year: 0.5, repair_hours: 6}
 routers: [{id: R1, site: east}]
 links: [{id: R1--R2, delay_ms: 3.5}]
+new_links: [{a: R1, b: R4, cost: 2}]
 addresses:
   - {text: orders, treatment: closest}
 subscribers:
