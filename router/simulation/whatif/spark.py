@@ -8,6 +8,7 @@ Spark Connect has nothing else; what a task must know travels in the function.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import subprocess
@@ -232,9 +233,12 @@ def _function(work: Work, chunks: tuple[Chunk, ...]) -> Callable[[Iterable[pa.Re
     """What a task does, for `mapInArrow`: to the places of chunks it gives their files."""
 
     def files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        evaluator = evaluator_of(work)
+        # After each task a worker collects garbage, which takes as long as many scenarios: what is there now stays.
+        gc.freeze()
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                for piece in evaluator_of(work).evaluate(chunks[place]):
+                for piece in evaluator.evaluate(chunks[place]):
                     columns = [
                         pa.array([chunks[place].number], pa.int32()),
                         pa.array([piece.name], pa.string()),
