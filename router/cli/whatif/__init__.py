@@ -30,6 +30,16 @@ class Command:
 COMMANDS: Final[dict[str, Command]] = {
     "run": Command("router.cli.whatif.running", "run", "Play failures and changes through a model."),
     "snapshot": Command("router.cli.whatif.snapshot", "snapshot", "Make a model of a live mesh."),
+    "check": Command("router.cli.whatif.checking", "check", "Fail when a run breaks limits: a gate."),
+    "credit": Command("router.cli.whatif.advising", "credit", "Tell the credit that paths need, and what they have."),
+    "diff": Command("router.cli.whatif.comparing", "diff", "Tell what differs between two models or runs."),
+    "explain": Command(
+        "router.cli.whatif.explaining", "explain", "Tell all of one scenario, link, router, pair or address."
+    ),
+    "report": Command("router.cli.whatif.reporting", "report", "Write the report of a run again."),
+    "suggest": Command(
+        "router.cli.whatif.advising", "suggest", "Tell where one more link, or a subscriber, would help most."
+    ),
     "import": Command("router.cli.whatif.importing", "import_", "Make a model of a mesh or topology file."),
 }
 """By name."""

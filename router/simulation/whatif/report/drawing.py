@@ -18,6 +18,49 @@ import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+LIGHT: Final = {
+    "paper": "#ffffff",
+    "card": "#f5f7f9",
+    "ink": "#1b2733",
+    "soft": "#566370",
+    "faint": "#8a97a3",
+    "line": "#d5dce2",
+    "one": "#1f6f9b",
+    "two": "#b45f06",
+    "three": "#5b8c2a",
+    "good": "#2c7a3f",
+    "fair": "#95600a",
+    "bad": "#c0312b",
+    "load-0": "#b9cfdd",
+    "load-1": "#86b2cc",
+    "load-2": "#4f8fb5",
+    "load-3": "#c99a2e",
+    "load-4": "#cf6a26",
+    "load-5": "#b3202a",
+}
+"""Colors of a page by their names, on a light ground, ..."""
+DARK: Final = {
+    "paper": "#12181e",
+    "card": "#1b242c",
+    "ink": "#e4eaef",
+    "soft": "#a3b0bc",
+    "faint": "#74828f",
+    "line": "#34414d",
+    "one": "#6cb6e0",
+    "two": "#f0a24b",
+    "three": "#a5cf6b",
+    "good": "#6fcf87",
+    "fair": "#e3b341",
+    "bad": "#ff7b72",
+    "load-0": "#30485a",
+    "load-1": "#3c6a87",
+    "load-2": "#55a0cc",
+    "load-3": "#d8b04a",
+    "load-4": "#f08c45",
+    "load-5": "#ff6b70",
+}
+"""... and on a dark one."""
+
 STAND_INS: Final = {
     "ink": "#0f0f01",
     "faint": "#0f0f02",
@@ -107,6 +150,21 @@ def svg_of(made: Figure, name: str, title: str) -> str:
     with mpl.rc_context({"svg.hashsalt": name}):
         made.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return _for_page(file.getvalue(), name, title)
+
+
+def style_of_colors() -> str:
+    """The page's colors as CSS: the dark ones where the reader's device is set to dark."""
+    light, dark = (" ".join(f"--{name}: {color};" for name, color in colors.items()) for colors in (LIGHT, DARK))
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+
+
+def standing_alone(svg: str) -> str:
+    """A picture as a file of its own: light colors on white, whatever shows it."""
+    found = re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: LIGHT[match[1]], svg)
+    head, bracket, body = found.partition(">")
+    ground = f'<rect width="100%" height="100%" fill="{LIGHT["paper"]}"/>'
+    head = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" ', 1)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{head}{bracket}{ground}{body}\n'
 
 
 _COLORS: Final = {color: f"var(--{name})" for name, color in STAND_INS.items()}

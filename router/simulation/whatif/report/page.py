@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from router.simulation.whatif.availability import AddressTime, PairTime, Range
 from router.simulation.whatif.report import markup
-from router.simulation.whatif.report.drawing import Picture
+from router.simulation.whatif.report.drawing import Picture, style_of_colors
 from router.simulation.whatif.report.facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.simulation.whatif.report.markup import Column, escaped, name, paragraph, section, table
 from router.simulation.whatif.report.verdicts import Verdict
@@ -31,6 +31,7 @@ def page(facts: Facts, found: list[Verdict], drawn: list[Picture]) -> str:
         heading=escaped(f"What if: {facts.run['model']}"),
         intro=paragraph(_intro(facts)),
         contents="".join(f'<li><a href="#{topic}">{escaped(title)}</a></li>\n' for topic, title, _ in sections),
+        colors=style_of_colors(),
         style=_part("page.css"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 import numpy as np
@@ -86,14 +86,15 @@ def draw_mesh(
     title: str,
     *,
     worst: Mapping[str, float] | None = None,
-    marked_routers: set[str] | frozenset[str] = frozenset(),
-    marked_links: set[str] | frozenset[str] = frozenset(),
-    failed_routers: set[str] | frozenset[str] = frozenset(),
-    failed_links: set[str] | frozenset[str] = frozenset(),
+    marked_routers: Set[str] = frozenset(),
+    marked_links: Set[str] = frozenset(),
+    failed_routers: Set[str] = frozenset(),
+    failed_links: Set[str] = frozenset(),
     path: Sequence[str] = (),
     old_path: Sequence[str] = (),
     name: str = "mesh",
     has_legend: bool = True,
+    marks_are_spof: bool = True,
 ) -> str:
     """A mesh as SVG.
 
@@ -103,6 +104,7 @@ def draw_mesh(
         failed_routers, failed_links: drawn as gone.
         path: links that are drawn over the others, as one way.
         old_path: the same, as a way that is not taken any more.
+        marks_are_spof: whether what is marked is called a single point of failure.
     """
     points = positions(model)
     place = {router.id: at for at, router in enumerate(model.routers)}
@@ -116,7 +118,8 @@ def draw_mesh(
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.03)
         segments = {link.id: points[[place[link.a], place[link.b]]] for link in model.links}
-        _mark_links(axes, [segments[link] for link in sorted(marked_links & segments.keys())])
+        word = "single point of failure" if marks_are_spof else "this"
+        _mark_links(axes, [segments[link] for link in sorted(marked_links & segments.keys())], word)
         _draw_links(axes, segments, worst or {}, failed_links, failed_routers, model)
         _draw_way(axes, [segments[link] for link in old_path if link in segments], FAINT, (2, 2), "before")
         _draw_way(axes, [segments[link] for link in path if link in segments], ONE, None, "path")
@@ -138,8 +141,8 @@ def _draw_links(
     axes: Any,
     segments: Mapping[str, NDArray[np.float64]],
     worst: Mapping[str, float],
-    failed_links: set[str] | frozenset[str],
-    failed_routers: set[str] | frozenset[str],
+    failed_links: Set[str],
+    failed_routers: Set[str],
     model: Model,
 ) -> None:
     gone = {link.id for link in model.links if link.id in failed_links or {link.a, link.b} & failed_routers}
@@ -165,10 +168,10 @@ def class_of(utilisation: float) -> int:
     return int(np.searchsorted(STEPS, utilisation))
 
 
-def _mark_links(axes: Any, segments: Sequence[NDArray[np.float64]]) -> None:
+def _mark_links(axes: Any, segments: Sequence[NDArray[np.float64]], word: str) -> None:
     if segments:
         style = {"color": BAD, "linewidth": 7, "linestyle": (0, (0.2, 1.2)), "dash_capstyle": "round"}
-        axes.plot(*_joined(segments).T, label="single point of failure", **style)
+        axes.plot(*_joined(segments).T, label=word, **style)
 
 
 def _draw_way(
@@ -183,8 +186,8 @@ def _draw_routers(
     axes: Any,
     points: NDArray[np.float64],
     place: Mapping[str, int],
-    marked: set[str] | frozenset[str],
-    failed: set[str] | frozenset[str],
+    marked: Set[str],
+    failed: Set[str],
 ) -> None:
     size = min(7.0, max(1.6, 60 / math.sqrt(max(len(points), 1))))
     plain = [at for router, at in place.items() if router not in marked and router not in failed]
@@ -199,9 +202,7 @@ def _draw_routers(
         axes.plot(*points[gone].T, linestyle="none", marker="x", markersize=max(size, 5) + 3, **style)
 
 
-def _name_routers(
-    axes: Any, points: NDArray[np.float64], place: Mapping[str, int], marked: set[str] | frozenset[str]
-) -> None:
+def _name_routers(axes: Any, points: NDArray[np.float64], place: Mapping[str, int], marked: Set[str]) -> None:
     """Names beside routers: of all in a small mesh, of what is marked in a large one."""
     chosen = sorted(place) if len(place) <= NAMED else sorted(marked & place.keys())[:MOST_NAMES]
     for router in chosen:
