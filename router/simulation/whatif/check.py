@@ -18,7 +18,7 @@ from router.simulation.whatif.model import Model
 from router.simulation.whatif.outcomes import NOTHING, Outcomes
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
-from router.simulation.whatif.words import BASE, amount, counted, failure_of, milliseconds, percent, rate
+from router.simulation.whatif.words import BASE, amount, counted, failure_of, harm_of, milliseconds, percent, rate
 
 SHOWN: Final = 5
 """Scenarios, or others at fault, that are named for each limit."""
@@ -190,20 +190,6 @@ def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Ite
         count=len(rows),
         scenarios=tuple(row["scenario"] for row in rows[:SHOWN] if row["scenario"] is not None),
     )
-
-
-def harm_of(row: dict[str, Any]) -> str:
-    """What a row of `router_spof` takes from others, in words."""
-    parts = []
-    if row["unreachable_pairs"]:
-        parts.append(f"{counted(row['unreachable_pairs'], 'pair')} without a path")
-    if row["dead_addresses"]:
-        parts.append(f"{counted(row['dead_addresses'], 'address')} without a subscriber")
-    if row["starved_publishers"]:
-        parts.append(f"{counted(row['starved_publishers'], 'publisher')} without a subscriber")
-    if row["lost_msgs_per_s"]:
-        parts.append(f"{rate(row['lost_msgs_per_s'])} lost")
-    return ", ".join(parts)
 
 
 def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:

@@ -10,7 +10,6 @@ import attrs
 import numpy as np
 
 from router.simulation.whatif.answers import MODEL, model_of
-from router.simulation.whatif.check import harm_of
 from router.simulation.whatif.demand_table import NOBODY, Demands
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
@@ -21,7 +20,7 @@ from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.store import read_model
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.validity import KEYS
-from router.simulation.whatif.words import BASE, amount, counted, failure, listed, percent, rate
+from router.simulation.whatif.words import BASE, amount, counted, failure, harm_of, listed, percent, rate
 
 SHOWN: Final = 10
 """Rows of each list that are kept."""
@@ -131,7 +130,7 @@ class Difference:
         if self.impact.lost_after > self.impact.lost_before * (1 + SLACK):
             yield f"{rate(self.impact.lost_after)} reach nobody, {rate(self.impact.lost_before)} before"
         for row in self.new_spof:
-            yield f"{row['kind']} {row['element']} is a new single point of failure: {harm_of(dict(row))}"
+            yield f"{row['kind']} {row['element']} is a new single point of failure: {harm_of(row)}"
         for measure, (before, after) in (self.run.highest if self.run else {}).items():
             if after > before * (1 + SLACK):
                 words = percent if measure == "max_utilisation" else amount

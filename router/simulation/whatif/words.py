@@ -56,6 +56,20 @@ def failure_of(row: Mapping[str, Any]) -> str:
     return said if row["variant"] == BASE else f"{said} ({row['variant']})"
 
 
+def harm_of(row: Mapping[str, Any]) -> str:
+    """What a row of the table `router_spof` takes from others."""
+    parts = []
+    if row["unreachable_pairs"]:
+        parts.append(f"{counted(row['unreachable_pairs'], 'pair')} without a path")
+    if row["dead_addresses"]:
+        parts.append(f"{counted(row['dead_addresses'], 'address')} without a subscriber")
+    if row["starved_publishers"]:
+        parts.append(f"{counted(row['starved_publishers'], 'publisher')} without a subscriber")
+    if row["lost_msgs_per_s"]:
+        parts.append(f"{rate(row['lost_msgs_per_s'])} lost")
+    return ", ".join(parts)
+
+
 def amount(value: float) -> str:
     """A number as one reads it: three digits at least, whole from 100 on, thousands apart."""
     if value == 0 or not math.isfinite(value):

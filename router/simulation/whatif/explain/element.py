@@ -134,7 +134,8 @@ def _loss(subject: Subject, without: Routes, what: str) -> Iterator[str]:
         yield f"{counted(dead, 'address')} then {'has' if dead == 1 else 'have'} no subscriber."
     more = (kernel.lost_rate - subject.base.kernel.lost_rate) / MICRO
     if more > 0:
-        yield f"{rate(more)} then reach nobody."
+        own = ", what it sends itself and is sent included" if without.failed_routers else ""
+        yield f"{rate(more)} then reach nobody{own}."
 
 
 def explain_router(subject: Subject, name: str) -> Explanation:

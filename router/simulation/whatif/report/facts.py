@@ -39,7 +39,7 @@ class FamilyFacts:
     family: str
     scenarios: int
     harmful: int
-    """Scenarios in which living routers lose each other, demand is lost, or publishers starve."""
+    """Scenarios that do harm to others, see `is_harmful`."""
     worst_lost_msgs_per_s: float
     worst_living_pairs: int
     worst_utilisation: float
@@ -179,10 +179,12 @@ def _harm(outcomes: Outcomes, harm: str) -> NDArray[Any]:
 
 
 def is_harmful(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """By scenario: whether living routers lose each other, or publishers find no subscriber, or demand is lost."""
+    """By scenario: whether living routers lose each other, publishers find no subscriber, or addresses lose all.
+
+    What is lost with a failed router is no harm to others.
+    """
     found: NDArray[np.bool_] = (
         (outcomes.living_pairs > 0)
-        | (outcomes.numbers("lost_msgs_per_s") > 0)
         | (outcomes.numbers("starved_publishers") > 0)
         | (outcomes.numbers("dead_addresses") > 0)
     )

@@ -108,7 +108,7 @@ def _families(facts: Facts) -> str:
         Column("highest utilisation", lambda it: it.worst_utilisation, percent),
         Column("highest stretch, 99 %", lambda it: it.worst_stretch_p99, amount),
     ]
-    caption = "Scenarios by what fails. Harm is that others lose a path, a message or a subscriber."
+    caption = "Scenarios by what fails. Harm is that living routers lose a path or a subscriber."
     rows: list[FamilyFacts] = [it for it in facts.families if it.variant == BASE]
     return table(caption, columns, rows, most=ROWS, source="scenario")
 

@@ -35,7 +35,7 @@ BARS: Final = 20
 """Links with bars of their own."""
 POINTS: Final = 160
 """Of a curve."""
-NAMED: Final = 40
+NAMED: Final = 60
 """Routers of a mesh in which each has its name in the picture; in a larger one only what is critical has."""
 MOST_NAMES: Final = 25
 
@@ -124,7 +124,9 @@ def draw_mesh(
         _draw_way(axes, [segments[link] for link in old_path if link in segments], FAINT, (2, 2), "before")
         _draw_way(axes, [segments[link] for link in path if link in segments], ONE, None, "path")
         _draw_routers(axes, points, place, marked_routers, failed_routers)
-        _name_routers(axes, points, place, marked_routers | failed_routers)
+        shown = failed_links | marked_links | set(path)
+        ends = {end for link in model.links if link.id in shown for end in (link.a, link.b)}
+        _name_routers(axes, points, place, [marked_routers | failed_routers, ends])
         if has_legend:
             handles, labels = axes.get_legend_handles_labels()
             made.legend(handles, labels, loc="lower left", ncols=8, columnspacing=1.2, handlelength=1.4)
@@ -202,9 +204,10 @@ def _draw_routers(
         axes.plot(*points[gone].T, linestyle="none", marker="x", markersize=max(size, 5) + 3, **style)
 
 
-def _name_routers(axes: Any, points: NDArray[np.float64], place: Mapping[str, int], marked: Set[str]) -> None:
-    """Names beside routers: of all in a small mesh, of what is marked in a large one."""
-    chosen = sorted(place) if len(place) <= NAMED else sorted(marked & place.keys())[:MOST_NAMES]
+def _name_routers(axes: Any, points: NDArray[np.float64], place: Mapping[str, int], marked: Sequence[Set[str]]) -> None:
+    """Names beside routers: of all in a small mesh, in a large one of what is marked, the most important first."""
+    ordered = [router for some in marked for router in sorted(some & place.keys())]
+    chosen = sorted(place) if len(place) <= NAMED else list(dict.fromkeys(ordered))[:MOST_NAMES]
     for router in chosen:
         text = router if len(router) <= 24 else router[:23] + "\N{HORIZONTAL ELLIPSIS}"
         axes.annotate(text, points[place[router]], xytext=(6, 4), textcoords="offset points", fontsize=9.5, color=INK)

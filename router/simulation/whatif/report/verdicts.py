@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from router.simulation.whatif.report.facts import Facts, Row
-from router.simulation.whatif.words import amount, counted, failure_of, listed, per_year, percent, rate
+from router.simulation.whatif.words import amount, counted, failure_of, harm_of, listed, per_year, percent, rate
 
 BUSY: Final = 0.8
 """From this utilisation on a link is said to be busy: bursts find little room."""
@@ -60,10 +60,7 @@ def _spof(facts: Facts) -> Iterator[Verdict]:
         yield Verdict(topic="spof", label=label, value="none", note=note, state=State.GOOD)
         return
     worst = found[0]
-    harm = [counted(worst["unreachable_pairs"], "pair")] if worst["unreachable_pairs"] else []
-    harm += [counted(worst["dead_addresses"], "address")] if worst["dead_addresses"] else []
-    harm += [rate(worst["lost_msgs_per_s"])] if worst["lost_msgs_per_s"] else []
-    note = f"The worst is {worst['kind']} {worst['element']}" + (f": it costs {listed(harm)}." if harm else ".")
+    note = f"The worst is {worst['kind']} {worst['element']}: {harm_of(worst)}."
     yield Verdict(topic="spof", label=label, value=f"{len(found):,}", note=note, state=State.BAD)
 
 
@@ -77,7 +74,8 @@ def _lost(facts: Facts) -> Iterator[Verdict]:
         yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
         return
     share = min(1.0, worst["lost_msgs_per_s"] / facts.sent_msgs_per_s)
-    note = f"{rate(worst['lost_msgs_per_s'])}, in {scenario_text(worst)}."
+    own = ", what it sends itself and is sent included" if worst["failed_routers"] else ""
+    note = f"{rate(worst['lost_msgs_per_s'])}{own}, in {scenario_text(worst)}."
     yield Verdict(topic="scenarios", label=label, value=percent(share), note=note, state=State.PLAIN)
 
 
