@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final
+from typing import Final
 
 import click
 
 LINE_S: Final = 5.0
-"""Between lines about the same."""
+"""Between lines while nothing else is to be said."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
@@ -42,15 +42,17 @@ def _bar() -> Iterator[Progress]:
 
 @contextmanager
 def _lines() -> Iterator[Progress]:
-    """A line when something else begins, and every few seconds."""
+    """A line when something else begins, for each tenth, and every few seconds."""
     began = time.monotonic()
-    last: list[Any] = ["", began]
+    shown, tenths, at = "", 0, began
 
     def on_progress(what: str, done: int, total: int) -> None:
+        nonlocal shown, tenths, at
         now = time.monotonic()
-        if what == last[0] and now - last[1] < LINE_S:
+        tenth = 10 * done // total if total else 0
+        if what == shown and tenth == tenths and now - at < LINE_S:
             return
-        last[:] = [what, now]
+        shown, tenths, at = what, tenth, now
         share = f": {done:,} of {total:,} ({100 * done // total} %)" if total else ""
         click.echo(f"{now - began:6.1f} s  {what}{share}", err=True)
 

@@ -11,7 +11,7 @@ from router.simulation.whatif.explain.explanation import Explanation, Listing, M
 from router.simulation.whatif.explain.subject import Subject
 from router.simulation.whatif.network import MICRO
 from router.simulation.whatif.routes import Routes
-from router.simulation.whatif.words import BASE, amount, counted, listed, per_year, percent, rate
+from router.simulation.whatif.words import MAINTENANCE, BASE, amount, counted, listed, per_year, percent, rate
 
 SHOWN: Final = 10
 """Rows of a listing."""
@@ -55,8 +55,11 @@ def _what(subject: Subject) -> Iterator[str]:
     if not subject.is_failing:
         yield "Nothing fails: this is the mesh as it is."
     probability = subject.row["probability"] if subject.row else None
-    if probability:
-        yield f"Exactly this is the case {percent(probability)} of the time: {per_year(probability)} a year."
+    if subject.row and probability:
+        if subject.row["family"] == MAINTENANCE:  # on condition of which the probability is
+            yield f"Exactly this is the case {percent(probability)} of the time for which {subject.row['group']} lasts."
+        else:
+            yield f"Exactly this is the case {percent(probability)} of the time: {per_year(probability)} a year."
 
 
 def _parts(subject: Subject) -> Iterator[str]:
