@@ -11,7 +11,7 @@ from router.simulation.whatif.explain.explanation import Explanation, Listing, M
 from router.simulation.whatif.explain.subject import Subject
 from router.simulation.whatif.network import MICRO
 from router.simulation.whatif.routes import Routes
-from router.simulation.whatif.words import MAINTENANCE, BASE, amount, counted, listed, per_year, percent, rate
+from router.simulation.whatif.words import BASE, MAINTENANCE, amount, counted, listed, per_year, percent, rate
 
 SHOWN: Final = 10
 """Rows of a listing."""
