@@ -48,13 +48,21 @@ missing_packages() {
     fi
     compgen -G '/usr/lib*/sasl2/libanonymous.so' >/dev/null || compgen -G '/usr/lib/*/sasl2/libanonymous.so' >/dev/null ||
         echo libsasl2-modules
-    if [ "${1:-}" = node ]; then
-        command -v node >/dev/null || echo nodejs
-        command -v npm >/dev/null || echo npm
-    fi
+    local tool
+    for tool in "$@"; do
+        case $tool in
+            node)
+                command -v node >/dev/null || echo nodejs
+                command -v npm >/dev/null || echo npm
+                ;;
+            java) java -version >/dev/null 2>&1 || echo default-jre-headless ;;
+            chromium) command -v chromium >/dev/null || echo chromium ;;
+            *) fail "no tool $tool" ;;
+        esac
+    done
 }
 
-# install_packages [node]
+# install_packages [node] [java] [chromium]
 install_packages() {
     local packages
     packages=$(missing_packages "$@" | tr '\n' ' ')
