@@ -1,0 +1,94 @@
+"""The same tables from a real cluster, also when it loses a worker in mid-run, and through Spark Connect."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from router.simulation.whatif.model import Model
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.store import write_model
+from router.simulation.whatif.table_files import read_table
+from tests.whatif.cluster import connect, environment, standalone
+from tests.whatif.runs import assert_equal, everything, made, nothing_beside
+
+REQUEST = Request(families="links:1-2,srlg", growth="2")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # processes of Java, up to seven at once
+OPTIONS = ("--fail", "links:1-2,srlg", "--growth", "2", "--no-report")
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return everything(40, 80)
+
+
+@pytest.fixture(scope="module")
+def local(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("local") / "run"
+    made(model, REQUEST, folder, engine="local", workers=1)
+    return folder
+
+
+def command(model: Model, folder: Path, *more: str) -> subprocess.Popen[str]:
+    write_model(model, folder / "model")
+    words = [
+        sys.executable,
+        "-m",
+        "router",
+        "whatif",
+        "run",
+        str(folder / "model"),
+        "-o",
+        str(folder / "run"),
+        *OPTIONS,
+    ]
+    return subprocess.Popen(
+        [*words, *more], env=environment(), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_cluster_that_loses_a_worker_loses_no_scenario(model: Model, local: Path, tmp_path: Path) -> None:
+    with (
+        standalone(tmp_path) as cluster,
+        command(model, tmp_path, "--master", cluster.url, "--spark-conf", "spark.executor.memory=600m") as process,
+    ):
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if re.search(r"playing scenarios: [1-9]", line):
+                break
+        done = int(re.findall(r"\((\d+) %\)", lines[-1])[0])
+        assert done < 80, "there is something left to do"
+        # Those that are worked on go on with the other one.
+        cluster.workers[0].kill()
+        lines += process.stderr
+    assert process.returncode == 0, "".join(lines)
+    assert_equal(local, tmp_path / "run")
+    assert nothing_beside(tmp_path / "run")
+    (row,) = read_table(tmp_path / "run", "run").to_pylist()
+    assert row["engine"] == f"spark {cluster.url}"
+
+
+def test_spark_connect_makes_the_same_tables(model: Model, local: Path, tmp_path: Path) -> None:
+    with connect() as address, command(model, tmp_path, "--remote", address) as process:
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert process.returncode == 0, said
+    assert_equal(local, tmp_path / "run")
+    (row,) = read_table(tmp_path / "run", "run").to_pylist()
+    assert row["engine"] == f"spark {address}"
+
+
+def test_spark_that_cannot_be_started_is_said_so(model: Model, tmp_path: Path) -> None:
+    with command(model, tmp_path, "--master", "local[many]") as process:
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert process.returncode == 2
+    assert "Spark can't be started" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "run").exists()
