@@ -1,0 +1,307 @@
+"""The report of a run: what it says, and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.simulation.whatif import answers, report
+from router.simulation.whatif.model import Model, RouterNode
+from router.simulation.whatif.outcomes import Outcomes
+from router.simulation.whatif.report.drawing import DARK, LIGHT, STAND_INS
+from router.simulation.whatif.report.facts import facts_of
+from router.simulation.whatif.report.layout import positions
+from router.simulation.whatif.report.pictures import POINTS, falling, pictures, rising
+from router.simulation.whatif.report.summary import schema
+from router.simulation.whatif.report.verdicts import verdicts
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.table_files import read_table
+from tests.whatif import browser
+from tests.whatif.runs import everything, made
+from tests.whatif.small import demand, mesh, models
+
+REQUEST = Request(families="links:1-2,routers:1,srlg", maintenance=("window",), growth="1:2:0.5")
+EVIL = "x<b>&$a_1$"
+"""A name that is markup and mathematics, if it is taken for that."""
+
+
+def evil() -> Model:
+    return mesh(
+        f"A-{EVIL} {EVIL}-C C-A C-D",
+        demands=[demand("A", EVIL, 5, is_address=False), demand("D", "A", 9, is_address=False)],
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a mesh that has everything, with its report."""
+    return run(everything(), REQUEST, tmp_path_factory.mktemp("report") / "run")
+
+
+def run(model: Model, request: Request, folder: Path) -> Path:
+    made(model, request, folder, engine="local", workers=1)
+    answers.write(folder, model)
+    return folder
+
+
+# What it says
+
+
+def test_the_summary_is_as_its_schema_says(whole: Path) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate(json.loads((whole / report.SUMMARY).read_text()), schema())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mesh("A"),
+        mesh("A-B"),
+        mesh("A-B C-D", demands=[demand("A", "D", 1, is_address=False)]),
+        evil(),
+    ],
+    ids=["one router", "no demand", "two parts", "evil names"],
+)
+def test_small_and_strange_meshes_have_a_report_too(model: Model, tmp_path: Path) -> None:
+    folder = run(model, Request(), tmp_path / "run")
+    jsonschema.validate(json.loads((folder / report.SUMMARY).read_text()), schema())
+    assert "<h1>" in (folder / report.PAGE).read_text()
+
+
+def test_the_worst_scenarios_are_the_worst(whole: Path) -> None:
+    summary = json.loads((whole / report.SUMMARY).read_text())
+    rows = [row for row in read_table(whole, "scenario").to_pylist() if row["variant"] == "base"]
+    failing = [row for row in rows if row["family"] != "none"]
+    worst = summary["worst"]
+    assert worst["lost_msgs_per_s"]["lost_msgs_per_s"] == max(row["lost_msgs_per_s"] for row in rows)
+    assert worst["max_utilisation"]["max_utilisation"] == max(row["max_utilisation"] for row in failing)
+    assert worst["stretch_p99"]["stretch_p99"] == max(row["stretch_p99"] or 0 for row in rows)
+    pairs = max(row["unreachable_pairs"] - row["dead_end_pairs"] for row in rows)
+    assert worst["living_pairs"]["unreachable_pairs"] - worst["living_pairs"]["dead_end_pairs"] == pairs
+
+
+def test_links_are_shown_in_their_worse_direction(whole: Path) -> None:
+    summary = json.loads((whole / report.SUMMARY).read_text())
+    rows = [row for row in read_table(whole, "link_worst").to_pylist() if row["variant"] == "base"]
+    for link in summary["links"]:
+        both = [row["worst_utilisation"] for row in rows if row["link"] == link["link"]]
+        assert link["worst_utilisation"] == max(both)
+    shown = [link["worst_utilisation"] for link in summary["links"]]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[0] == max(row["worst_utilisation"] for row in rows)
+
+
+def test_growth_is_a_curve_of_all_its_steps(whole: Path) -> None:
+    summary = json.loads((whole / report.SUMMARY).read_text())
+    assert [(each["name"], each["growth"]) for each in summary["variants"]] == [
+        ("base", 1), ("growth 1.5", 1.5), ("growth 2", 2),
+    ]  # fmt: skip
+    worst = [each["worst_utilisation"] for each in summary["variants"]]
+    assert worst == sorted(worst)
+    assert "growth" in {picture.name for picture in pictures(facts_of(whole, answers.model_of(whole)))}
+
+
+def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
+    model = mesh(
+        "A-B B-C C-A C-D", demands=[demand("A", "D", 30, is_address=False), demand("A", "B", 10, is_address=False)]
+    )
+    folder = run(model, Request(families="links:1,routers:1"), tmp_path / "run")
+    found = {verdict.label: verdict for verdict in verdicts(facts_of(folder, model))}
+    spof = found["Single points of failure"]
+    assert (spof.value, spof.state) == ("2", "bad")
+    assert spof.note == "The worst is link C--D: 6 pairs without a path, 30 msg/s lost."
+    lost = found["Most demand lost"]
+    assert lost.value == "100 %"
+    assert lost.note.startswith("40 msg/s, what it sends itself and is sent included, in scenario ")
+    assert lost.note.endswith(": router A.")
+
+
+def test_written_again_a_report_is_the_same(whole: Path) -> None:
+    before = [(whole / name).read_bytes() for name in (report.PAGE, report.SUMMARY)]
+    report.write(whole, answers.model_of(whole))
+    assert [(whole / name).read_bytes() for name in (report.PAGE, report.SUMMARY)] == before
+
+
+def test_a_report_is_bounded_whatever_the_size_of_the_mesh(tmp_path: Path) -> None:
+    names = [f"r{at:03}" for at in range(300)]
+    ring = " ".join(f"{one}-{other}" for one, other in itertools.pairwise([*names, names[0]]))
+    chords = " ".join(f"{names[at]}-{names[at * 7 % 300]}" for at in range(1, 300, 2) if at * 6 % 300)
+    sent = [demand(src, names[at * 11 % 300], 5, is_address=False) for at, src in enumerate(names) if at * 10 % 300]
+    folder = run(mesh(f"{ring} {chords}", demands=sent), Request(), tmp_path / "run")
+    assert (folder / report.PAGE).stat().st_size < 1_000_000
+    assert (folder / report.SUMMARY).stat().st_size < 200_000
+
+
+# Parts of it
+
+
+@given(st.lists(st.integers(0, 5) | st.floats(0, 1e6), max_size=600))
+def test_a_thinned_curve_keeps_its_ends_and_lies_on_the_values(values: list[float]) -> None:
+    ranks, found = falling(np.array(values, dtype=np.float64))
+    ordered = sorted(values, reverse=True)
+    assert len(found) <= POINTS
+    assert [ordered[int(rank) - 1] for rank in ranks] == found.tolist()
+    if values:
+        assert (ranks[0], ranks[-1]) == (1, len(values))
+        share, found = rising(np.array(values, dtype=np.float64))
+        assert (found[0], found[-1], share[-1]) == (min(values), max(values), 1)
+        for part, value in zip(share, found, strict=True):
+            assert part == sum(each <= value for each in values) / len(values)
+
+
+@given(models())
+def test_every_router_has_a_place_of_its_own_and_always_the_same(model: Model) -> None:
+    found = positions(model)
+    assert found.shape == (len(model.routers), 2)
+    assert np.isfinite(found).all()
+    assert len({(round(x, 6), round(y, 6)) for x, y in found.tolist()}) == len(model.routers)
+    assert (positions(model) == found).all()
+
+
+def test_a_map_puts_routers_where_they_are_and_those_without_a_place_near_their_neighbors() -> None:
+    known = [RouterNode(id=f"r{at}", latitude=50.0 + at, longitude=10.0 + 2 * at) for at in range(5)]
+    model = Model(routers=[*known, RouterNode(id="s")], links=mesh("r4-s r0-r1").links)
+    found = positions(model)
+    assert (np.diff(found[:5], axis=0) > 0).all()
+    assert np.hypot(*(found[5] - found[4])) < np.hypot(*(found[5] - found[3]))
+
+
+def test_the_two_sets_of_colors_have_the_same_names() -> None:
+    assert LIGHT.keys() == DARK.keys() > STAND_INS.keys()
+    assert len(set(STAND_INS.values())) == len(STAND_INS)
+
+
+@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 5))
+def test_the_worst_rows_are_the_first_of_all_sorted(values: list[int], count: int) -> None:
+    outcomes = Outcomes(table=None)
+    found = outcomes.worst(np.array(values), count).tolist()
+    wanted = sorted((at for at, value in enumerate(values) if value), key=lambda at: (-values[at], at))
+    assert found == wanted[:count]
+
+
+# The page, without a browser
+
+
+class Reader(HTMLParser):
+    """Elements of a page with their attributes; ids; what is linked to; and that all are closed."""
+
+    VOID = frozenset({"meta", "link", "br", "hr", "img", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def read(file: Path) -> Reader:
+    reader = Reader()
+    reader.feed(file.read_text(encoding="utf-8"))
+    assert not reader.open
+    return reader
+
+
+def test_the_page_is_well_formed_and_its_links_lead_somewhere(whole: Path) -> None:
+    elements = read(whole / report.PAGE).elements
+    ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    linked = {attributes.get("href") or "" for tag, attributes in elements if tag in ("a", "use")}
+    assert {link for link in linked if not (link.startswith("#") and link[1:] in ids)} == set()
+
+
+def test_the_page_needs_nothing_from_elsewhere(whole: Path) -> None:
+    text = (whole / report.PAGE).read_text()
+    for tag, attributes in read(whole / report.PAGE).elements:
+        for name in ("src", "href", "xlink:href", "action", "data"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:")), (tag, attributes)
+    assert not re.search(r"@import|https?://|url\((?!#)", text)
+    assert "default-src 'none'" in text
+
+
+def test_tables_have_captions_and_heads_and_pictures_have_names(whole: Path) -> None:
+    elements = read(whole / report.PAGE).elements
+    tags = [tag for tag, _ in elements]
+    assert tags.count("table") == tags.count("caption") == tags.count("thead") >= 8
+    assert all(attributes.get("scope") == "col" for tag, attributes in elements if tag == "th")
+    drawn = [attributes for tag, attributes in elements if tag == "svg"]
+    assert len(drawn) == 5
+    assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in drawn)
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_no_color_is_left_that_only_stands_in_for_another(whole: Path) -> None:
+    assert not re.search("#0f0f[0-9a-f]{2}", (whole / report.PAGE).read_text())
+
+
+# The page in a browser
+
+
+def test_a_browser_shows_all_tables_and_has_nothing_to_say(whole: Path, tmp_path: Path) -> None:
+    page = browser.opened(whole / report.PAGE, tmp_path)
+    assert page.console == ()
+    tags = [tag for tag, _ in read(whole / report.PAGE).elements]
+    assert page.dom.count("<table>") == tags.count("table")
+    # The page's own script has run: its heads are buttons now.
+    assert page.dom.count("<button") == tags.count("th")
+
+
+PROBE = Path(__file__).with_name("probe.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (400, False), (400, True)])
+def test_in_wide_and_small_windows_light_and_dark_all_can_be_read(
+    whole: Path, tmp_path: Path, width: int, is_dark: bool
+) -> None:
+    found: Any = browser.probed(whole / report.PAGE, tmp_path, PROBE, width=width, is_dark=is_dark)
+    assert found["dark"] is is_dark
+    # Contrast of all text to what is behind it, as WCAG 2 asks for.
+    assert found["faint"] == []
+    # Nothing but tables, each in a frame of its own, is wider than the window.
+    assert found["width"][0] <= found["width"][1] == width
+    assert found["outside"] == []
+    assert all(100 < each <= width for each in found["svg"])
+    assert found["small"] >= 7
+    # Heads sort: numbers first from the largest on, names from the first on.
+    (first, falling_values), (second, rising_values) = found["sorted"]
+    assert (first, second) == ("descending", "ascending")
+    assert falling_values == sorted(falling_values, reverse=True)
+    assert rising_values == sorted(rising_values)
+    order, other, names = found["names"]
+    assert (order, other) == ("ascending", None)
+    assert names == sorted(
+        names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    )
+
+
+def test_names_are_never_taken_for_markup_or_mathematics(tmp_path: Path) -> None:
+    folder = run(evil(), Request(), tmp_path / "run")
+    page = browser.opened(folder / report.PAGE, tmp_path)
+    assert page.console == ()
+    assert "<b>" not in page.dom
+    assert page.dom.count("x&lt;b&gt;&amp;$a_1$") > 5
+    # In the picture of the mesh too.
+    drawing = page.dom[page.dom.index("<svg") : page.dom.index("</svg>")]
+    assert "x&lt;b&gt;&amp;$a_1$" in drawing
