@@ -13,6 +13,8 @@ import click
 
 LINE_S: Final = 5.0
 """Between lines while nothing else is to be said."""
+TENTH_S: Final = 1.0
+"""Between lines about tenths."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
@@ -50,7 +52,7 @@ def _lines() -> Iterator[Progress]:
         nonlocal shown, tenths, at
         now = time.monotonic()
         tenth = 10 * done // total if total else 0
-        if what == shown and tenth == tenths and now - at < LINE_S:
+        if what == shown and now - at < (LINE_S if tenth == tenths else TENTH_S):
             return
         shown, tenths, at = what, tenth, now
         share = f": {done:,} of {total:,} ({100 * done // total} %)" if total else ""

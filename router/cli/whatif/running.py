@@ -14,6 +14,7 @@ import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.cli.findings import show
+from router.cli.tables import printable
 from router.cli.whatif.progress import progress
 
 INTERRUPTED: Final = 130
@@ -170,6 +171,8 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     click.echo(
         f"{output}: {done.scenarios:,} scenarios in {done.wall_s:.1f} s ({rate:,.0f}/s) by {done.engine}{resumed}"
     )
+    for verdict in verdicts:
+        click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
 
 
 def _settings(texts: tuple[str, ...]) -> dict[str, str]:

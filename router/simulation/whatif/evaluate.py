@@ -174,9 +174,7 @@ class Evaluator:
             impacts.extend((number, *row) for row in kernel.address_impact())
 
     def _note_pairs(self, number: int, pairs: _Rows) -> None:
-        src, dst, before, now = self.kernel.changed_pairs()
-        if self._pairs == LOST:
-            src, dst, before, now = (each[now < 0] for each in (src, dst, before, now))
+        src, dst, before, now = self.kernel.changed_pairs(only_lost=self._pairs == LOST)
         is_lost = now < 0
         pairs.add(
             pa.array(np.full(len(src), number, dtype=np.int64)),

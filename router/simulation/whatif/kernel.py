@@ -343,30 +343,35 @@ class Kernel:
         Args:
             with_dead_ends: also pairs of which one router itself has failed.
         """
-        src, dst, _, new = self.changed_pairs(with_dead_ends=with_dead_ends)
-        return src[new < 0], dst[new < 0]
+        src, dst, _, _ = self.changed_pairs(with_dead_ends=with_dead_ends, only_lost=True)
+        return src, dst
 
-    def changed_pairs(self, *, with_dead_ends: bool = False) -> tuple[Ints, Ints, Ints, Ints]:
+    def changed_pairs(self, *, with_dead_ends: bool = False, only_lost: bool = False) -> tuple[Ints, Ints, Ints, Ints]:
         """Ordered pairs whose path has another cost: sources, destinations, cost before, cost now, -1 without a path.
 
         Args:
             with_dead_ends: also pairs of which one router itself has failed.
+            only_lost: those that have none.
         """
         n = self.trees.size
         size = self.trees.log_size
-        # What the log has, with a copy: the next scenario writes over it.
-        src, dst = (
-            np.frombuffer(cells, dtype=np.int16, count=size).astype(np.int32) for cells in self.trees.log_pairs()
-        )
-        old = np.frombuffer(self.trees.log_costs(), dtype=np.int32, count=size).copy()
-        new = np.frombuffer(self.trees.costs_now(), dtype=np.int32)[src * n + dst]
-        mask = old != new
-        if not with_dead_ends:
+        src, dst = (np.frombuffer(cells, dtype=np.int16, count=size) for cells in self.trees.log_pairs())
+        old = np.frombuffer(self.trees.log_costs(), dtype=np.int32, count=size)
+        place = src.astype(np.int32)
+        place *= n
+        place += dst
+        new = np.frombuffer(self.trees.costs_now(), dtype=np.int32)[place]
+        mask = new >= FAR if only_lost else old != new
+        if not with_dead_ends and self.trees.dead_count:
             is_dead = np.frombuffer(self.trees.dead_now(), dtype=np.int8).astype(bool)
             mask &= ~(is_dead[src] | is_dead[dst])
-        order = np.lexsort((dst[mask], src[mask]))
+        chosen = np.flatnonzero(mask)
+        # Places are in the order of both routers.
+        chosen = chosen[np.argsort(place[chosen])]
+        new = new[chosen]
         new[new >= FAR] = NONE
-        return src[mask][order], dst[mask][order], old[mask][order], new[mask][order]
+        # What the log has, with a copy: the next scenario writes over it.
+        return src[chosen].astype(np.int32), dst[chosen].astype(np.int32), old[chosen], new
 
     def address_impact(self) -> list[tuple[int, int, int, int, int]]:
         """Addresses that lose something: (address, routers with living subscribers, failed routers with subscribers,

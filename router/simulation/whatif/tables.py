@@ -304,9 +304,9 @@ PLACEMENT: Final = Layout(
         ),
         _text(
             "measure",
-            "What is made better: `mean_cost` of the paths of all pairs; `load`, the sum of the costs of all links times "
-            "the messages/s on them; `cut_pairs`, ordered pairs that lose each other, summed over every single failure; "
-            "`lost_msgs`, messages/s that find no subscriber, summed likewise; `unreachable_pairs`, ordered pairs "
+            "What is made better: `mean_cost` of the paths of all pairs; `load`, the sum of the costs of all links "
+            "times the messages/s on them; `cut_pairs`, ordered pairs that lose each other, summed over every single "
+            "failure; `lost_msgs`, messages/s that find no subscriber, summed likewise; `unreachable_pairs`, ordered pairs "
             "without a path though nothing fails; `max_utilisation`.",
         ),
         _count("rank", "1 is the best of its kind by its measure."),
@@ -322,21 +322,67 @@ PLACEMENT: Final = Layout(
 
 CONVERGENCE: Final = Layout(
     name="convergence",
-    doc="How long control planes take to agree, and what they send meanwhile, from real control planes under virtual "
-    "time.",
-    key=("routers", "links", "hello_interval_s", "hello_max_age_s", "seed", "event"),
+    doc="How long control planes take to agree, what they send and compute meanwhile: real control planes under "
+    "virtual time, on a network and on machines that are simulated.",
+    key=(
+        "mesh",
+        "routers",
+        "links",
+        "hello_interval_s",
+        "hello_max_age_s",
+        "ra_interval_s",
+        "ra_interval_flux_s",
+        "remote_ls_max_age_s",
+        "spf_hold_down_s",
+        "seed",
+        "event",
+    ),  # fmt: skip
     columns=(
+        _text("mesh", "Name of the model, or of the shape."),
         _count("routers", "Routers in the mesh.", unit="routers"),
         _count("links", "Links between them.", unit="links"),
-        _real("hello_interval_s", "The mesh's setting.", "s"),
-        _real("hello_max_age_s", "The mesh's setting.", "s"),
-        _count("seed", "Of delays, and of what fails."),
-        _count("event", "0 is the cold start; then failures, one after the other."),
-        _text("what", "`start`, or what failed: `link A--B`, `router A`."),
-        _real("converge_s", "From the event to the last control plane that is right.", "s of virtual time"),
-        _count("messages", "Control messages sent by all routers until then.", unit="messages"),
-        _count("bytes", "Bytes of them.", unit="bytes"),
-        _real("messages_per_router_per_s", "Control messages of one router while nothing happens.", "msg/s"),
+        _real("hello_interval_s", "The routers' setting.", "s"),
+        _real("hello_max_age_s", "The routers' setting.", "s"),
+        _real("ra_interval_s", "The routers' setting.", "s"),
+        _real("ra_interval_flux_s", "The routers' setting.", "s"),
+        _real("remote_ls_max_age_s", "The routers' setting.", "s"),
+        _real("spf_hold_down_s", "The routers' setting.", "s"),
+        _count("seed", "Of delays, of what fails, and of the shape where it takes one."),
+        _count("event", "0 is the cold start; then failures and repairs, one after the other."),
+        _text(
+            "kind",
+            "`start`: all routers at once. `link`: a connection breaks and both ends are told. `router`: a process is "
+            "killed. `silent-link`, `silent-router`: a link or a machine is gone and nobody is told. `repair`: what "
+            "failed last is back. `calm`: nothing happens.",
+        ),
+        _text("what", "The link or router; empty for all of them."),
+        _real(
+            "converge_s",
+            "From the event to the last change of any router's routes, all of which are shortest paths then. Null "
+            "when that did not come to be in a minute and three `hello_max_age_s`, and for `calm`.",
+            "s of virtual time",
+            is_nullable=True,
+        ),
+        _real(
+            "known_s",
+            "From the event until the last router knew who has appeared and who is gone, which is what routers log; "
+            "null as above.",
+            "s of virtual time",
+            is_nullable=True,
+        ),
+        _count("wrong", "Routes of the first router that is wrong in the end; 0 when all are right."),
+        _real("period_s", "Time in which the following was counted.", "s of virtual time"),
+        _count(
+            "messages",
+            "Control messages written by all routers; but for `calm` without HELLO and RA, which come by the clock.",
+            unit="messages",
+        ),
+        _count("bytes", "Bytes of them, without frames.", unit="bytes"),
+        _count("messages_busiest", "Those of the router that has written most.", unit="messages"),
+        _count("bytes_busiest", "Bytes of the router that has written most.", unit="bytes"),
+        _count("spf_runs", "Computations of all routes, by all routers."),
+        _count("dijkstra_runs", "Trees of shortest paths found for them and for multicasts, by all routers."),
+        _real("processor_s", "Processor time of all routers, as far as it is modelled.", "s"),
     ),
 )
 
