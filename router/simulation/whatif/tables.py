@@ -336,7 +336,7 @@ CONVERGENCE: Final = Layout(
         "spf_hold_down_s",
         "seed",
         "event",
-    ),  # fmt: skip
+    ),
     columns=(
         _text("mesh", "Name of the model, or of the shape."),
         _count("routers", "Routers in the mesh.", unit="routers"),
