@@ -306,8 +306,8 @@ PLACEMENT: Final = Layout(
             "measure",
             "What is made better: `mean_cost` of the paths of all pairs; `load`, the sum of the costs of all links "
             "times the messages/s on them; `cut_pairs`, ordered pairs that lose each other, summed over every single "
-            "failure; `lost_msgs`, messages/s that find no subscriber, summed likewise; `unreachable_pairs`, ordered pairs "
-            "without a path though nothing fails; `max_utilisation`.",
+            "failure; `lost_msgs`, messages/s that find no subscriber, summed likewise; `unreachable_pairs`, ordered "
+            "pairs without a path though nothing fails; `max_utilisation`.",
         ),
         _count("rank", "1 is the best of its kind by its measure."),
         _text("a", "One end of the link; of subscribers, the router at which they are, or the nearest such one."),
