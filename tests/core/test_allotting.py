@@ -608,6 +608,32 @@ def test_turns_begin_anew_when_others_are_the_nearest() -> None:
     assert sent == ["a", "b", "a", "a", "b", "c", "a", "b", "c"]
 
 
+@pytest.mark.parametrize("is_closest", [False, True])
+def test_idle_credit_comes_back_for_an_egress_though_another_one_suffices(is_closest: bool) -> None:
+    # The publisher is never hungry: a farther egress, or one that is equally near, gives it all it needs.
+    bench = Bench(is_closest=is_closest)
+    for egress in ("a", "b"):
+        bench.path(egress, cost=1, next_hop=egress)
+    bench.circuit("c", "other", 1, "a")
+    assert bench.credit(4, "a") == [("grant_circuit", "c", 4)]
+    bench.machine.set_weight(RouterId("a"), "c", 0)
+    bench.credit(100, "b")
+    bench.attach("p")
+    sent: list[object] = []
+    for _ in range(40):
+        orders = bench.publish("p") + bench.wait(0.01)
+        sent += [order[2] for order in orders if order[0] == "send"]
+        if ("drain_circuit", "c") in orders:
+            bench.returned("c", 4, "a")
+        bench.credit(4, "a")
+        bench.credit(100, "b")
+    assert sent[:2] == ["b", "b"]
+    if is_closest:
+        assert (sent.count("a"), sent.count("b")) == (20, 20)
+    else:
+        assert sent[4:] == ["a"] * 36
+
+
 def test_a_farther_egress_is_not_asked_while_the_nearer_suffices() -> None:
     bench = two_egresses(is_closest=False)
     bench.attach("p")

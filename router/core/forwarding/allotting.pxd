@@ -49,5 +49,6 @@ cdef class Allotting(Machine):
     cdef bint _lend(self, double now)
     @cython.locals(pool=Pool)
     cdef double _take_back(self, double now)
+    cdef bint _is_missed(self, Pool pool)
     cdef _pay(self, Pool pool, double now)
     cdef double _back(self, double now)

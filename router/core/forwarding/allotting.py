@@ -437,6 +437,8 @@ class Allotting(Machine):
                 elif pool.local.out > 0 and unlent > 0:
                     due = min(due, pool.local.since + self._timing.idle_s)
                 due = min(due, pool.drain_idle(now))
+            elif self._is_missed(pool) and pool.free() <= pool.returning:
+                due = min(due, pool.drain_idle(now))
         if is_scarce:
             due = min(due, self.publishers.lower_idle(now))
         return min(due, self._back(now))
@@ -444,6 +446,13 @@ class Allotting(Machine):
     @property
     def _is_hungry(self) -> bool:
         return self._has_opened() and self.publishers.is_hungry
+
+    def _is_missed(self, pool: Pool) -> bool:
+        """Whether local messages go elsewhere for want of credit here, though it is the turn of this egress: their
+        publishers are not hungry, and others would keep for ever what they do not use."""
+        if len(self._candidates) < 2 or pool.local.weight == 0 or pool.local.out > 0:
+            return False
+        return self._is_closest or pool is self._candidates[0]
 
     def _pay(self, pool: Pool, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""
