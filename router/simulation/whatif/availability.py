@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from router.simulation.whatif.connectivity import analyse
+from router.simulation.whatif.deliveries import deliveries, deliveries_to
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.table_files import files_of, read_table
@@ -54,7 +55,7 @@ class AddressTime:
 
     address: str
     demand: Range
-    """Of its messages, the share that reaches a subscriber, or each in the case of a multicast."""
+    """Of its messages, the share that reaches a subscriber; a multicast counts for each router with subscribers."""
     subscribed: Range
     """Of the time, the share in which it has a subscriber that lives."""
 
@@ -79,7 +80,7 @@ class Availability:
     residual: float
     """1 - coverage."""
     demand: Range | None
-    """Of all messages sent, the share that is delivered; None when nothing is sent."""
+    """Of all messages, the share that is delivered, multicasts as above; None when nothing is sent."""
     lost_msgs_per_s: float
     """The mean, over what was played."""
     pairs: Range | None
@@ -101,7 +102,7 @@ def availability(folder: Path, outcomes: Outcomes, model: Model) -> Availability
     probability = outcomes.numbers("probability")
     coverage = min(1.0, math.fsum(probability[counted]))
     residual = 1 - coverage
-    sent = math.fsum(model.demands.msgs_per_s)
+    sent = deliveries(model)
     lost = math.fsum(probability[counted] * outcomes.numbers("lost_msgs_per_s")[counted])
     pairs = connected_pairs(model)
     apart = math.fsum(probability[counted] * outcomes.numbers("unreachable_pairs")[counted])
@@ -144,7 +145,7 @@ def _addresses(folder: Path, model: Model, weights: NDArray[np.float64], residua
     codes, known = names.indices.to_numpy(), names.dictionary.to_pylist()
     lost_of = dict(zip(known, np.bincount(codes, lost, len(known)).tolist(), strict=True))
     dead_of = dict(zip(known, np.bincount(codes, dead, len(known)).tolist(), strict=True))
-    sent = sent_to(model)
+    sent = deliveries_to(model)
     has_subscribers = {site.address for site in model.subscribers}
     found = [
         AddressTime(
@@ -156,17 +157,6 @@ def _addresses(folder: Path, model: Model, weights: NDArray[np.float64], residua
         if name in has_subscribers
     ]
     return sorted(found, key=lambda it: (it.demand.at_least, it.subscribed.at_least, it.address))
-
-
-def sent_to(model: Model) -> Mapping[str, float]:
-    """Messages per second that are sent to each address, by its text."""
-    found: dict[str, float] = {}
-    demands = model.demands
-    is_address = demands.address >= 0
-    sums = np.bincount(demands.address[is_address], demands.msgs_per_s[is_address], len(demands.names))
-    for number in np.unique(demands.address[is_address]):
-        found[demands.names[number]] = float(sums[number])
-    return found
 
 
 # Pairs

@@ -77,7 +77,7 @@ def _parts(subject: Subject) -> Iterator[str]:
     for part in parts[:SHOWN]:
         far = {other for one, other in zip(src.tolist(), dst.tolist(), strict=True) if one in part}
         names = listed(subject.names(part), most=6)
-        whom = listed(subject.names(far), most=6) if len(far) <= len(part) else counted(len(far), "other router")
+        whom = listed(subject.names(far), most=6) if len(far) <= SHOWN else counted(len(far), "other router")
         yield f"{names} can't reach {whom}."
 
 
@@ -96,14 +96,14 @@ def _cut_off(src: list[int], dst: list[int]) -> list[frozenset[int]]:
 def lost(subject: Subject, routes: Routes) -> Iterator[str]:
     """What reaches nobody in some state."""
     now, before = routes.kernel.lost_rate / MICRO, subject.base.kernel.lost_rate / MICRO
-    if not subject.sent_msgs_per_s:
+    if not subject.wanted_msgs_per_s:
         return
     if not now:
         yield "Every message still finds its way."
         return
     more = f", {rate(before)} of them also when nothing fails" if before else ""
-    share = min(1.0, now / subject.sent_msgs_per_s)
-    yield f"{rate(now)} reach nobody, {percent(share)} of all that is sent{more}."
+    share = min(1.0, now / subject.wanted_msgs_per_s)
+    yield f"{rate(now)} reach nobody, {percent(share)} of what should arrive{more}."
     starved = routes.kernel.starved_publishers
     if starved:
         yield (
@@ -134,10 +134,8 @@ def _paths(subject: Subject) -> Iterator[str]:
         yield "No path costs more than before."
         return
     yield f"{counted(longer, 'pair')} {'has' if longer == 1 else 'have'} a path that costs more."
-    yield (
-        f"Half of all paths cost at most {amount(kernel.stretch_p50 / 1000)} times what they did, 95 % at most "
-        f"{amount(kernel.stretch_p95 / 1000)} times, 99 % at most {amount(kernel.stretch_p99 / 1000)} times."
-    )
+    half, most, nearly = (amount(each / 1000) for each in (kernel.stretch_p50, kernel.stretch_p95, kernel.stretch_p99))
+    yield f"Half of all paths cost at most {half}, 95 % at most {most}, 99 % at most {nearly} times what they did."
 
 
 def _addresses(subject: Subject) -> Listing | None:

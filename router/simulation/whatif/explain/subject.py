@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
 from router.simulation.whatif.answers import model_of
+from router.simulation.whatif.deliveries import deliveries
 from router.simulation.whatif.failures import Elements
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
-from router.simulation.whatif.network import MICRO, Network
+from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.request import Request
 from router.simulation.whatif.routes import Routes
@@ -167,10 +168,10 @@ class Subject:
         busier = self.utilisation(routes).reshape(-1, 2).max(axis=1, initial=0.0)
         return dict(zip(self.network.links, busier.tolist(), strict=True))
 
-    @property
-    def sent_msgs_per_s(self) -> float:
-        """All demands together."""
-        return float(self.network.demand_rate.sum() + self.network.publisher_rate.sum()) / MICRO
+    @cached_property
+    def wanted_msgs_per_s(self) -> float:
+        """What should arrive; a multicast counts for each router with subscribers."""
+        return deliveries(self.model)
 
     def rows(self, table: str, **values: object) -> list[dict[str, Any]]:
         """Rows of a table of the run that have these values; none without a run, or when it has no such table."""

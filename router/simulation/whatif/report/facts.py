@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from router.simulation.whatif.availability import Availability, availability
+from router.simulation.whatif.deliveries import deliveries
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.outcomes import NOTHING, Outcomes
 from router.simulation.whatif.table_files import read_table
@@ -121,6 +122,11 @@ class Facts:
     def sent_msgs_per_s(self) -> float:
         """All demands together."""
         return float(self.model.demands.msgs_per_s.sum())
+
+    @property
+    def wanted_msgs_per_s(self) -> float:
+        """What should arrive: as `sent_msgs_per_s`, but a multicast counts for each router with subscribers."""
+        return deliveries(self.model)
 
     @property
     def has_capacities(self) -> bool:

@@ -270,13 +270,13 @@ def losses(facts: Facts) -> Picture | None:
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
         for (name, (rank, value)), (color, dash) in zip(curves, _styles(), strict=False):
-            axes.step(rank, 100 * value / facts.sent_msgs_per_s, where="pre", color=color, linestyle=dash, label=name)
+            axes.step(rank, 100 * value / facts.wanted_msgs_per_s, where="pre", color=color, linestyle=dash, label=name)
         axes.set_xscale("log")
         axes.set_xlim(left=1)
         axes.set_ylim(bottom=0)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.set_xlabel("scenarios, the worst first")
-        axes.set_ylabel("percent of all messages")
+        axes.set_ylabel("percent of what should arrive")
         made.legend(loc="upper right", ncols=3, handlelength=2.4)
         svg = svg_of(made, "losses", title)
     caption = "So many scenarios of each family lose at least so much of what is sent."

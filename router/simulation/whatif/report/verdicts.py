@@ -73,7 +73,7 @@ def _lost(facts: Facts) -> Iterator[Verdict]:
         note = "Every message finds its way in every scenario."
         yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
         return
-    share = min(1.0, worst["lost_msgs_per_s"] / facts.sent_msgs_per_s)
+    share = min(1.0, worst["lost_msgs_per_s"] / facts.wanted_msgs_per_s)
     own = ", what it sends itself and is sent included" if worst["failed_routers"] else ""
     note = f"{rate(worst['lost_msgs_per_s'])}{own}, in {scenario_text(worst)}."
     yield Verdict(topic="scenarios", label=label, value=percent(share), note=note, state=State.PLAIN)

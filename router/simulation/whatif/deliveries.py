@@ -1,0 +1,37 @@
+"""How many messages should arrive: each once, but a multicast once at each router that has subscribers.
+
+What is lost is counted so, and shares are shares of this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from mesh_config.models import Treatment
+from router.simulation.whatif.model import Model
+
+
+def deliveries(model: Model) -> float:
+    """Messages/s that should arrive, of all demands."""
+    demands = model.demands
+    return math.fsum((*demands.msgs_per_s[demands.address < 0].tolist(), *deliveries_to(model).values()))
+
+
+def deliveries_to(model: Model) -> Mapping[str, float]:
+    """Messages/s that should arrive, by address; of those alone to which something is sent."""
+    demands = model.demands
+    treatment = {address.text: address.treatment for address in model.addresses}
+    sites = Counter(site.address for site in model.subscribers)
+    is_address = demands.address >= 0
+    sums = np.bincount(demands.address[is_address], demands.msgs_per_s[is_address], len(demands.names))
+    found = {}
+    for number in np.unique(demands.address[is_address]).tolist():
+        name = demands.names[number]
+        # Without subscribers it is lost once.
+        copies = max(1, sites[name]) if treatment[name] is Treatment.MULTICAST else 1
+        found[name] = float(sums[number]) * copies
+    return found

@@ -1,0 +1,213 @@
+"""Limits: each is kept or broken as the tables say, what can't be told is not kept, and the command fails with 1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from router.cli import main
+from router.simulation.whatif import answers
+from router.simulation.whatif.check import Answer, Limits, check
+from router.simulation.whatif.model import Model
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.table_files import read_table
+from router.simulation.whatif.tables import TableError
+from tests.whatif.runs import everything, made
+from tests.whatif.small import address, demand, mesh, site
+
+REQUEST = Request(families="links:1-2,routers:1,srlg", growth="1:1.5:0.5")
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    """One that has everything, and an address whose subscribers are all at one router."""
+    whole = everything(14, 24)
+    return attrs.evolve(
+        whole,
+        addresses=[*whole.addresses, address("lone")],
+        subscribers=[*whole.subscribers, site("lone", "r05")],
+        demands=[*whole.demands, demand("r01", "lone", 3)],
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(model, tmp_path_factory.mktemp("check") / "run")
+
+
+def run(model: Model, folder: Path, request: Request = REQUEST) -> Path:
+    made(model, request, folder, engine="local", workers=1)
+    answers.write(folder, model)
+    return folder
+
+
+def answer(folder: Path, model: Model, **limits: Any) -> Answer:
+    (found,) = check(folder, Limits(**limits), model)
+    return found
+
+
+def rows(folder: Path, variant: str = "base") -> list[dict[str, Any]]:
+    found = [row for row in read_table(folder, "scenario").to_pylist() if row["variant"] == variant]
+    for row in found:
+        row["living_pairs"] = row["unreachable_pairs"] - row["dead_end_pairs"]
+    return found
+
+
+MEASURES = {
+    "max_util": "max_utilisation",
+    "max_lost_pairs": "living_pairs",
+    "max_lost_msgs": "lost_msgs_per_s",
+    "max_dead_addresses": "dead_addresses",
+    "max_starved_publishers": "starved_publishers",
+    "max_stretch": "stretch_p99",
+    "max_delay_ms": "delay_p99_ms",
+}
+
+
+@pytest.mark.parametrize("limit", MEASURES)
+@pytest.mark.parametrize("variant", ["base", "growth 1.5"])
+def test_a_limit_is_kept_up_to_the_worst_scenario_and_broken_below(
+    whole: Path, model: Model, limit: str, variant: str
+) -> None:
+    column = MEASURES[limit]
+    values = {row["scenario"]: row[column] or 0 for row in rows(whole, variant)}
+    worst = max(values.values())
+    assert worst > 0, "or the test tells nothing"
+    assert answer(whole, model, **{limit: worst}, variant=variant).is_kept
+    less = worst - 1 if isinstance(worst, int) else worst * 0.999
+    found = answer(whole, model, **{limit: less}, variant=variant)
+    assert not found.is_kept
+    over = sorted((number for number in values if values[number] > less), key=lambda at: (-values[at], at))
+    assert found.scenarios == tuple(over[:5])
+    assert found.count == len(over)
+    assert len(found.faults) == min(5, len(over))
+    assert found.faults[0].startswith(f"scenario {over[0]}: ")
+
+
+def test_only_the_families_that_are_asked_for_count(whole: Path, model: Model) -> None:
+    for family in ("links:1", "links:2", "routers:1"):
+        worst = max(row["max_utilisation"] for row in rows(whole) if row["family"] in (family, "none"))
+        assert answer(whole, model, max_util=worst, families=(family,)).is_kept
+        assert not answer(whole, model, max_util=worst * 0.999, families=(family,)).is_kept
+
+
+def test_utilisation_when_nothing_fails_has_a_limit_of_its_own(whole: Path, model: Model) -> None:
+    base = rows(whole)[0]["max_utilisation"]
+    assert answer(whole, model, max_base_util=base).is_kept
+    assert not answer(whole, model, max_base_util=base * 0.999).is_kept
+
+
+def test_single_points_of_failure_can_be_allowed(tmp_path: Path) -> None:
+    model = mesh("A-B B-C C-A C-D")
+    folder = run(model, tmp_path / "run", Request())
+    found = answer(folder, model, no_single_point_of_failure=True)
+    assert not found.is_kept
+    assert [fault.partition(":")[0] for fault in found.faults] == ["link C--D", "router C"]
+    assert not answer(folder, model, no_single_point_of_failure=True, allowed=("C",)).is_kept
+    assert answer(folder, model, no_single_point_of_failure=True, allowed=("C", "C--D")).is_kept
+    ring = mesh("A-B B-C C-A")
+    assert answer(run(ring, tmp_path / "ring", Request()), ring, no_single_point_of_failure=True).is_kept
+
+
+def test_availability_is_kept_when_its_lower_end_is(whole: Path, model: Model) -> None:
+    summary = json.loads((whole / "summary.json").read_text())
+    share = summary["availability"]["demand"]
+    assert 0 < share["at_least"] < share["at_most"] < 1
+    assert answer(whole, model, min_availability=share["at_least"]).is_kept
+    between = (share["at_least"] + share["at_most"]) / 2
+    found = answer(whole, model, min_availability=between)
+    assert not found.is_kept
+    assert "is not covered" in found.faults[0]
+
+
+def test_credit_that_is_short_breaks_its_limit(tmp_path: Path) -> None:
+    model = mesh(
+        "A-B~5", addresses=[address("q")], subscribers=[site("q", "B", credit=9)], demands=[demand("A", "q", 1000)]
+    )
+    found = answer(run(model, tmp_path / "run", Request()), model, enough_credit=True)
+    assert (found.is_kept, found.faults) == (False, ("q at B: 10 needed by 1 path, 9 configured",))
+    enough = attrs.evolve(model, subscribers=[site("q", "B", credit=10)])
+    assert answer(run(enough, tmp_path / "enough", Request()), enough, enough_credit=True).is_kept
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"max_util": 1.0}, "no capacities"),
+        ({"max_base_util": 1.0}, "no capacities"),
+        ({"max_delay_ms": 1.0}, "no delays"),
+        ({"min_availability": 0.9}, "no failure and repair rates"),
+        ({"enough_credit": True}, "no credit"),
+    ],
+)
+def test_what_a_run_cannot_tell_is_not_kept(limits: dict[str, Any], why: str, tmp_path: Path) -> None:
+    model = mesh(
+        "A-B B-C C-A", addresses=[address("q")], subscribers=[site("q", "B")], demands=[demand("A", "q", 1000)]
+    )
+    found = answer(run(model, tmp_path / "run", Request()), model, **limits)
+    assert not found.is_kept
+    assert found.found.startswith("can't be told: ")
+    assert why in found.found
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"variant": "growth 1.6"}, "no variant `growth 1.6`; .* did you mean `growth 1.5`?"),
+        ({"families": ("link:1",)}, "no family `link:1`; .* did you mean `links:1`?"),
+        ({"allowed": ("r0",)}, "no router, link or group `r0`; did you mean `r"),
+    ],
+)
+def test_names_that_are_not_there_are_refused(whole: Path, model: Model, limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        check(whole, Limits(**limits), model)
+
+
+# The command
+
+
+def command(*words: object) -> Any:
+    return CliRunner().invoke(main, ["whatif", "check", *map(str, words)])
+
+
+def test_the_command_fails_with_1_when_a_limit_is_broken_and_names_the_scenario(whole: Path) -> None:
+    kept = command(whole, "--max-util", 1e6, "--max-lost-pairs", 10**6)
+    assert (kept.exit_code, kept.output.count("kept")) == (0, 2)
+    broken = command(whole, "--max-util", "1%", "--max-lost-pairs", 10**6)
+    assert broken.exit_code == 1
+    worst = max(rows(whole), key=lambda row: row["max_utilisation"])
+    assert "broken  --max-util 0.01: " in broken.output
+    assert f"scenario {worst['scenario']}: " in broken.output
+    assert "and " in broken.output.splitlines()[6]
+
+
+def test_the_command_writes_json(whole: Path) -> None:
+    done = command(whole, "--no-single-point-of-failure", "--json")
+    (found,) = json.loads(done.stdout)
+    assert found["limit"] == "--no-single-point-of-failure"
+    assert done.exit_code == (0 if found["is_kept"] else 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no limit is given"),
+        (("--max-util", "much"), "no share"),
+        (("--max-util", "0.5", "--variant", "growth"), "no variant `growth`"),
+    ],
+)
+def test_input_that_cannot_be_used_ends_with_2(whole: Path, words: tuple[str, ...], said: str) -> None:
+    done = command(whole, *words)
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_a_folder_that_is_no_run_ends_with_2(tmp_path: Path) -> None:
+    done = command(tmp_path, "--max-util", "0.5")
+    assert done.exit_code == 2
+    assert "no run" in done.output

@@ -1,0 +1,280 @@
+"""Explanations: what they say is what the mesh does, and what is not there is refused with the nearest name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mesh_config.models import Treatment
+from router.cli import main
+from router.simulation.whatif import answers
+from router.simulation.whatif.explain import (
+    Explanation,
+    Subject,
+    explain_address,
+    explain_link,
+    explain_pair,
+    explain_router,
+    explain_scenario,
+)
+from router.simulation.whatif.model import Model
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.store import write_model
+from router.simulation.whatif.table_files import read_table
+from router.simulation.whatif.tables import TableError
+from tests.whatif.runs import everything, made
+from tests.whatif.small import address, demand, mesh, models, site
+
+
+def square(**parts: Any) -> Model:
+    """A - B - C - D - A, and E at C."""
+    return mesh(
+        "A-B~1 B-C~1 C-D~2 D-A~2 C-E~1",
+        capacity_msgs=100.0,
+        addresses=[address("q"), address("news", Treatment.MULTICAST)],
+        subscribers=[site("q", "E", credit=1), site("news", "B"), site("news", "D")],
+        demands=[
+            demand("A", "C", 30, is_address=False),
+            demand("A", "q", 50),
+            demand("C", "news", 20),
+            demand("E", "A", 10, is_address=False),
+        ],
+        **parts,
+    )
+
+
+def rows(found: Explanation, title: str) -> list[dict[str, object]]:
+    listing = next(each for each in found.listings if each.title.startswith(title))
+    return [dict(zip(listing.columns, row, strict=True)) for row in listing.rows]
+
+
+def said(found: Explanation) -> str:
+    return "\n".join(found.sentences)
+
+
+# Scenarios
+
+
+def test_a_scenario_tells_who_loses_whom_and_what_is_lost() -> None:
+    found = explain_scenario(Subject.of_model(square(), down=["C"]))
+    assert found.title == "Router C down"
+    assert "6 ordered pairs of routers that are up lose each other." in said(found)
+    assert "E can't reach A, B and D." in said(found)
+    assert "130 msg/s reach nobody, 100 % of what should arrive." in said(found)
+    assert rows(found, "Addresses")[0] == {
+        "address": "q", "routers with subscribers": 1, "lost": 0, "publishers without": 1, "msg/s lost": 50.0,
+    }  # fmt: skip
+    assert found.marks.failed_routers == {"C"}
+
+
+def test_a_scenario_tells_what_gets_more_to_carry_and_which_paths_grow() -> None:
+    found = explain_scenario(Subject.of_model(square(), down=["B--C"]))
+    assert "All routers that are up still reach each other, as far as they did before." in said(found)
+    assert "Every message still finds its way." in said(found)
+    assert "The busiest link is A--D from A to D: 80 %, 0 % when nothing fails." in said(found)
+    more = rows(found, "Links that get more")
+    assert (more[0]["link"], more[0]["msg/s before"], more[0]["msg/s"]) == ("A--D", 0, 80)
+    assert rows(found, "Paths that grow")[0] == {
+        "from": "B", "to": "C", "cost before": 1, "cost": 3, "path": "B - A - D - C",
+    }  # fmt: skip
+
+
+def test_nothing_down_is_the_mesh_as_it_is() -> None:
+    found = explain_scenario(Subject.of_model(square()))
+    assert found.title == "Nothing down"
+    assert found.sentences[0] == "Nothing fails: this is the mesh as it is."
+    assert "Every message still finds its way." in said(found)
+
+
+@given(models(), st.data())
+def test_any_scenario_of_any_mesh_is_explained_as_the_kernel_has_it(model: Model, data: st.DataObject) -> None:
+    names = [router.id for router in model.routers] + [link.id for link in model.links]
+    down = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=3))
+    subject = Subject.of_model(model, down=down)
+    found = explain_scenario(subject)
+    kernel = subject.now.kernel
+    lost = kernel.unreachable_pairs - kernel.dead_end_pairs
+    assert (f"{lost:,} ordered pair" in said(found)) == bool(lost)
+    json.dumps(found.plain(), allow_nan=False)
+
+
+# Links and routers
+
+
+def test_a_link_tells_what_it_carries_and_what_its_loss_does() -> None:
+    found = explain_link(Subject.of_model(square()), "C--E")
+    assert "It joins C and E at cost 1, 1 ms one way, and can carry 100 msg/s each way." in said(found)
+    assert "It is a single point of failure: without it 8 ordered pairs of others lose each other." in said(found)
+    assert "60 msg/s then reach nobody." in said(found)
+    assert [(row["from"], row["msg/s"]) for row in rows(found, "What it carries")] == [("C", 50), ("E", 10)]
+    assert rows(found, "Most of it") == [
+        {"from": "A", "to": "E", "address": "q", "msg/s": 50.0},
+        {"from": "E", "to": "A", "address": None, "msg/s": 10.0},
+    ]
+
+
+def test_a_parallel_link_says_which_is_in_use() -> None:
+    model = mesh("A-B:2 A-B:1")
+    assert "Of 2 parallel links it stands by, A--B#2 is in use." in said(explain_link(Subject.of_model(model), "A--B"))
+    assert "Of 2 parallel links it is the one in use." in said(explain_link(Subject.of_model(model), "A--B#2"))
+
+
+def test_a_router_tells_its_clients_its_links_and_what_its_loss_does() -> None:
+    found = explain_router(Subject.of_model(square()), "E")
+    assert "It has 1 neighbor." in said(found)
+    assert "Its publishers send 10 msg/s." in said(found)
+    assert "It is the only router with subscribers of q." in said(found)
+    assert "Without it all others still reach each other, as far as they do now." in said(found)
+    assert "1 address then has no subscriber." in said(found)
+    assert "60 msg/s then reach nobody, what it sends itself and is sent included." in said(found)
+    (row,) = rows(found, "Its links")
+    assert (row["neighbor"], row["msg/s out"], row["msg/s in"]) == ("C", 10, 50)
+
+
+# Pairs
+
+
+def test_a_pair_tells_its_path_what_takes_it_away_and_the_ways_around() -> None:
+    found = explain_pair(Subject.of_model(square()), "A", "E")
+    assert found.sentences[0] == "The path: A - B - C - E (cost 3, 3 ms one way)."
+    assert "To q: 50 msg/s." in said(found)
+    assert "Without any one of these there is no path. 1 router: C; 1 link: C--E." in said(found)
+    assert [(row["without link"], row["cost"], row["path"]) for row in rows(found, "When one link")] == [
+        ("A--B", 3, "A - D - C - E"), ("B--C", 3, "A - D - C - E"), ("C--E", None, "none"),
+    ]  # fmt: skip
+    assert found.marks.path == ("A--B", "B--C", "C--E")
+
+
+def test_a_pair_in_a_scenario_tells_both_paths() -> None:
+    found = explain_pair(Subject.of_model(square(), down=["B"]), "A", "E")
+    assert found.sentences[:2] == (
+        "With router B down the path is A - D - C - E (cost 3, 5 ms one way).",
+        "When nothing fails: A - B - C - E (cost 3, 3 ms one way).",
+    )
+    assert (found.marks.path, found.marks.old_path) == (("A--D", "C--D", "C--E"), ("A--B", "B--C", "C--E"))
+    cut = explain_pair(Subject.of_model(square(), down=["C--E"]), "A", "E")
+    assert cut.sentences[0] == "With link C--E down there is no path."
+
+
+def test_pairs_without_a_path_and_of_one_router_are_told() -> None:
+    assert "There is no path between them" in said(explain_pair(Subject.of_model(mesh("A-B C")), "A", "C"))
+    assert "They are the same router" in said(explain_pair(Subject.of_model(mesh("A-B C")), "A", "A"))
+
+
+# Addresses
+
+
+def test_an_address_tells_who_sends_to_whom_and_whether_credit_is_enough() -> None:
+    found = explain_address(Subject.of_model(square()), "q")
+    assert "It is closest: each message goes to the nearest router with subscribers." in said(found)
+    assert "All of it reaches a subscriber." in said(found)
+    assert "All its subscribers are at E: without that router it has none." in said(found)
+    assert "keeps some of its publishers from all subscribers: link C--E, router C and router E." in said(found)
+    (row,) = rows(found, "Who sends")
+    assert (row["from"], row["to"], row["round trip, ms"], row["needs credit"], row["enough"]) == (
+        "A",
+        "E",
+        6,
+        1,
+        "yes",
+    )
+
+
+def test_a_multicast_survives_the_loss_of_one_of_its_routers() -> None:
+    found = explain_address(Subject.of_model(square(), down=["B"]), "news")
+    assert "It has subscribers at 2 routers, so that no single router takes all of them away." in said(found)
+    assert {row["router"]: row["is"] for row in rows(found, "Subscribers")} == {"B": "down", "D": "up"}
+
+
+# Runs, and names
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explain") / "run"
+    model = everything()
+    request = Request(families="links:1-2,routers:1,srlg", growth="2", maintenance=("window",))
+    made(model, request, folder, engine="local", workers=1)
+    answers.write(folder, model)
+    return folder
+
+
+def test_a_scenario_of_a_run_is_played_again_as_it_was(whole: Path) -> None:
+    table = read_table(whole, "scenario").to_pylist()
+    for row in table[:: max(1, len(table) // 40)]:
+        subject = Subject.of_run(whole, scenario=row["scenario"])
+        kernel = subject.now.kernel
+        assert kernel.unreachable_pairs == row["unreachable_pairs"]
+        assert kernel.lost_rate / 1e6 == row["lost_msgs_per_s"]
+        assert kernel.max_utilisation == row["max_utilisation"]
+        assert explain_scenario(subject).title.startswith(f"Scenario {row['scenario']}: ")
+
+
+def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> None:
+    subject = Subject.of_run(whole)
+    link = read_table(whole, "link_worst").to_pylist()[0]["link"]
+    assert rows(explain_link(subject, link), "Its worst cases")
+    pair = next(row for row in read_table(whole, "pair_impact").to_pylist() if row["is_lost"])
+    assert rows(explain_pair(subject, pair["src"], pair["dst"]), "Scenarios of the run without a path")
+    impact = read_table(whole, "address_impact").to_pylist()[0]
+    assert rows(explain_address(subject, impact["address"]), "Scenarios of the run that touch it")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--scenario", "999999"), "no scenario 999999"),
+        (("--variant", "grown"), "no variant `grown`"),
+        (("--down", "r0"), "no router, link or group `r0`"),
+        (("--link", "r00-r01"), "no link `r00-r01` in the model; did you mean `r00--r01`?"),
+        (("--router", "R01"), "no router `R01` in the model; did you mean `r01`?"),
+        (("--address", "wrok"), "no address `wrok` in the model; did you mean `work`?"),
+        (("--pair", "r00", "r99"), "no router `r99` in the model"),
+        (("--scenario", "1", "--down", "r01"), "a scenario says what is down"),
+        (("--link", "x", "--router", "y"), "only one of them"),
+        (("--picture", "x.png"), "ends in .svg"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_2(whole: Path, words: tuple[str, ...], message: str) -> None:
+    done = CliRunner().invoke(main, ["whatif", "explain", str(whole), *words])
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_the_command_says_it_draws_it_and_writes_json(whole: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "it.svg"
+    done = CliRunner().invoke(main, ["whatif", "explain", str(whole), "--scenario", "5", "--picture", str(picture)])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Scenario 5: link ")
+    drawn = picture.read_text()
+    assert drawn.startswith("<?xml")
+    assert "var(--" not in drawn
+    assert ">down<" in drawn
+    done = CliRunner().invoke(main, ["whatif", "explain", str(whole), "--address", "work", "--json"])
+    assert json.loads(done.output)["title"] == "Address work"
+
+
+def test_a_model_alone_can_be_asked_too(tmp_path: Path) -> None:
+    write_model(square(), tmp_path / "model")
+    done = CliRunner().invoke(
+        main, ["whatif", "explain", str(tmp_path / "model"), "--down", "C--E", "--pair", "A", "E"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "With link C--E down there is no path." in done.output
+    done = CliRunner().invoke(main, ["whatif", "explain", str(tmp_path / "model"), "--scenario", "1"])
+    assert done.exit_code == 2
+    assert "is no run" in done.output
+
+
+def test_a_group_is_down_as_a_whole(whole: Path) -> None:
+    subject = Subject.of_run(whole, down=["mixed"])
+    assert subject.routers == ("r02", "r03")
+    assert len(subject.links) == 1
+    with pytest.raises(TableError, match="mixd"):
+        Subject.of_run(whole, down=["mixd"])
