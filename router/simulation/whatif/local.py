@@ -80,7 +80,7 @@ def _run_pool(
     others = multiprocessing.active_children()
     # Not forked: a copy of this process may have other threads' locks, and has nothing that is needed.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=prepare)
     try:
         while rest or running:
             while rest and len(running) < AHEAD * workers:
@@ -101,7 +101,7 @@ def _run_pool(
     return rest
 
 
-def _prepare() -> None:
+def prepare() -> None:
     """In a new process: leave interrupts to its parent, and end when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
