@@ -133,11 +133,11 @@ def run(
         engine=engine,
         master=master,
         remote=remote,
-        settings=_settings(settings),
+        settings=spark_settings(settings),
         workers=workers,
         is_resumed=is_resumed,
     )
-    with _interruptions(output):
+    with interruptions(output):
         try:
             _run(model, output, options, asked, has_report=has_report)
         except SettingsError as error:
@@ -175,7 +175,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
         click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
 
 
-def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+def spark_settings(texts: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for text in texts:
         key, sign, value = text.partition("=")
@@ -186,7 +186,7 @@ def _settings(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def _interruptions(output: str) -> Iterator[None]:
+def interruptions(output: str) -> Iterator[None]:
     """Ctrl-C and SIGTERM end the command with a line instead of a traceback."""
 
     def terminated(number: int, frame: FrameType | None) -> None:

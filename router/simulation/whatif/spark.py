@@ -192,7 +192,7 @@ def run(
                         on_done(chunk)
                     size = _next_size(size, len(job), result)
         except BaseException:
-            _cancel(session)
+            cancel(session)
             raise
 
 
@@ -249,7 +249,7 @@ def _function(work: Work, chunks: tuple[Chunk, ...]) -> Callable[[Iterable[pa.Re
     return files
 
 
-def _cancel(session: SparkSession) -> None:
+def cancel(session: SparkSession) -> None:
     """End what is running, so that whoever waits for it does so no longer."""
     try:
         session.sparkContext.cancelAllJobs()
