@@ -1,0 +1,213 @@
+"""Differences: each change is named once, its effect is that of the mesh, and gates fail when they should."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+
+from mesh_config.models import Treatment
+from router.cli import main
+from router.simulation.whatif import answers
+from router.simulation.whatif.diff import Change, Difference, changes, compare, compare_models
+from router.simulation.whatif.kernel import Kernel
+from router.simulation.whatif.model import Group, GroupKind, LinkCounter, Model, with_costs, without
+from router.simulation.whatif.network import Network
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.store import write_model
+from tests.whatif.runs import everything, made
+from tests.whatif.small import address, demand, mesh, models, site
+
+
+def square() -> Model:
+    return mesh(
+        "A-B B-C C-D D-A",
+        capacity_msgs=100.0,
+        addresses=[address("q")],
+        subscribers=[site("q", "C", credit=5)],
+        demands=[demand("A", "q", 10), demand("B", "D", 20, is_address=False)],
+    )
+
+
+@given(models(), models())
+def test_a_model_differs_from_itself_in_nothing_and_from_others_in_what_is_said(one: Model, other: Model) -> None:
+    same = compare_models(one, one)
+    assert same.is_none
+    assert list(same.worsenings()) == []
+    found = list(changes(one, other))
+    assert bool(found) == (one != other)
+    assert len({(change.part, change.key, change.what) for change in found}) == len(found)
+
+
+@given(models(), models())
+def test_there_and_back_changes_are_the_same_the_other_way_round(one: Model, other: Model) -> None:
+    turned = {"added": "removed", "removed": "added"}
+    there = {(it.part, it.key, it.what, str(it.before), str(it.after)) for it in changes(one, other)}
+    back = {
+        (it.part, it.key, turned.get(it.what, it.what), str(it.after), str(it.before)) for it in changes(other, one)
+    }
+    assert there == back
+
+
+def test_each_kind_of_change_is_named() -> None:
+    before = square()
+    after = attrs.evolve(
+        before,
+        links=[attrs.evolve(link, cost=3) if link.id == "A--B" else link for link in before.links if link.id != "C--D"],
+        addresses=[address("q", Treatment.BALANCED)],
+        subscribers=[site("q", "C", credit=9), site("q", "D")],
+        demands=[demand("A", "q", 15), demand("C", "A", 1, is_address=False)],
+        groups=[Group(name="duct", kind=GroupKind.SRLG, links=("A--B",))],
+    )
+    assert list(changes(before, after)) == [
+        Change(part="links", key="A--B", what="cost", before=1, after=3),
+        Change(part="links", key="C--D", what="removed"),
+        Change(part="addresses", key="q", what="treatment", before=Treatment.CLOSEST, after=Treatment.BALANCED),
+        Change(part="subscribers", key="q at C", what="credit", before=5, after=9),
+        Change(part="subscribers", key="q at D", what="added"),
+        Change(part="demands", key="A to q", what="msgs_per_s", before=10.0, after=15.0),
+        Change(part="demands", key="B to D", what="removed", before=20.0),
+        Change(part="demands", key="C to A", what="added", after=1.0),
+        Change(part="groups", key="duct", what="added"),
+    ]
+
+
+def test_a_cost_moves_paths_and_loads() -> None:
+    before = square()
+    found = compare_models(before, with_costs(before, {"A--B": 9}))
+    assert (found.impact.longer, found.impact.lost_count, found.impact.gained_count) == (2, 0, 0)
+    assert found.impact.moved >= 2
+    moved = {(it.link, it.src): (it.before, it.after) for it in found.impact.links}
+    assert moved["A--B", "A"] == (10, 0)
+    assert moved["A--B", "B"] == (20, 0)
+    assert moved["A--D", "A"] == (20, 10)
+    assert not list(found.worsenings())
+
+
+def test_a_router_that_is_gone_is_no_lost_pair_but_a_link_may_make_some_and_single_points_of_failure() -> None:
+    before = square()
+    gone = compare_models(before, without(before, routers=["D"]))
+    assert gone.impact.lost_count == 0
+    assert [(row["kind"], row["element"]) for row in gone.new_spof] == [
+        ("link", "A--B"), ("link", "B--C"), ("router", "B"),
+    ]  # fmt: skip
+    cut = compare_models(before, without(before, links=["A--B", "C--D"]))
+    assert cut.impact.lost_count == 8
+    said = list(cut.worsenings())
+    assert said[0] == "8 pairs of routers lost the path: A to B, A to C, B to A and 5 more"
+    assert said[1] == "30 msg/s reach nobody, 0 msg/s before"
+    back = compare_models(without(before, links=["A--B", "C--D"]), before)
+    assert (back.impact.gained_count, list(back.worsenings())) == (8, [])
+    assert {row["element"] for row in back.gone_spof} >= {"B--C", "A--D"}
+
+
+@given(models(most=5))
+def test_a_mesh_without_one_link_has_the_impact_that_its_failure_has(model: Model) -> None:
+    network = Network.of(model)
+    kernel = Kernel(network)
+    for place, link in enumerate(network.links[:2]):
+        found = compare_models(model, without(model, links=[link]), has_spof=False).impact
+        kernel.fail([place], [])
+        assert found.lost_count == kernel.unreachable_pairs
+        assert found.lost_after == kernel.lost_rate / 1e6
+        _, _, old, new = kernel.changed_pairs()
+        assert found.longer == int((new > old).sum())
+        kernel.restore()
+
+
+def test_counters_of_two_snapshots_give_what_passed_between_them() -> None:
+    def counted(*rows: tuple[str, str, int]) -> Model:
+        counters = [LinkCounter(link=link, src=src, messages=messages) for link, src, messages in rows]
+        return attrs.evolve(square(), counters=counters)
+
+    before = counted(("A--B", "A", 100), ("A--B", "B", 50), ("B--C", "B", 7))
+    after = counted(("A--B", "A", 180), ("A--B", "B", 20), ("C--D", "C", 9))
+    found = compare_models(before, after)
+    # A connection that was made anew counts from 0.
+    assert found.counters == (("A--B", "A", 80), ("A--B", "B", 20))
+    assert found.is_none
+
+
+# Runs
+
+
+def run(model: Model, folder: Path, request: Request | None = None) -> Path:
+    made(model, request or Request(families="links:1,routers:1"), folder, engine="local", workers=1)
+    answers.write(folder, model)
+    return folder
+
+
+def test_runs_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
+    before = square()
+    after = without(before, links=["C--D"])
+    found = compare(run(before, tmp_path / "before"), run(after, tmp_path / "after"))
+    assert found.run is not None
+    assert (found.run.common, found.run.only_before, found.run.only_after) == (8, 1, 0)
+    assert found.run.worse["living_pairs"] == 5
+    assert found.run.better["living_pairs"] == 0
+    assert found.run.highest["living_pairs"] == (0, 8)
+    assert {row["element"] for row in found.new_spof} == {"A--B", "A--D", "B--C", "A", "B"}
+    worst = next(it for it in found.run.changes if it.measure == "living_pairs")
+    assert (worst.fails, worst.before, worst.after) == ("link A--B", 0, 8)
+    assert "pairs without a path in the worst scenario: 8, 0 before" in list(found.worsenings())
+
+
+def test_a_run_differs_from_itself_in_nothing_and_is_compared_with_a_model_as_a_model(tmp_path: Path) -> None:
+    model = everything()
+    one = run(model, tmp_path / "one", Request(families="links:1-2", growth="2"))
+    other = run(model, tmp_path / "other", Request(families="links:1-2", growth="2"))
+    assert compare(one, other).is_none
+    write_model(model, tmp_path / "model")
+    found: Difference = compare(one, tmp_path / "model")
+    assert found.is_none
+    assert found.run is None
+
+
+# The command
+
+
+def command(*words: object) -> Any:
+    return CliRunner().invoke(main, ["whatif", "diff", *map(str, words)])
+
+
+def test_the_command_gates(tmp_path: Path) -> None:
+    write_model(square(), tmp_path / "before")
+    write_model(without(square(), links=["A--B"]), tmp_path / "worse")
+    write_model(
+        attrs.evolve(square(), groups=[Group(name="g", kind=GroupKind.SRLG, links=("A--B",))]), tmp_path / "other"
+    )
+    before, worse, other = (tmp_path / name for name in ("before", "worse", "other"))
+    assert command(before, before, "--exit-code", "--no-worse").exit_code == 0
+    assert "no difference" in command(before, before).output
+    assert command(before, worse).exit_code == 0
+    assert command(before, worse, "--no-worse").exit_code == 1
+    assert command(before, other, "--no-worse").exit_code == 0
+    assert command(before, other, "--exit-code").exit_code == 1
+    assert command(before, tmp_path / "none").exit_code == 2
+    said = command(before, worse).output
+    assert "A--B" in said
+    assert "New single points of failure" in said
+    assert "Worse" in said
+
+
+def test_the_command_writes_json(tmp_path: Path) -> None:
+    one = run(square(), tmp_path / "one")
+    other = run(without(square(), links=["A--B"]), tmp_path / "other")
+    found = json.loads(command(one, other, "--json").stdout)
+    assert found["is_none"] is False
+    assert found["worse"]
+    assert found["changes"][0] == {"part": "links", "key": "A--B", "what": "removed", "before": None, "after": None}
+    assert found["run"]["common"] == 8
+
+
+@pytest.mark.parametrize("words", [("--exit-code",), ("--no-worse",), ("--json",)])
+def test_a_folder_that_is_neither_model_nor_run_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "empty").mkdir()
+    done = command(tmp_path / "empty", tmp_path / "empty", *words)
+    assert done.exit_code == 2
+    assert "no model is there" in done.output
