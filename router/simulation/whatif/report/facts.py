@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -160,7 +161,7 @@ def facts_of(folder: Path, model: Model) -> Facts:
         links=links,
         link_rows=tuple(outcomes.rows(places)),
         spof=tuple(sorted(_rows(folder, "router_spof"), key=_spof_order)),
-        addresses=tuple(_addresses(folder, model)),
+        addresses=tuple(_addresses(folder, model, outcomes)),
         credit=tuple(sorted(_rows(folder, "credit_plan"), key=_credit_order)),
         placement=tuple(_rows(folder, "placement")),
         availability=availability(folder, outcomes, model),
@@ -262,8 +263,13 @@ def _links(folder: Path) -> tuple[LinkFacts, ...]:
     return tuple(worse.values())
 
 
-def _addresses(folder: Path, model: Model) -> list[AddressFacts]:
+def _addresses(folder: Path, model: Model, outcomes: Outcomes) -> list[AddressFacts]:
+    """What scenarios of the mesh as it is do to addresses."""
     table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])
+    numbers = outcomes.numbers("scenario")
+    is_base = np.zeros(int(numbers.max()) + 1, dtype=np.bool_)
+    is_base[numbers[outcomes.having("variant", BASE)]] = True
+    table = table.filter(pa.array(is_base[table.column("scenario").to_numpy()]))
     sites: dict[str, int] = {}
     for site in model.subscribers:
         sites[site.address] = sites.get(site.address, 0) + 1

@@ -13,6 +13,8 @@ from router.simulation.whatif.words import amount, counted, failure_of, harm_of,
 
 BUSY: Final = 0.8
 """From this utilisation on a link is said to be busy: bursts find little room."""
+VAGUE: Final = 0.1
+"""With more of the time not covered, only both ends of an availability tell something."""
 LONG: Final = 2.0
 """From this stretch on paths are said to be long."""
 
@@ -153,12 +155,16 @@ def _availability(facts: Facts) -> Iterator[Verdict]:
     if found is None or (share := found.demand or found.pairs) is None:
         return
     what = "of all messages" if found.demand else "of all pairs"
+    value = percent(share.at_least)
     note = f"{what}, at least: {per_year(1 - share.at_least)} a year are lost"
     note += f"; {percent(found.residual)} of the time is not covered by the scenarios." if found.residual else "."
+    if found.residual > VAGUE:
+        value = f"{percent(share.at_least)} to {percent(share.at_most)}"
+        note = f"{what}: {percent(found.residual)} of the time more is down at once than was played."
     yield Verdict(
         topic="availability",
         label="Availability",
-        value=percent(share.at_least),
+        value=value,
         note=note[0].upper() + note[1:],
         state=State.PLAIN,
     )
