@@ -123,7 +123,8 @@ def _say_credit(rows: list[dict[str, Any]], limit: int) -> None:
     short = sum(row["is_enough"] is False for row in rows)
     unknown = sum(row["is_enough"] is None for row in rows)
     left = f"; {len(rows) - limit:,} more: see --limit" if len(rows) > limit else ""
-    click.echo(f"\n{len(rows):,} paths, {short:,} short of credit, {unknown:,} of which that is not known{left}")
+    paths = f"{len(rows):,} {'path' if len(rows) == 1 else 'paths'}"
+    click.echo(f"\n{paths}, {short:,} short of credit, {unknown:,} of which that is not known{left}")
     if any(row["rtt_ms"] is None for row in rows):
         click.echo("Paths without a round trip have links whose delay the model does not say.")
 

@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mesh_config.models import Treatment
 from router.simulation.whatif.model import Model
+from router.simulation.whatif.network import MICRO
 
 
 def deliveries(model: Model) -> float:
     """Messages/s that should arrive, of all demands."""
     demands = model.demands
-    return math.fsum((*demands.msgs_per_s[demands.address < 0].tolist(), *deliveries_to(model).values()))
+    return math.fsum((*_rates(model)[demands.address < 0].tolist(), *deliveries_to(model).values()))
 
 
 def deliveries_to(model: Model) -> Mapping[str, float]:
@@ -27,11 +29,17 @@ def deliveries_to(model: Model) -> Mapping[str, float]:
     treatment = {address.text: address.treatment for address in model.addresses}
     sites = Counter(site.address for site in model.subscribers)
     is_address = demands.address >= 0
-    sums = np.bincount(demands.address[is_address], demands.msgs_per_s[is_address], len(demands.names))
+    sums = np.bincount(demands.address[is_address], _rates(model)[is_address], len(demands.names))
     found = {}
     for number in np.unique(demands.address[is_address]).tolist():
         name = demands.names[number]
         # Without subscribers it is lost once.
         copies = max(1, sites[name]) if treatment[name] is Treatment.MULTICAST else 1
         found[name] = float(sums[number]) * copies
+    return found
+
+
+def _rates(model: Model) -> NDArray[np.float64]:
+    """Messages/s of each demand in whole millionths, as loads and losses are counted: else all of it were not all."""
+    found: NDArray[np.float64] = np.rint(model.demands.msgs_per_s * MICRO) / MICRO
     return found
