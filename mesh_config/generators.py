@@ -73,6 +73,22 @@ def geometric(routers: int, *, seed: int = 0, neighbors: float = 4.0, base_port:
     return _mesh("geometric", routers, ((i, j, cost(i, j)) for i, j in sorted(joined)), base_port)
 
 
+def chords(routers: int, *, seed: int = 0, neighbors: int = 4, base_port: int = BASE_PORT) -> MeshSettings:
+    """A ring, and links between routers drawn at random: few hops from anywhere to anywhere.
+
+    Args:
+        seed: of the draws.
+        neighbors: of a router, on average, at most; 2 or less is the ring alone.
+    """
+    rng = random.Random(seed)
+    pairs = {(i, i + 1) for i in range(routers - 1)} | ({(0, routers - 1)} if routers > 2 else set())
+    wanted = min(routers * neighbors // 2, routers * (routers - 1) // 2)
+    while len(pairs) < wanted:
+        i, j = sorted(rng.sample(range(routers), 2))
+        pairs.add((i, j))
+    return _mesh("chords", routers, ((i, j, 1) for i, j in sorted(pairs)), base_port)
+
+
 def fat_tree(routers: int, *, base_port: int = BASE_PORT) -> MeshSettings:
     """A fat tree of k pods: (k/2)^2 routers in the core, k/2 aggregating and k/2 at the edge of each pod.
 
@@ -104,9 +120,10 @@ KINDS: Mapping[str, Callable[..., MeshSettings]] = {
     "tree": tree,
     "full": full,
     "geometric": geometric,
+    "chords": chords,
     "fat-tree": fat_tree,
 }
-SEEDED = frozenset({"geometric"})
+SEEDED = frozenset({"chords", "geometric"})
 """Kinds that take a seed."""
 
 

@@ -94,6 +94,11 @@ RINGS = (
         others=("attrs", "networkx", "numpy", "pandas", "py4j", "pyarrow", "pyspark"),
     ),
     Ring(
+        "router.simulation.whatif.spark_tasks",
+        ours=("router.simulation.whatif.spark",),
+        others=("pyarrow", "pyspark"),
+    ),
+    Ring(
         "router.simulation.whatif.stream",
         ours=("router.core", "router.simulation", "mesh_config"),
         others=("attrs", "networkx", "numpy", "pandas", "pyarrow", "pyspark"),

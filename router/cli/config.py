@@ -122,7 +122,7 @@ def reference(output: str) -> None:
     default=0,
     show_default=True,
     metavar="N",
-    help="Seed of what is random: a geometric mesh is the same for the same seed.",
+    help="Seed of what is random: a mesh of geometric or chords is the same for the same seed.",
 )
 @click.option(
     "--base-port",
@@ -137,7 +137,8 @@ def generate(kind: str, routers: int, seed: int, base_port: int, output: str) ->
     """Make a mesh of a well-known shape, all on loopback.
 
     SHAPE is line, ring, star, tree (each router has two below it), full (all are neighbors), geometric (routers strewn
-    over a square, neighbors where they are near) or fat-tree (of 5, 20, 45, 80 ... routers).
+    over a square, neighbors where they are near), chords (a ring and links at random, four neighbors on average) or
+    fat-tree (of 5, 20, 45, 80 ... routers).
     """
     try:
         mesh = generators.generate(kind, routers, seed=seed, base_port=base_port)

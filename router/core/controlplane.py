@@ -252,6 +252,11 @@ class ControlPlane:
         return self._link_state.routes.runs
 
     @property
+    def dijkstra_runs(self) -> int:
+        """Trees of shortest paths found since the start: its own, and those that multicasts asked for."""
+        return self._link_state.routes.topology.runs
+
+    @property
     def known_routers(self) -> int:
         """Other routers known, reachable or not."""
         return len(self._link_state.database.nodes)
@@ -260,7 +265,7 @@ class ControlPlane:
         """Counts since the start, by name."""
         counts = {
             "spf_runs": self.spf_runs,
-            "dijkstra_runs": self._link_state.routes.topology.runs,
+            "dijkstra_runs": self.dijkstra_runs,
             "control_dropped": self._forwarder.dropped,
             "control_ignored": self.ignored,
         }

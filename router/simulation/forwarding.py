@@ -25,6 +25,8 @@ class Forwarding:
         """Subscribed routers of each address, with the hint that came with them."""
         self.changed_at = -math.inf
         """Time of the last action, seconds."""
+        self.known_at = -math.inf
+        """Time when a router appeared or went last, seconds."""
         self.changes = 0
         self.is_tree_stale = False
         """Set by `TopologyChanged`; for whoever keeps trees."""
@@ -36,9 +38,13 @@ class Forwarding:
         match action:
             case InstallRouter():
                 assert action.cost >= 1
-                assert self.routes.get(action.router) != action, "installed as it was"
+                before = self.routes.get(action.router)
+                assert before != action, "installed as it was"
+                if before is None:
+                    self.known_at = now
                 self.routes[action.router] = action
             case WithdrawRouter():
+                self.known_at = now
                 del self.routes[action.router]
                 assert not any(action.router in routers for routers in self.addresses.values())
             case InstallAddress():

@@ -7,14 +7,19 @@ order in which routers ask for them; nobody is interrupted.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import attrs
 
 from router.core.controlplane import ControlPlane
-from router.core.events import Action, ControlLinkUp, Event, SendControl
+from router.core.events import Action, ControlLinkUp, Event, InstallRouter, SendControl, WithdrawRouter
 from router.simulation.network import Network
+
+REST_S: Final = 0.02
+"""After so long without work a router is as cold as it gets, nearly."""
 
 
 @attrs.frozen(kw_only=True)
@@ -22,38 +27,56 @@ class Labor:
     """Processor time of a router, seconds."""
 
     turn_s: float
-    """To wake up and begin a turn, whatever follows."""
+    """To wake up and begin a turn, whatever follows,"""
+    cold_s: float
+    """and this much more when the caches of the processor have been filled by others: it has rested for `REST_S`, or
+    shares cores with routers that have worked since."""
     received_s: float
     """For each control message that arrives."""
     sent_s: float
     """For each that is written."""
     connected_s: float
     """For each connection to another router that comes up: both ends shake hands and attach their links."""
+    spf_s: float
+    """Each time that paths are computed,"""
     path_s: float
-    """For each router of the mesh, each time that paths are computed."""
+    """and so much more for each router of the mesh."""
+    installed_s: float
+    """For each router that is found, lost, or reached in another way: installed, and told in the log."""
     cores: int | None = None
     """Cores that all routers share; None: each has one of its own, as on machines of their own."""
 
     def __attrs_post_init__(self) -> None:
         assert self.cores is None or self.cores >= 1
 
-    def of_turn(self, events: Sequence[Event], actions: Sequence[Action], paths: int) -> float:
-        """Time of one turn, seconds; *paths*: routers in all computations of it together."""
+    def of_turn(
+        self, events: Sequence[Event], actions: Sequence[Action], *, runs: int, routers: int, is_cold: bool
+    ) -> float:
+        """Time of one turn, seconds.
+
+        Args:
+            runs: computations of paths in it,
+            routers: in a mesh of so many.
+            is_cold: others have had the caches of the processor since its last turn.
+        """
         connected = sum(1 for event in events if isinstance(event, ControlLinkUp))
         sent = sum(1 for action in actions if isinstance(action, SendControl))
+        installed = sum(1 for action in actions if isinstance(action, (InstallRouter, WithdrawRouter)))
         return (
             self.turn_s
+            + (self.cold_s if is_cold else 0.0)
             + self.connected_s * connected
             + self.received_s * (len(events) - connected)
             + self.sent_s * sent
-            + self.path_s * paths
+            + (self.spf_s + self.path_s * routers) * runs
+            + self.installed_s * installed
         )
 
 
 class Worker:
     """One process that has work to do now and then: a control plane from its start to its end."""
 
-    __slots__ = ("carry_out", "events", "is_ended", "is_waiting", "plane")
+    __slots__ = ("carry_out", "events", "is_ended", "is_waiting", "plane", "turn", "worked_at")
 
     def __init__(self, plane: ControlPlane, carry_out: Callable[[Sequence[Action]], None]) -> None:
         self.plane = plane
@@ -63,6 +86,10 @@ class Worker:
         self.is_waiting = False
         """It has a core, or waits for one."""
         self.is_ended = False
+        self.worked_at = -math.inf
+        """When its last turn was over, seconds,"""
+        self.turn = -math.inf
+        """and which one it was of those of all workers."""
 
 
 class Machine:
@@ -74,6 +101,7 @@ class Machine:
         """Time of all turns so far, seconds of processors."""
         self._network = network
         self._free = labor.cores
+        self._turns = 0
         self._ready: deque[Worker] = deque()
 
     def post(self, worker: Worker, events: Sequence[Event]) -> None:
@@ -102,14 +130,28 @@ class Machine:
             actions += plane.handle_deadline(now=network.now)
         if events:
             actions += plane.handle(events, now=network.now)
-        spent_s = self.labor.of_turn(events, actions, (plane.spf_runs - runs) * (1 + plane.known_routers))
+        spent_s = self.labor.of_turn(
+            events,
+            actions,
+            runs=plane.spf_runs - runs,
+            routers=1 + plane.known_routers,
+            is_cold=self._is_cold(worker),
+        )
+        self._turns += 1
+        worker.turn = self._turns
         self.busy_s += spent_s
         network.call_at(network.now + spent_s, lambda: self._finish(worker, actions))
+
+    def _is_cold(self, worker: Worker) -> bool:
+        if self._network.now - worker.worked_at >= REST_S:
+            return True
+        return self.labor.cores is not None and self._turns - worker.turn >= self.labor.cores
 
     def _finish(self, worker: Worker, actions: Sequence[Action]) -> None:
         if self._free is not None:
             self._free += 1
         worker.is_waiting = False
+        worker.worked_at = self._network.now
         if not worker.is_ended:
             worker.carry_out(actions)
             if worker.events or worker.plane.next_deadline() <= self._network.now:

@@ -10,10 +10,23 @@ from router.core.controlplane import ControlPlane
 from router.core.terms import RouterId
 from router.simulation.mesh import Mesh, Router
 
+Distances = dict[RouterId, dict[RouterId, float]]
+"""Cost of the shortest path between any two routers that have one."""
+
+
+def distances_of(graph: nx.Graph[RouterId]) -> Distances:
+    """Distances in the graph of a mesh, by networkx alone."""
+    return dict(nx.all_pairs_dijkstra_path_length(graph, weight="cost"))
+
 
 def differences(mesh: Mesh) -> list[str]:
     """Each way in which a control plane's routes or addresses differ from what the living wires and routers give."""
-    return _differences(mesh, dict(nx.all_pairs_dijkstra_path_length(mesh.graph(), weight="cost")))
+    return _differences(mesh, distances_of(mesh.graph()))
+
+
+def first_differences(mesh: Mesh, distances: Distances) -> list[str]:
+    """The differences of the first router that has some, from distances that were worked out before."""
+    return _differences(mesh, distances, is_first_enough=True)
 
 
 def settled(mesh: Mesh) -> Callable[[], bool]:
@@ -21,8 +34,8 @@ def settled(mesh: Mesh) -> Callable[[], bool]:
 
     Ask for a new one after each change of wires or routers.
     """
-    distances = dict(nx.all_pairs_dijkstra_path_length(mesh.graph(), weight="cost"))
-    return lambda: not _differences(mesh, distances, is_first_enough=True)
+    distances = distances_of(mesh.graph())
+    return lambda: not first_differences(mesh, distances)
 
 
 def multicast_faults(mesh: Mesh, root: RouterId, receivers: Collection[RouterId] | None = None) -> list[str]:
@@ -56,9 +69,7 @@ def multicast_faults(mesh: Mesh, root: RouterId, receivers: Collection[RouterId]
     return faults
 
 
-def _differences(
-    mesh: Mesh, distances: dict[RouterId, dict[RouterId, float]], *, is_first_enough: bool = False
-) -> list[str]:
+def _differences(mesh: Mesh, distances: Distances, *, is_first_enough: bool = False) -> list[str]:
     found: list[str] = []
     subscribed: dict[RouterId, Collection[str]] = {router.id: router.subscriptions for router in mesh.living()}
     for router in mesh.living():

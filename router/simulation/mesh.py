@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -74,9 +75,9 @@ class Router:
     wakes_at: float = math.inf
     worker: Worker | None = None
     """Where work takes time: the process that does it."""
-    sent: int = 0
-    """Control messages written in all its lives,"""
-    sent_bytes: int = 0
+    sent: Counter[str] = attrs.field(factory=Counter)
+    """Control messages written in all its lives, by opcode,"""
+    sent_bytes: Counter[str] = attrs.field(factory=Counter)
     """and their bytes without frames, where they are counted."""
 
     @property
@@ -115,6 +116,7 @@ class Mesh:
         seed: of the network and of every router's jitter.
         settings: of every router that has no others.
         detection_s: time until an end notices that a connection is gone, seconds.
+        detection_jitter_s: up to this much more, by chance, seconds; as much as *detection_s* when absent.
         bodies: pass every control message through its body, as it goes over a real wire.
         is_shared: planes share graphs and paths that are equal: the same run in less time and memory.
         labor: what work costs the routers; nothing when absent.
@@ -128,6 +130,7 @@ class Mesh:
         settings: LinkStateSettings | None = None,
         weather: Weather | None = None,
         detection_s: float = 0.001,
+        detection_jitter_s: float | None = None,
         bodies: bool = False,
         is_shared: bool = False,
         labor: Labor | None = None,
@@ -137,6 +140,7 @@ class Mesh:
         self.network = Network(random.Random(self.rng.getrandbits(64)), weather or Weather())
         self.settings = settings or LinkStateSettings()
         self.detection_s = detection_s
+        self.detection_jitter_s = detection_s if detection_jitter_s is None else detection_jitter_s
         self.bodies = bodies
         self._sizes = ControlSizes() if counts_bytes else None
         self.machine = Machine(self.network, labor) if labor is not None else None
@@ -248,7 +252,7 @@ class Mesh:
     # What can happen
 
     def disconnect(self, wire: Wire) -> None:
-        """The connection breaks; each end notices within twice `detection_s`."""
+        """The connection breaks; each end notices after its time of detection."""
         if not wire.is_up:
             return
         wire.is_up = False
@@ -269,16 +273,21 @@ class Mesh:
     def kill(self, name: str) -> None:
         """The process ends at once; its neighbors see their connections break."""
         router = self.routers[RouterId(name)]
-        router.participant = None
-        if router.worker is not None:
-            router.worker.is_ended = True
-        router.ends.clear()
+        self._end(router)
         for wire in self.wires:
             if router in wire.ends:
                 self.disconnect(wire)
 
+    def vanish(self, name: str) -> None:
+        """The machine is gone: the process with it, and nobody tells its neighbors."""
+        router = self.routers[RouterId(name)]
+        self._end(router)
+        for wire in self.wires:
+            if router in wire.ends:
+                self.silence(wire)
+
     def restart(self, name: str, *, is_same_boot: bool = False) -> None:
-        """The process starts again, without what it knew, and its wires come up.
+        """The process starts again, without what it knew, and its wires come up; those that were silent too.
 
         Args:
             is_same_boot: give it the boot number that it had, as a clock of whole seconds may do.
@@ -290,6 +299,9 @@ class Mesh:
         self._start(router)
         for wire in self.wires:
             if router in wire.ends:
+                if wire.is_silent:
+                    self.silence(wire, is_silent=False)
+                    self.disconnect(wire)  # whoever has the address again knows nothing of the old connection
                 self.reconnect(wire)
 
     def partition(self, names: Iterable[str]) -> list[Wire]:
@@ -376,6 +388,12 @@ class Mesh:
         for address, treatment in router.subscriptions.items():
             self._handle(router, [SubscriptionAdded(address=address, treatment=treatment)])
 
+    def _end(self, router: Router) -> None:
+        router.participant = None
+        if router.worker is not None:
+            router.worker.is_ended = True
+        router.ends.clear()
+
     def _raise(self, wire: Wire) -> None:
         if not all(router.is_alive for router in wire.ends):
             return
@@ -411,7 +429,7 @@ class Mesh:
             if router.ends.pop(connection, None) is not None:
                 self._handle(router, [ControlLinkDown(connection=connection)])
 
-        self.network.call_at(self.now + self.detection_s * (1 + self.rng.random()), tell)
+        self.network.call_at(self.now + self.detection_s + self.detection_jitter_s * self.rng.random(), tell)
 
     def _handle(self, router: Router, events: Sequence[Event]) -> None:
         if router.participant is None:
@@ -463,9 +481,10 @@ class Mesh:
         wire, side = router.ends.get(action.connection, (None, 0))
         if wire is None:
             return
-        router.sent += 1
+        opcode = action.message.opcode
+        router.sent[opcode] += 1
         if self._sizes is not None:
-            router.sent_bytes += self._sizes.of(action.to, action.message, action.ingress, action.trace)
+            router.sent_bytes[opcode] += self._sizes.of(action.to, action.message, action.ingress, action.trace)
         if wire.is_silent or not wire.is_up or wire.connections[side] != action.connection:
             return
         far = wire.ends[1 - side]

@@ -18,7 +18,7 @@ from router.simulation.mesh import Mesh
 from router.simulation.network import Weather
 
 CALM = Weather(delay_s=0.0001, jitter_s=0.0)
-NOTHING = Labor(turn_s=0.0, received_s=0.0, sent_s=0.0, connected_s=0.0, path_s=0.0)
+NOTHING = Labor(**dict.fromkeys((field.name for field in attrs.fields(Labor) if field.name != "cores"), 0.0))
 LINE = [("A", "B", 1), ("B", "C", 1), ("C", "D", 1)]
 
 
@@ -42,10 +42,26 @@ def test_work_that_costs_nothing_takes_no_time() -> None:
     assert after_kill(NOTHING) == pytest.approx(after_kill(None), abs=0.002)
 
 
-@pytest.mark.parametrize("what", ["turn_s", "received_s", "sent_s", "path_s"])
+@pytest.mark.parametrize("what", ["turn_s", "cold_s", "received_s", "sent_s", "spf_s", "path_s", "installed_s"])
 def test_dear_work_takes_longer(what: str) -> None:
     dear = attrs.evolve(NOTHING, **{what: 0.002})
     assert after_kill(dear) > after_kill(NOTHING) + 0.003
+
+
+def test_one_that_has_rested_takes_longer_than_one_that_was_just_at_it() -> None:
+    work = attrs.evolve(NOTHING, cold_s=0.01)
+    mesh = Mesh.of_edges([("A", "B", 1)], weather=CALM, labor=work)
+    mesh.run_for(10.0)
+    assert mesh.machine is not None
+    before = mesh.machine.busy_s
+    mesh.subscribe("A", "first")
+    mesh.run_for(0.005)
+    assert mesh.machine.busy_s - before == pytest.approx(0.01)  # A, and it is not told of B yet
+    mesh.run_for(0.015)
+    spent = mesh.machine.busy_s - before
+    mesh.subscribe("A", "second")
+    mesh.run_for(0.005)
+    assert mesh.machine.busy_s - before == spent
 
 
 def test_routers_that_share_a_core_wait_for_each_other() -> None:
@@ -66,7 +82,7 @@ def test_a_connection_costs_both_its_ends() -> None:
 def test_a_router_killed_at_work_says_no_more() -> None:
     mesh = Mesh.of_edges(LINE, weather=CALM, labor=attrs.evolve(NOTHING, received_s=0.01))
     mesh.run_for(3.0)
-    before = mesh.routers[RouterId("C")].sent
+    before = dict(mesh.routers[RouterId("C")].sent)
     mesh.disconnect(mesh.wires[0])
     # B has told C, which is at it.
     mesh.run_for(0.005)
@@ -92,10 +108,13 @@ def test_a_router_that_is_busy_for_long_takes_all_that_waits_in_one_turn() -> No
     st.builds(
         Labor,
         turn_s=st.floats(0, 0.002),
+        cold_s=st.floats(0, 0.002),
         received_s=st.floats(0, 0.0005),
         sent_s=st.floats(0, 0.0005),
         connected_s=st.floats(0, 0.05),
+        spf_s=st.floats(0, 0.001),
         path_s=st.floats(0, 0.0002),
+        installed_s=st.floats(0, 0.0002),
         cores=st.one_of(st.none(), st.integers(1, 3)),
     ),
     st.integers(0, 2**32),

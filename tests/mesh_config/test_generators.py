@@ -39,6 +39,8 @@ def test_every_mesh_is_whole_and_without_findings(kind: str, routers: int, seed:
         ("star", 6, nx.star_graph(5)),
         ("tree", 15, nx.balanced_tree(2, 3)),
         ("full", 6, nx.complete_graph(6)),
+        ("chords", 4, nx.complete_graph(4)),
+        ("chords", 2, nx.path_graph(2)),
         ("fat-tree", 5, nx.path_graph(5)),
     ],
 )
@@ -51,6 +53,14 @@ def test_a_fat_tree_has_full_bandwidth_between_pods() -> None:
     degrees = sorted(graph.degree(node) for node in graph)
     assert degrees == [3] * 18 + [6] * 27, "k/2 at the edge; k in the core and above the edge"
     assert nx.diameter(graph) == 4
+
+
+def test_chords_make_any_two_routers_near() -> None:
+    graph = topology(generate("chords", 300, seed=1))
+    assert len(graph.edges) == 600
+    assert nx.diameter(graph) < 10
+    assert set(graph.edges) == set(topology(generate("chords", 300, seed=1)).edges)
+    assert set(graph.edges) != set(topology(generate("chords", 300, seed=2)).edges)
 
 
 @pytest.mark.parametrize("routers", [1, 4, 19, 21, 46])

@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "run": Command("router.cli.whatif.running", "run", "Play failures and changes through a model."),
     "snapshot": Command("router.cli.whatif.snapshot", "snapshot", "Make a model of a live mesh."),
     "check": Command("router.cli.whatif.checking", "check", "Fail when a run breaks limits: a gate."),
+    "converge": Command("router.cli.whatif.converging", "converge", "Predict how long a mesh takes to agree."),
     "credit": Command("router.cli.whatif.advising", "credit", "Tell the credit that paths need, and what they have."),
     "diff": Command("router.cli.whatif.comparing", "diff", "Tell what differs between two models or runs."),
     "explain": Command(

@@ -176,6 +176,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
 
 
 def spark_settings(texts: tuple[str, ...]) -> dict[str, str]:
+    """Settings of Spark as they stand on a command line. Raises: click.UsageError"""
     found = {}
     for text in texts:
         key, sign, value = text.partition("=")

@@ -1,0 +1,48 @@
+"""Under what a twin runs: the network, the machines, and what work costs there.
+
+The costs were measured on real router processes (`python -m tests.twin labor`); docs/explanation/measurements.md has
+what came out, on which machine, and how far the twin's times are from those of real processes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from router.simulation.labor import Labor
+from router.simulation.network import Weather
+
+LABOR: Final = Labor(
+    turn_s=185e-6,
+    cold_s=220e-6,
+    received_s=61e-6,
+    sent_s=57e-6,
+    connected_s=3.9e-3,
+    spf_s=200e-6,
+    path_s=4.7e-6,
+    installed_s=12e-6,
+)
+"""A router process of CPython 3.11, compiled, on a core of its own: measured."""
+
+
+@attrs.frozen(kw_only=True)
+class Conditions:
+    """Where the routers of a twin run."""
+
+    weather: Weather = Weather(delay_s=0.0005, jitter_s=0.0005)
+    """Of links without a delay of their own."""
+    labor: Labor | None = LABOR
+    """None: computing takes no time, as on machines of infinite speed."""
+    detection_s: float = 0.005
+    """From the end of a process until the other ends of its connections notice: the system clears its memory first."""
+    detection_jitter_s: float = 0.001
+
+
+LOOPBACK: Final = Conditions(
+    weather=Weather(delay_s=10e-6, jitter_s=10e-6),
+    labor=attrs.evolve(LABOR, cores=2),
+    detection_s=0.0054,
+    detection_jitter_s=0.0005,
+)
+"""All routers on one machine with two cores: measured."""

@@ -1,0 +1,24 @@
+"""A thousand control planes: from a cold start, and through failures that add up, to the distances of networkx."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+
+from router.simulation.whatif.convergence import Case, Ground, Kind, Row, play
+
+ROUTERS = 1000
+FAILURES = 20
+KINDS = (Kind.LINK, Kind.ROUTER) * 9 + (Kind.SILENT_LINK, Kind.SILENT_ROUTER)
+
+
+def measure(told: Callable[[Row], None]) -> tuple[list[Row], float, float]:
+    """Run them. Returns: what happened, processor time in seconds, memory in MB."""
+    case = Case(
+        ground=Ground(name="chords", routers=ROUTERS), seed=1, failures=FAILURES, kinds=KINDS, is_repaired=False
+    )
+    began = time.process_time()
+    rows = play(case, told)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    return rows, time.process_time() - began, memory

@@ -1,0 +1,309 @@
+"""The twin: planes agree after whatever fails, what is told of it is so, and it does not matter where it was run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from mesh_config.models import LinkStateSettings
+from router.cli import main
+from router.core.terms import RouterId
+from router.simulation.mesh import Mesh
+from router.simulation.network import Weather
+from router.simulation.whatif import twins
+from router.simulation.whatif.conditions import LABOR, LOOPBACK, Conditions
+from router.simulation.whatif.convergence import CAN_FAIL, Case, Ground, Kind, Row, Twin, play
+from router.simulation.whatif.model import LinkEdge, Model, RouterNode
+from router.simulation.whatif.store import write_model
+from router.simulation.whatif.table_files import are_equal, read_table
+from router.simulation.whatif.twins import Engine, TwinError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INSTANT = Conditions(labor=None)
+TEN = Ground(name="chords", routers=10)
+SQUARE = Ground(
+    name="square",
+    links=(("A", "B", 1, 0.001), ("B", "C", 1, 0.001), ("C", "D", 1, 0.02), ("A", "D", 1, None)),
+    routers=4,
+)
+
+
+def small(**changes: Any) -> Case:
+    """A case that takes no time."""
+    return attrs.evolve(Case(ground=TEN, seed=1, failures=4, conditions=INSTANT), **changes)
+
+
+def test_a_hundred_planes_agree_from_a_cold_start_and_after_each_of_twenty_failures() -> None:
+    rows = play(Case(ground=Ground(name="chords", routers=100), seed=3, failures=20, is_repaired=False))
+    assert [row["kind"] for row in rows[:6]] == ["start", "link", "router", "link", "router", "silent-router"]
+    assert len(rows) == 21
+    assert [row["wrong"] for row in rows] == [0] * 21
+    for row in rows[1:]:
+        longest_s = 4.0 if row["kind"] == "silent-router" else 0.3
+        assert isinstance(row["converge_s"], float)
+        assert 0.005 < row["converge_s"] < longest_s
+        assert isinstance(row["known_s"], float)
+        assert row["known_s"] <= row["converge_s"]
+
+
+@pytest.mark.parametrize("kind", CAN_FAIL)
+def test_each_kind_of_failure_takes_as_long_as_somebody_needs_to_notice(kind: Kind) -> None:
+    rows = play(small(kinds=(kind,), failures=3))
+    assert [row["kind"] for row in rows] == ["start", *(3 * [kind.value, "repair"])]
+    quick, slow = (0.0, 0.1), (1.9, 3.5)  # nobody tells: HELLOs are missed for three seconds
+    low, high = slow if kind in (Kind.SILENT_LINK, Kind.SILENT_ROUTER) else quick
+    for row in rows[1::2]:
+        assert isinstance(row["converge_s"], float)
+        assert low < row["converge_s"] < high
+    assert {row["wrong"] for row in rows} == {0}
+
+
+def test_what_has_failed_is_back_before_the_next_failure() -> None:
+    twin = Twin(small(kinds=CAN_FAIL, failures=4))
+    whole = twin.mesh.graph()
+    for row in twin.rows():
+        is_whole = row["kind"] in ("start", "repair")
+        assert (set(twin.mesh.graph().edges) == set(whole.edges)) is is_whole
+
+
+def test_failures_add_up_until_nothing_is_left() -> None:
+    rows = play(small(ground=SQUARE, kinds=(Kind.ROUTER,), failures=20, is_repaired=False))
+    assert len(rows) == 4  # the last router of four is not killed
+    assert len({row["what"] for row in rows}) == 4
+
+
+def test_messages_and_computations_are_those_of_the_planes() -> None:
+    twin = Twin(small(failures=1, kinds=(Kind.LINK,), is_repaired=False))
+    start, cut = twin.rows()
+    planes = [router.plane for router in twin.mesh.living()]
+    sent = sum(
+        plane.counters().get(f"control_sent_{opcode}", 0) for plane in planes for opcode in ("LSU", "LSR", "MAU")
+    )
+    assert start["messages"] + cut["messages"] == sent  # type: ignore[operator]
+    assert start["spf_runs"] + cut["spf_runs"] == sum(plane.spf_runs for plane in planes)  # type: ignore[operator]
+    # Two floods over all links but the one that broke, each link once or twice; each message of some hundred bytes.
+    links = len(twin.mesh.wires) - 1
+    assert isinstance(cut["messages"], int)
+    assert isinstance(cut["bytes"], int)
+    assert 2 * links <= cut["messages"] <= 4 * links
+    assert 200 < cut["bytes"] / cut["messages"] < 600
+    # A link that one end has given up is gone; what the other end tells changes no graph, and is computed all the same.
+    assert isinstance(cut["spf_runs"], int)
+    assert 10 == cut["dijkstra_runs"] <= cut["spf_runs"]
+
+
+def test_in_calm_times_there_are_hellos_and_refreshes() -> None:
+    *_, calm = play(small(failures=0, calm_s=60.0))
+    assert calm["kind"] == "calm"
+    assert calm["converge_s"] is None
+    degrees = 2 * int(str(calm["links"]))
+    assert isinstance(calm["messages"], int)
+    assert 60 * degrees <= calm["messages"] <= 60 / 0.9 * degrees + 5 * 10 * degrees
+
+
+def test_slow_machines_need_longer_and_shared_cores_longer_still() -> None:
+    def took(conditions: Conditions) -> float:
+        row = play(small(ground=Ground(name="chords", routers=20), conditions=conditions, failures=2))[3]
+        assert (row["kind"], row["wrong"]) == ("router", 0)
+        assert isinstance(row["converge_s"], float)
+        return row["converge_s"]
+
+    slow = attrs.evolve(LABOR, turn_s=0.002)
+    assert took(INSTANT) < took(Conditions()) < took(Conditions(labor=slow))
+    assert took(Conditions()) < took(Conditions(labor=attrs.evolve(LABOR, cores=1)))
+
+
+def test_a_mesh_on_one_machine_agrees_in_tens_of_milliseconds() -> None:
+    # As real processes do: docs/explanation/measurements.md.
+    rows = play(Case(ground=Ground(name="geometric", routers=20), seed=1, conditions=LOOPBACK, failures=4))
+    for row in rows:
+        if row["kind"] == "router":
+            assert isinstance(row["converge_s"], float)
+            assert 0.010 < row["converge_s"] < 0.080
+
+
+def test_links_have_the_delays_of_the_model() -> None:
+    far = play(small(ground=SQUARE, failures=0))[0]["converge_s"]
+    near = play(
+        small(ground=attrs.evolve(SQUARE, links=tuple((a, b, c, 0.001) for a, b, c, _ in SQUARE.links)), failures=0)
+    )
+    assert isinstance(far, float)
+    assert isinstance(near[0]["converge_s"], float)
+    assert far > near[0]["converge_s"] + 0.05  # a handshake and HELLOs, 20 ms each way
+
+
+def test_parallel_links_stand_by() -> None:
+    ground = Ground(name="pair", links=(("A", "B", 1, None), ("A", "B", 1, None), ("B", "C", 1, None)), routers=3)
+    rows = play(small(ground=ground, failures=6, kinds=(Kind.LINK,)))
+    assert {row["wrong"] for row in rows} == {0}
+    assert rows[0]["links"] == 3
+
+
+def test_a_mesh_that_never_agrees_is_said_to_be_wrong() -> None:
+    deaf = Conditions(labor=None, weather=Weather(loss=1.0))
+    (row,) = play(small(conditions=deaf, failures=0))
+    assert row["converge_s"] is None
+    assert row["known_s"] is None
+    assert isinstance(row["wrong"], int)
+    assert row["wrong"] > 0
+
+
+def test_a_machine_that_vanished_and_is_back_is_a_neighbor_again() -> None:
+    mesh = Mesh.of_edges([("A", "B", 1), ("B", "C", 1)], seed=1)
+    mesh.run_for(2.0)
+    mesh.vanish("B")
+    mesh.run_for(0.5)
+    # Nobody has noticed; then the machine is back, and its new process knows nothing of the old connections.
+    assert RouterId("B") in mesh.routers[RouterId("A")].forwarding.routes
+    mesh.restart("B")
+    mesh.run_for(4.0)
+    assert mesh.routers[RouterId("A")].forwarding.routes[RouterId("C")].cost == 2
+    mesh.check_invariants()
+
+
+# Grids
+
+
+def test_a_grid_has_a_case_for_each_choice_once() -> None:
+    settings = [LinkStateSettings(), LinkStateSettings(hello_interval_s=0.5), LinkStateSettings()]
+    cases = twins.grid(twins.shapes(["ring", "line:3"], [4, 5]), settings, [1, 2], Case)
+    assert len(cases) == 3 * 2 * 2
+    assert {(case.ground.name, case.ground.routers) for case in cases} == {("ring", 4), ("ring", 5), ("line", 3)}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: twins.shapes(["geometrical"], [3]), "there is no shape `geometrical`.*did you mean `geometric`"),
+        (lambda: twins.shapes(["ring"], []), "`ring` has no number of routers.*ring:N, or --sizes"),
+        (lambda: twins.shapes(["ring:many"], []), "`ring:many` has no number of routers"),
+        (lambda: twins.shapes(["fat-tree:6"], []), "fat-tree:6: no fat tree has 6 routers; the nearest has 5"),
+        (lambda: twins.timers("hello_intervals=1"), "no timer `hello_intervals`.*did you mean `hello_interval_s`"),
+        (lambda: twins.timers("hello_interval_s=soon"), "`hello_interval_s=soon` has no number"),
+        (lambda: twins.timers("hello_interval_s"), "expected hello_interval_s=SECONDS"),
+        (lambda: twins.timers("hello_interval_s=0"), "hello_interval_s: 0.0 is out of range.*did you mean `0.01`"),
+        (lambda: twins.timers("hello_max_age_s=0.5"), "neighbors are lost between two HELLOs.*more than"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(TwinError, match=message):
+        make()
+
+
+def test_processes_and_this_process_make_the_same_table(tmp_path: Path) -> None:
+    cases = twins.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
+    shown: list[tuple[str, int, int]] = []
+    here = twins.run(cases, tmp_path / "here", Engine(workers=1), on_progress=lambda *progress: shown.append(progress))
+    there = twins.run(cases, tmp_path / "there", Engine(workers=2))
+    assert are_equal(here, there, "convergence")
+    assert are_equal(here, read_table(tmp_path / "there", "convergence"), "convergence")
+    assert [done for _, done, _ in shown] == [0, 1, 2, 3, 4]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
+
+
+def test_spark_makes_the_same_table(tmp_path: Path, spark: SparkSession) -> None:
+    cases = twins.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
+    here = twins.run(cases, tmp_path / "here", Engine(workers=1))
+    there = twins.run(cases, tmp_path / "there", Engine(wants_spark=True))
+    assert are_equal(here, there, "convergence")
+
+
+def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = twins.grid([TEN], [LinkStateSettings()], [1, 2, 3], lambda **own: small(failures=1, **own))
+    played: list[int] = []
+
+    def interrupted(case: Case) -> list[Row]:
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        played.append(case.seed)
+        return play(case)
+
+    out = tmp_path / "out"
+    monkeypatch.setattr(twins, "play", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        twins.run(cases, out, Engine(workers=1))
+    assert not out.exists()
+    played.clear()
+    table = twins.run(cases, out, Engine(workers=1), is_resumed=True)
+    assert played == [3]
+    monkeypatch.undo()
+    assert are_equal(table, twins.run(cases, tmp_path / "whole", Engine(workers=1)), "convergence")
+
+
+def test_a_table_replaces_the_one_before_and_nothing_else(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    twins.run([small()], out, Engine(workers=1))
+    (out / "run").mkdir()
+    assert twins.run([small(seed=2)], out, Engine(workers=1)).column("seed").to_pylist() == [2] * 9
+    assert sorted(path.name for path in out.iterdir()) == ["convergence", "run"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "letters.txt").write_text("dear", encoding="utf-8")
+    with pytest.raises(TwinError, match="something else is in"):
+        twins.run([small()], other, Engine(workers=1))
+
+
+# The command
+
+
+def converge(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(main, ["whatif", "converge", *map(str, arguments)])
+
+
+def test_the_command_shows_and_writes_what_twins_say(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = converge(
+        "--generate", "ring", "--sizes", "4,6", "--timers", "", "--timers", "hello_interval_s=0.3,hello_max_age_s=0.9",
+        "--failures", "2", "--kinds", "router,silent-link", "--workers", "1", "--calm", "5", "-o", out,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert sum("silent-link" in line for line in lines) == 4
+    assert any(line[:2] == ["ring,", "6"] and "hello_interval_s=0.3," in line for line in lines)
+    table = read_table(out, "convergence")
+    assert table.num_rows == 4 * (1 + 4 + 1)
+    assert set(table.column("wrong").to_pylist()) == {0}
+    rows = [row for row in table.to_pylist() if row["kind"] == "silent-link"]
+    # With HELLOs three times as often a silent link is found in a third of the time.
+    assert all((row["converge_s"] < 1.1) is (row["hello_interval_s"] == 0.3) for row in rows)
+
+
+def test_the_command_takes_a_model(tmp_path: Path) -> None:
+    model = Model(
+        name="three",
+        routers=[RouterNode(id=name) for name in "ABC"],
+        links=[LinkEdge(id=f"{a}--{b}", a=a, b=b, delay_ms=3.0) for a, b in ("AB", "BC")],
+    )
+    write_model(model, tmp_path / "model")
+    result = converge(tmp_path / "model", "--failures", "1", "--instant", "--accumulate", "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    rows = read_table(tmp_path / "out", "convergence").to_pylist()
+    assert [(row["mesh"], row["routers"], row["kind"]) for row in rows] == [("three", 3, "start"), ("three", 3, "link")]
+    assert rows[0]["converge_s"] > 0.012
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "either MODEL or --generate"),
+        (("--generate", "rings:4"), "did you mean `ring`"),
+        (("--generate", "ring", "--sizes", "4,x"), "expected numbers of routers"),
+        (("--generate", "ring:4", "--kinds", "links"), "`links` is none of link, router, silent-link, silent-router"),
+        (("--generate", "ring:4", "--timers", "spf_hold_down=1"), "did you mean `spf_hold_down_s`"),
+        (("--generate", "ring:4", "--instant", "--cores", "2"), "contradict each other"),
+        (("--generate", "ring:4", "--engine", "local", "--master", "local[2]"), "contradict each other"),
+        (("missing",), "missing"),
+    ],
+)
+def test_the_command_refuses_what_cannot_be(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = converge(*arguments, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert message in result.output
+    assert not (tmp_path / "out").exists()
