@@ -142,6 +142,14 @@ def meshes_and_failures(draw: st.DrawFn, *, most_routers: int = 8) -> tuple[Mode
     return model, [random_failure(rng, model) for _ in range(draw(st.integers(1, 5)))]
 
 
+def everything(kernel: Kernel) -> tuple[object, ...]:
+    """All that can be read of a state."""
+    arrays = (*kernel.loads(), *kernel.changed_pairs(with_dead_ends=True), kernel.changed_links(), kernel.distances())
+    size = len(kernel.network.routers)
+    hops = [kernel.next_hop(src, dst) for src in range(size) for dst in range(size)]
+    return (*(array.tolist() for array in arrays), hops, kernel.summary(), kernel.address_impact())
+
+
 class Both:
     """A mesh in the kernel and in the naive evaluation."""
 

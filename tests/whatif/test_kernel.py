@@ -7,12 +7,23 @@ import random
 import numpy as np
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
+from router.simulation.whatif import play
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import AddressNode, Demand, Model, SubscriberSite
 from router.simulation.whatif.network import Network, NetworkError
-from tests.whatif.meshes import Both, Failure, everybody, meshes_and_failures, model_of, random_failure, random_model
+from tests.whatif.meshes import (
+    Both,
+    Failure,
+    everybody,
+    everything,
+    meshes_and_failures,
+    model_of,
+    random_failure,
+    random_model,
+)
 from tests.whatif.naive import Naive, TreeRule, rule_by_greatest_id, rule_by_id_alone
 
 
@@ -40,6 +51,74 @@ def test_any_failure_does_what_a_naive_evaluation_says_with_equal_splitting(mesh
         assert both.differences(failure) == []
         both.kernel.restore()
     assert both.differences() == []
+
+
+@given(meshes_and_failures(), st.booleans(), st.randoms(use_true_random=False))
+def test_what_fails_on_top_of_what_is_held_down_does_what_all_of_it_does(
+    mesh: tuple[Model, list[Failure]], is_split: bool, rng: random.Random
+) -> None:
+    model, failures = mesh
+    both = Both(model, is_split=is_split)
+    for links, routers in failures:
+        held = [link for link in links if rng.random() < 0.6], [router for router in routers if rng.random() < 0.6]
+        numbers = [both.links[link] for link in held[0]], [both.routers[router] for router in held[1]]
+        both.kernel.hold(*numbers)
+        assert both.differences(held) == []
+        both.fail((links, routers))
+        assert both.differences((links, routers)) == []
+        on_top = everything(both.kernel)
+        both.kernel.restore()
+        assert both.differences(held) == []
+        both.kernel.release()
+        both.fail((links, routers))
+        assert everything(both.kernel) == on_top
+        both.kernel.restore()
+    assert both.differences() == []
+
+
+@given(meshes_and_failures(), st.randoms(use_true_random=False))
+def test_scenarios_in_a_row_do_what_they_do_alone(mesh: tuple[Model, list[Failure]], rng: random.Random) -> None:
+    model, failures = mesh
+    both = Both(model)
+    # Rows of scenarios with something in common.
+    rows = [
+        ([*links, *extra[0]], [*routers, *extra[1]])
+        for links, routers in failures
+        for extra in [random_failure(rng, model) for _ in range(rng.randint(1, 8))]
+    ]
+    numbers = [([both.links[link] for link in ls], [both.routers[router] for router in rs]) for ls, rs in rows]
+    links = [link for ls, _ in numbers for link in ls]
+    routers = [router for _, rs in numbers for router in rs]
+    link_offsets = np.cumsum([0, *(len(ls) for ls, _ in numbers)]).tolist()
+    router_offsets = np.cumsum([0, *(len(rs) for _, rs in numbers)]).tolist()
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(play, "LEAST_RUN", 3)
+        for place in play.played(both.kernel, links, link_offsets, routers, router_offsets):
+            assert place == len(found)
+            found.append(everything(both.kernel))
+    for failure, expected in zip(numbers, found, strict=True):
+        both.kernel.fail(*failure)
+        assert everything(both.kernel) == expected
+        both.kernel.restore()
+
+
+def test_what_scenarios_in_a_row_have_in_common_is_found() -> None:
+    pairs = [([a, b], []) for b in range(1, 5) for a in range(b)]
+    assert play.shared_run(pairs, 0) == (2, ([0], []))
+    assert play.shared_run(pairs, 1) == (3, ([2], []))
+    assert play.shared_run(pairs, 3) == (6, ([3], []))
+    assert play.shared_run([([1], []), ([1], [])], 0) == (1, ([], []))
+    held = [([7, link], [5]) for link in range(4)]
+    assert play.shared_run(held, 0) == (4, ([7], [5]))
+    assert play.shared_run(held, 3) == (4, ([7, 3], [5]))
+
+
+def test_whoever_stops_in_the_middle_leaves_nothing_failed() -> None:
+    kernel = Kernel(Network.of(line()))
+    for _ in play.played(kernel, [0, 1], [0, 2], [], [0, 0]):
+        break
+    assert (kernel.is_failing, kernel.unreachable_pairs) == (False, 0)
 
 
 @pytest.mark.parametrize("costs", [(1,), (1, 2, 3), (1, 10, 50, 1000)], ids=str)
@@ -184,9 +263,18 @@ def test_nothing_fails_on_top_of_a_failure() -> None:
     kernel.fail([0], [])
     with pytest.raises(RuntimeError, match="`restore` comes first"):
         kernel.fail([1], [])
+    with pytest.raises(RuntimeError, match="`restore` and `release` come first"):
+        kernel.hold([1], [])
     kernel.restore()
     kernel.restore()
+    kernel.hold([1], [])
+    with pytest.raises(RuntimeError, match="`restore` and `release` come first"):
+        kernel.hold([0], [])
+    kernel.release()
+    kernel.release()
     kernel.fail([1], [])
+    kernel.release()
+    assert kernel.unreachable_pairs == 0
 
 
 @pytest.mark.parametrize(
@@ -202,7 +290,10 @@ def test_what_is_not_there_can_not_fail(links: list[int], routers: list[int], wo
     kernel = Kernel(Network.of(line()))
     with pytest.raises(IndexError, match=words):
         kernel.fail(links, routers)
+    with pytest.raises(IndexError, match=words):
+        kernel.hold(links, routers)
     assert not kernel.is_failing
+    assert not kernel.is_holding
     kernel.fail([0], [])
     assert kernel.components == 2
 

@@ -26,18 +26,13 @@ from tests.whatif.meshes import (
     COSTS,
     Failure,
     everybody,
+    everything,
     meshes,
     meshes_and_failures,
     model_of,
     random_failure,
     random_model,
 )
-
-SUMMARY = (
-    "unreachable_pairs", "dead_end_pairs", "lost_rate", "lost_bytes", "dead_addresses", "starved_publishers",
-    "max_utilisation", "max_utilisation_link", "stretch_p50", "stretch_p95", "stretch_p99", "delay_p50_us",
-    "delay_p95_us", "delay_p99_us", "components",
-)  # fmt: skip
 
 
 def pairs_only(model: Model) -> Model:
@@ -59,15 +54,6 @@ def states(model: Model, failures: list[Failure], *, is_split: bool = False) -> 
         failed(kernel, model, failure)
         yield kernel
         kernel.restore()
-
-
-def everything(kernel: Kernel) -> tuple[object, ...]:
-    """All that can be read of a state."""
-    arrays = (*kernel.loads(), *kernel.changed_pairs(with_dead_ends=True), kernel.changed_links(), kernel.distances())
-    size = len(kernel.network.routers)
-    hops = [kernel.next_hop(src, dst) for src in range(size) for dst in range(size)]
-    summary = [getattr(kernel, name) for name in SUMMARY]
-    return (*(array.tolist() for array in arrays), hops, summary, kernel.address_impact())
 
 
 @given(meshes_and_failures(), st.booleans())

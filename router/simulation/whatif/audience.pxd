@@ -15,7 +15,9 @@ cdef class Audience:
     cdef int* site_firsts
     cdef int* site_routers
     cdef int* site_addresses
-    cdef array _srcs, _targets, _rates, _volumes, _publisher_firsts, _cell_firsts
+    cdef array _srcs, _targets, _rates, _volumes, _publisher_firsts, _cell_firsts, _group_firsts, _group
+    cdef int* group_firsts
+    cdef int* group
     cdef int* srcs
     cdef int* targets
     cdef long long* rates
@@ -42,7 +44,7 @@ cdef class Audience:
 
     @cython.locals(address=int, site=int, kept=array, bounds=cython.p_longlong)
     cdef _make_sites(self, object network)
-    @cython.locals(count=int, publisher=int, address=int, cells=int, router=int)
+    @cython.locals(count=int, publisher=int, address=int, cells=int, router=int, free=cython.p_int)
     cdef _make_publishers(self, object network)
     @cython.locals(cells=int)
     cdef _make_state(self)
@@ -79,9 +81,9 @@ cdef class Audience:
     cpdef int count_sites(self, int address)
     @cython.locals(count=int, site=int)
     cpdef int living_sites(self, int address)
-    @cython.locals(index=int, publisher=int, site=int)
-    cpdef list impacted(self)
-    @cython.locals(starved=int, publisher=int, missing=cython.longlong)
+    @cython.locals(is_same=bint, index=int, publisher=int, site=int)
+    cpdef list impacted(self, Audience origin)
+    @cython.locals(starved=int, place=int, missing=cython.longlong)
     cpdef tuple misses(self, int address)
     @cython.locals(index=int, publisher=int)
     cdef void restore(self) noexcept

@@ -77,6 +77,21 @@ class Audience:
             self.cell_firsts[publisher + 1] = self.cell_firsts[publisher] + cells
         for router in range(self.trees.size):
             self.publisher_firsts[router + 1] += self.publisher_firsts[router]
+        # The same by address, each in the order of their routers.
+        self._group_firsts = array("i", bytes(4 * self.addresses + 8))
+        self.group_firsts = ints(self._group_firsts)
+        self._group = array("i", bytes(4 * count + 4))
+        self.group = ints(self._group)
+        for publisher in range(count):
+            self.group_firsts[self.targets[publisher] + 1] += 1
+        for address in range(self.addresses):
+            self.group_firsts[address + 1] += self.group_firsts[address]
+        filled = array("i", self._group_firsts)
+        free = ints(filled)
+        for publisher in range(count):
+            address = self.targets[publisher]
+            self.group[free[address]] = publisher
+            free[address] += 1
 
     def _make_state(self) -> None:
         """By cell (publisher and site): what is sent; by publisher and address: who finds nobody."""
@@ -149,8 +164,8 @@ class Audience:
             root = trees.touched_roots[index]
             if not trees.dead[root]:
                 self._review_router(root)
-        for index in range(trees.dead_count):
-            self._review_router(trees.dead_routers[index])
+        for index in range(trees.graph.base_dead_count, trees.graph.dead_count):
+            self._review_router(trees.graph.dead_routers[index])
 
     def _review_router(self, router: int) -> None:
         for publisher in range(self.publisher_firsts[router], self.publisher_firsts[router + 1]):
@@ -238,7 +253,7 @@ class Audience:
         rate, volume = self.rates[publisher], self.volumes[publisher]
         if not self.is_base:
             self._climb_all(publisher, -rate, -volume, True)
-        lost = self._climb_all(publisher, rate, volume, self.is_base)
+        lost = self._climb_all(publisher, rate, volume, False)
         is_starved = lost == max(1, last - first) and not self.trees.dead[src]
         self.note(publisher, rate * lost, volume * lost, is_starved)
 
@@ -251,7 +266,7 @@ class Audience:
         first = self.site_firsts[self.targets[publisher]]
         last = self.site_firsts[self.targets[publisher] + 1]
         lost = max(1, last - first)
-        if is_base or not self.trees.dead[src]:
+        if is_base or not self.trees.dead[src]:  # who is dead in the base state reaches nobody, but itself
             for site in range(first, last):
                 lost -= self._climb(src, self.site_routers[site], rate, volume, is_base)
             for index in range(self.visit_count):
@@ -297,17 +312,22 @@ class Audience:
             count += not self.trees.dead[self.site_routers[site]]
         return count
 
-    def impacted(self) -> list[int]:
-        """Addresses that have lost subscribers, or whose publishers miss what they did not before; ascending."""
+    def impacted(self, origin: Audience) -> list[int]:
+        """Addresses that have lost subscribers, or whose publishers miss what they did not before; ascending.
+
+        Args:
+            origin: what is compared with, in its base state or not.
+        """
         found = set()
-        for index in range(self.reviewed_count):
-            publisher = self.reviewed[index]
+        is_same = origin is self
+        for index in range(self.reviewed_count if is_same else self.publishers):
+            publisher = self.reviewed[index] if is_same else index
             if (
-                self.missing[2 * publisher] != self.base_missing[2 * publisher]
-                or self.is_starved[publisher] != self.was_starved[publisher]
+                self.missing[2 * publisher] != origin.base_missing[2 * publisher]
+                or self.is_starved[publisher] != origin.was_starved[publisher]
             ):
                 found.add(self.targets[publisher])
-        if self.trees.dead_count > 0:
+        if self.trees.graph.dead_count > 0:
             for site in range(self.sites):
                 if self.trees.dead[self.site_routers[site]]:
                     found.add(self.site_addresses[site])
@@ -317,10 +337,9 @@ class Audience:
         """Starved publishers of an address, and what reaches nobody, millionths of messages/s."""
         starved = 0
         missing = 0
-        for publisher in range(self.publishers):
-            if self.targets[publisher] == address:
-                starved += self.is_starved[publisher]
-                missing += self.missing[2 * publisher]
+        for place in range(self.group_firsts[address], self.group_firsts[address + 1]):
+            starved += self.is_starved[self.group[place]]
+            missing += self.missing[2 * self.group[place]]
         return starved, missing
 
     def restore(self) -> None:

@@ -1,7 +1,8 @@
 import cython
 
-from router.simulation.whatif.arrays cimport BOUNDED, FAR, NONE, array, bytes_of, ints, longs
+from router.simulation.whatif.arrays cimport BOUNDED, FAR, NONE, array, bytes_of, longs
 from router.simulation.whatif.audience cimport Audience
+from router.simulation.whatif.graph cimport Graph
 from router.simulation.whatif.loads cimport sort_keys
 from router.simulation.whatif.trees cimport Trees
 
@@ -10,21 +11,19 @@ from router.simulation.whatif.trees cimport Trees
 cdef class Balance:
     cdef Trees trees
     cdef Audience audience
-    cdef array _delays, _credits, _services, _group_firsts, _group, _offers, _given, _left, _room, _is_found
+    cdef array _delays, _credits, _services, _offers, _given, _left, _room, _is_found
     cdef long long* delays
     cdef long long* credits
     cdef long long* services
-    cdef int* group_firsts
-    cdef int* group
     cdef long long* offers
     cdef long long* given
     cdef long long* left
     cdef long long* room
     cdef signed char* is_found
 
-    @cython.locals(audience=Audience, most=Py_ssize_t, count=int, address=int, publisher=int)
-    cdef _list_publishers(self)
-    @cython.locals(address=int)
+    @cython.locals(audience=Audience, most=Py_ssize_t, publishers=int, count=int, address=int)
+    cdef _make_room(self)
+    @cython.locals(graph=Graph, address=int)
     cdef void review(self) noexcept
     @cython.locals(
         audience=Audience, group=int, size=int, first=int, sites=int, index=int, publisher=int, site=int,

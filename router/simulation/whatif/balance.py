@@ -20,7 +20,7 @@ from router.simulation.whatif.network import Network
 from router.simulation.whatif.trees import Trees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.simulation.whatif.arrays import BOUNDED, FAR, NONE, bytes_of, ints, longs
+    from router.simulation.whatif.arrays import BOUNDED, FAR, NONE, bytes_of, longs
     from router.simulation.whatif.loads import sort_keys
 
 
@@ -36,51 +36,44 @@ class Balance:
         self.credits = longs(self._credits)
         self._services = array("q", network.subscriber_service_us.tobytes() + bytes(8))
         self.services = longs(self._services)
-        self._list_publishers()
+        self._make_room()
 
-    def _list_publishers(self) -> None:
-        """Publishers of bounded addresses by address, in the order of their routers; room to choose in."""
+    def _make_room(self) -> None:
+        """To choose for the publishers of one address."""
         audience = self.audience
-        self._group_firsts = array("i", bytes(4 * audience.addresses + 8))
-        self.group_firsts = ints(self._group_firsts)
-        self._group = array("i", bytes(4 * audience.publishers + 4))
-        self.group = ints(self._group)
-        most = count = 0
+        most = publishers = 0
         for address in range(audience.addresses):
-            self.group_firsts[address] = count
             if audience.treatments[address] == BOUNDED:
-                for publisher in range(audience.publishers):
-                    if audience.targets[publisher] == address:
-                        self.group[count] = publisher
-                        count += 1
-                most = max(most, (count - self.group_firsts[address]) * audience.count_sites(address))
-        self.group_firsts[audience.addresses] = count
+                count = audience.group_firsts[address + 1] - audience.group_firsts[address]
+                publishers = max(publishers, count)
+                most = max(most, count * audience.count_sites(address))
         self._offers = array("q", bytes(8 * most + 8))
         self.offers = longs(self._offers)
         self._given = array("q", bytes(16 * most + 16))
         self.given = longs(self._given)
-        self._left = array("q", bytes(16 * count + 16))
+        self._left = array("q", bytes(16 * publishers + 16))
         self.left = longs(self._left)
         self._room = array("q", bytes(8 * audience.sites + 8))
         self.room = longs(self._room)
-        self._is_found = array("b", bytes(count + 1))
+        self._is_found = array("b", bytes(publishers + 1))
         self.is_found = bytes_of(self._is_found)
 
     def review(self) -> None:
         """Choose again, or at first."""
-        if self.audience.is_base or self.trees.hit_count > 0 or self.trees.dead_count > 0:
+        graph = self.trees.graph
+        if self.audience.is_base or graph.hit_count > 0 or graph.dead_count > graph.base_dead_count:
             for address in range(self.audience.addresses):
-                if self.group_firsts[address] < self.group_firsts[address + 1]:
+                if self.audience.treatments[address] == BOUNDED:
                     self._share_out(address)
 
     def _share_out(self, address: int) -> None:
         audience = self.audience
-        group = self.group_firsts[address]
-        size = self.group_firsts[address + 1] - group
+        group = audience.group_firsts[address]
+        size = audience.group_firsts[address + 1] - group
         first = audience.site_firsts[address]
         sites = audience.site_firsts[address + 1] - first
         for index in range(size):
-            publisher = self.group[group + index]
+            publisher = audience.group[group + index]
             self.left[2 * index] = audience.rates[publisher]
             self.left[2 * index + 1] = audience.volumes[publisher]
             self.is_found[index] = 0
@@ -92,7 +85,7 @@ class Balance:
             offer = self.offers[place]
             self._serve(address, (offer >> 15) & 0x7FFF, offer & 0x7FFF, sites)
         for index in range(size):
-            publisher = self.group[group + index]
+            publisher = audience.group[group + index]
             for site in range(2 * sites):
                 audience.shares[site] = self.given[2 * index * sites + site]
             audience.send(publisher)
@@ -105,11 +98,11 @@ class Balance:
         """Which publisher can reach which site, by (distance, publisher, site) in one number. Returns: how many."""
         audience = self.audience
         trees = self.trees
-        group = self.group_firsts[address]
+        group = audience.group_firsts[address]
         first = audience.site_firsts[address]
         count = 0
-        for index in range(self.group_firsts[address + 1] - group):
-            src = audience.srcs[self.group[group + index]]
+        for index in range(audience.group_firsts[address + 1] - group):
+            src = audience.srcs[audience.group[group + index]]
             if trees.dead[src]:
                 continue
             for site in range(audience.site_firsts[address + 1] - first):
@@ -123,7 +116,7 @@ class Balance:
     def _serve(self, address: int, index: int, site: int, sites: int) -> None:
         """Give a publisher what it still wants, as far as credit goes."""
         audience = self.audience
-        publisher = self.group[self.group_firsts[address] + index]
+        publisher = audience.group[audience.group_firsts[address] + index]
         at = audience.site_firsts[address] + site
         self.is_found[index] = 1
         rate, volume = self.left[2 * index], self.left[2 * index + 1]

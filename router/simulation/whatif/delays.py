@@ -15,10 +15,12 @@ import cython
 import numpy as np
 
 from router.simulation.whatif.network import Network
+from router.simulation.whatif.ranking import Ranking
 from router.simulation.whatif.trees import Trees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.simulation.whatif.arrays import FAR, NONE, bytes_of, ints, longs, shorts
+    from router.simulation.whatif.preorder import number_tree
 
 
 class Delays:
@@ -30,7 +32,8 @@ class Delays:
         n = trees.size
         self._link_delays = array("q", np.maximum(network.link_delay_us, 0).tobytes() + bytes(8))
         self.link_delays = longs(self._link_delays)
-        # By destination, then router; the tree toward a destination in pre-order, and each router's slice of it.
+        # By destination, then router; the tree toward a destination in pre-order, by place there how many are in the
+        # slice that begins there, and each router's place.
         self._delays = array("q", bytes(8 * n * n))
         self.delays = longs(self._delays)
         self._orders = array("h", bytes(2 * n * n))
@@ -43,9 +46,11 @@ class Delays:
         self.counts = ints(self._counts)
         self._stack = array("i", bytes(4 * n))
         self.stack = ints(self._stack)
+        self._spare = array("i", bytes(4 * n))
+        self.spare = ints(self._spare)
         for dst in range(n):
             self._number(dst)
-        self._sort_delays()
+        self.ranking = Ranking(self._sorted_delays(), n * n)
         # Of a scenario.
         self._new_delays = array("q", bytes(8 * n * n))
         self.new_delays = longs(self._new_delays)
@@ -53,98 +58,62 @@ class Delays:
         self.stages = bytes_of(self._stages)
         self._stale = array("i", bytes(4 * n * n))
         self.stale = ints(self._stale)
-        self._removed = array("q", bytes(8 * n * n))
-        self.removed = longs(self._removed)
-        self._added = array("q", bytes(8 * n * n))
-        self.added = longs(self._added)
-        self.stale_count = self.removed_count = self.added_count = self.below = 0
+        self.stale_count = 0
 
     def _number(self, dst: int) -> None:
         """Put the routers of the tree toward *dst* in pre-order, and add up delays along it."""
         trees = self.trees
         n = trees.size
         row = dst * n
-        children, order = self.counts, self.stack
+        parents = self.stack
         for node in range(n):
-            children[node] = 0
-        for node in range(n):
-            if trees.base_slots[row + node] != NONE:
-                children[self._next(row, node)] += 1
-        # Leaves first; from the other end, every router comes after its next hop.
-        first = n
-        for node in range(n):
-            if children[node] == 0 and node != dst and trees.base_slots[row + node] != NONE:
-                first -= 1
-                order[first] = node
-        last = n
-        while last > first:
-            last -= 1
-            node = order[last]
-            self.sizes[row + node] += 1
-            head = self._next(row, node)
-            self.sizes[row + head] += self.sizes[row + node]
-            children[head] -= 1
-            if children[head] == 0 and head != dst:
-                first -= 1
-                order[first] = head
-        self.sizes[row + dst] += 1
-        self.orders[row] = dst
-        free = self.counts
-        free[dst] = 1
+            slot = trees.base_slots[row + node]
+            parents[node] = NONE if slot == NONE else trees.heads[trees.firsts[node] + slot]
+        order = self.counts
+        first = number_tree(parents, dst, n, order, self.spare, row, self.orders, self.sizes, self.places, row)
         for index in range(first, n):
             node = order[index]
-            head = self._next(row, node)
-            place = free[head]
-            free[head] = place + self.sizes[row + node]
-            self.places[row + node] = place
-            free[node] = place + 1
-            self.orders[row + place] = node
             arc = trees.firsts[node] + trees.base_slots[row + node]
-            self.delays[row + node] = self.delays[row + head] + self._delay(arc)
-
-    def _next(self, row: int, node: int) -> int:
-        """The next hop of a router in the base state; *row* is that of the destination."""
-        return self.trees.heads[self.trees.firsts[node] + self.trees.base_slots[row + node]]
+            self.delays[row + node] = self.delays[row + trees.heads[arc]] + self._delay(arc)
 
     def _delay(self, arc: int) -> int:
         """Of the link that is used now."""
         return self.link_delays[self.trees.used_links[self.trees.pairs[arc]]]
 
-    def _sort_delays(self) -> None:
+    def _sorted_delays(self) -> array[int]:
+        """Of all pairs with a path, ascending, and one more cell."""
         n = self.trees.size
         is_joined = np.frombuffer(self.trees.costs_now(), dtype=np.int32).reshape(n, n) < FAR
         np.fill_diagonal(is_joined, False)
         delays = np.sort(np.frombuffer(self._delays, dtype=np.int64).reshape(n, n)[is_joined])
-        self.base_count = len(delays)
-        self._sorted = array("q", delays.tobytes() + bytes(8))
-        self.sorted = longs(self._sorted)
+        return array("q", delays.tobytes() + bytes(8))
 
     # Scenarios.
 
     def update(self) -> None:
         """The trees were repaired: find out which delays have changed."""
         trees = self.trees
-        self.stale_count = self.removed_count = self.added_count = 0
+        graph = trees.graph
+        self.stale_count = 0
+        self.ranking.reset()
         for index in range(trees.log_size):
             if trees.log_new_slots[index] != trees.log_slots[index]:
                 self._mark(trees.log_nodes[index], trees.log_roots[index])
-        for index in range(trees.hit_count):
-            pair = trees.hits[index]
-            before = trees.parallel[trees.parallel_first[pair]]
-            now = trees.used_links[pair]
+        for index in range(graph.hit_count):
+            pair = graph.hits[index]
+            before = graph.base_links[pair]
+            now = graph.used_links[pair]
             if now != NONE and self.link_delays[now] != self.link_delays[before]:
-                self._mark_users(trees.forths[pair])
-                self._mark_users(trees.backs[trees.forths[pair]])
+                self._mark_users(graph.forths[pair])
+                self._mark_users(graph.backs[graph.forths[pair]])
         n = trees.size
         for index in range(self.stale_count):
             at = self.stale[index]
-            self.removed[index] = self.delays[at]
+            self.ranking.remove(self.delays[at])
             if trees.distances[at] < FAR:
                 if self.stages[at] == 1:
                     self._work_out(at // n, at % n)
-                self.added[self.added_count] = self.new_delays[at]
-                self.added_count += 1
-        self.removed_count = self.stale_count
+                self.ranking.add(self.new_delays[at])
         for index in range(self.stale_count):
             self.stages[self.stale[index]] = 0
 
@@ -154,7 +123,7 @@ class Delays:
         if self.stages[row + node]:
             return
         first = row + self.places[row + node]
-        for place in range(first, first + self.sizes[row + node]):
+        for place in range(first, first + self.sizes[first]):
             at = row + self.orders[place]
             if not self.stages[at]:
                 self.stages[at] = 1
@@ -191,62 +160,14 @@ class Delays:
             self.new_delays[at] = total
             self.stages[at] = 2
 
+    def restore(self) -> None:
+        """The delays of the base state again."""
+        self.stale_count = 0
+        self.ranking.reset()
+
     def percentile(self, percent: int) -> int:
         """The delay that so many percent of the pairs with a path do not exceed, microseconds; NONE without pairs."""
-        count = self.base_count - self.removed_count + self.added_count
+        count = self.ranking.size()
         if count == 0:
             return NONE
-        rank = (percent * count + 99) // 100
-        # What came in and what was taken out moves a rank so far at most.
-        first = rank - 1 - self.added_count
-        low = self.sorted[first] if first >= 0 else 0
-        last = rank - 1 + self.removed_count
-        if last < self.base_count:
-            high = self.sorted[last]
-        else:
-            high = self.sorted[self.base_count - 1]
-            for index in range(self.added_count):
-                high = max(high, self.added[index])
-        self.below = 0
-        added = self._bring_forward(self.added, self.added_count, low, high, 1)
-        removed = self._bring_forward(self.removed, self.removed_count, low, high, -1)
-        while low < high:
-            middle = (low + high) // 2
-            rest = self.below + self._count_to(middle)
-            for index in range(added):
-                rest += self.added[index] <= middle
-            for index in range(removed):
-                rest -= self.removed[index] <= middle
-            if rest >= rank:
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
-    def _bring_forward(self, values: array[int], count: int, low: int, high: int, sign: int) -> int:
-        """Put the values from *low* to below *high* before all others, and count the lower ones in `below`.
-
-        Returns: how many were put there.
-        """
-        near = 0
-        for index in range(count):
-            value = values[index]
-            if value < low:
-                self.below += sign
-            elif value < high:
-                values[index] = values[near]
-                values[near] = value
-                near += 1
-        return near
-
-    def _count_to(self, value: int) -> int:
-        """Pairs of the base state with no more delay than that."""
-        first = 0
-        last = self.base_count
-        while first < last:
-            middle = (first + last) // 2
-            if self.sorted[middle] <= value:
-                first = middle + 1
-            else:
-                last = middle
-        return first
+        return self.ranking.at((percent * count + 99) // 100)

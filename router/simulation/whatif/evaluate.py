@@ -20,6 +20,7 @@ from router.simulation.whatif.failures import Batch, Elements
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.network import MICRO
 from router.simulation.whatif.payload import unpacked
+from router.simulation.whatif.play import played
 from router.simulation.whatif.scenarios import Chunk, Plan, Section
 from router.simulation.whatif.table_files import SUFFIX
 from router.simulation.whatif.tables import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
@@ -120,7 +121,7 @@ class Evaluator:
         pieces: list[Piece] = []
         for section, first, batch in self._plan.batches(chunk.first, chunk.stop):
             outcomes = []
-            for number, outcome in enumerate(self._play(first, batch), start=first):
+            for number, outcome in enumerate(self._play(batch), start=first):
                 outcomes.append(outcome)
                 self._note(number, pairs, impacts)
                 if pairs.count >= PAIR_ROWS:
@@ -137,31 +138,11 @@ class Evaluator:
             pieces.append(_piece(BASE_LOADS, chunk, self._base_loads()))
         return [*pieces, _piece(SCENARIO.name, chunk, pa.concat_tables(tables))]
 
-    def _play(self, first: int, batch: Batch) -> Iterator[tuple[Any, ...]]:
+    def _play(self, batch: Batch) -> Iterator[tuple[int | float, ...]]:
         """The summary of each scenario, which has failed when it is given and is taken back afterwards."""
-        kernel = self.kernel
-        links, link_at = batch.links.tolist(), batch.link_offsets.tolist()
-        routers, router_at = batch.routers.tolist(), batch.router_offsets.tolist()
-        for place in range(len(batch)):
-            kernel.fail(links[link_at[place] : link_at[place + 1]], routers[router_at[place] : router_at[place + 1]])
-            yield (
-                kernel.unreachable_pairs,
-                kernel.dead_end_pairs,
-                kernel.lost_rate,
-                kernel.lost_bytes,
-                kernel.dead_addresses,
-                kernel.starved_publishers,
-                kernel.max_utilisation,
-                kernel.max_utilisation_link,
-                kernel.stretch_p50,
-                kernel.stretch_p95,
-                kernel.stretch_p99,
-                kernel.delay_p50_us,
-                kernel.delay_p95_us,
-                kernel.delay_p99_us,
-                kernel.components,
-            )
-            kernel.restore()
+        offsets = batch.link_offsets.tolist(), batch.router_offsets.tolist()
+        for _ in played(self.kernel, batch.links.tolist(), offsets[0], batch.routers.tolist(), offsets[1]):
+            yield self.kernel.summary()
 
     def _note(self, number: int, pairs: _Rows, impacts: list[tuple[int, ...]]) -> None:
         """Keep what a scenario does beside its summary."""

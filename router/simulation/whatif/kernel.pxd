@@ -1,71 +1,70 @@
 import cython
 
-from router.simulation.whatif.arrays cimport FAR, NONE, array, bytes_of, doubles, ints, longs
+from router.simulation.whatif.arrays cimport FAR, NONE, array, doubles, ints, longs
 from router.simulation.whatif.audience cimport Audience
-from router.simulation.whatif.balance cimport Balance
 from router.simulation.whatif.delays cimport Delays
+from router.simulation.whatif.graph cimport Graph
 from router.simulation.whatif.loads cimport Loads
-from router.simulation.whatif.split cimport SplitLoads
+from router.simulation.whatif.ranking cimport Ranking
+from router.simulation.whatif.state cimport State
 from router.simulation.whatif.trees cimport Trees
 
 
 @cython.final
 cdef class Kernel:
     cdef readonly object network
-    cdef Trees trees
-    cdef Loads traffic
-    cdef Audience audience
-    cdef Balance balance
-    cdef Delays delays
-    cdef array _capacities, _stretches, _queue, _seen
+    cdef readonly bint is_split, has_delays, is_failing, is_holding
+    cdef State origin
+    cdef State state
+    cdef array _capacities, _queue, _parts, _base_parts, _part_sizes
     cdef double* capacities
-    cdef long long* stretches
     cdef int* queue
-    cdef signed char* seen
-    cdef readonly bint is_failing
-    cdef readonly long long base_pairs, unreachable_pairs, dead_end_pairs, lost_rate, lost_bytes
-    cdef readonly long long stretch_p50, stretch_p95, stretch_p99
-    cdef readonly long long delay_p50_us, delay_p95_us, delay_p99_us
-    cdef readonly bint has_delays
-    cdef long long base_stretch
-    cdef tuple base_delays
-    cdef double base_utilisation
-    cdef int base_utilisation_link
+    cdef int* parts
+    cdef int* base_parts
+    cdef int* part_sizes
+    cdef Ranking stretches
+    cdef object held_pairs
+    cdef tuple base_summary
+    cdef readonly long long base_pairs, base_lost_pairs, unreachable_pairs, dead_end_pairs, lost_rate, lost_bytes
+    cdef readonly long long stretch_p50, stretch_p95, stretch_p99, delay_p50_us, delay_p95_us, delay_p99_us
     cdef readonly int base_components, components, dead_addresses, starved_publishers, max_utilisation_link
     cdef readonly double max_utilisation
 
-    @cython.locals(
-        kept=tuple, srcs=cython.p_int, dsts=cython.p_int, rates=cython.p_longlong, volumes=cython.p_longlong, index=int
-    )
-    cdef _add_demands(self, object network)
-    @cython.locals(trees=Trees, n=int, at=int)
-    cdef _make_state(self)
-    @cython.locals(trees=Trees, number=int)
+    cdef _make_summary(self)
+    @cython.locals(n=int, count=int, router=int, part=int)
+    cdef _make_room(self)
+    @cython.locals(stretches=array)
+    cdef _take_base(self)
+    cdef array _compare_base(self)
     cpdef fail(self, links, routers)
-    cdef void _play(self) noexcept
     cpdef restore(self)
-    @cython.locals(
-        trees=Trees, count=int, index=int, root=int, node=int, old=cython.longlong, new=cython.longlong
-    )
-    cdef void _summarise(self) noexcept
-    cdef _remember(self)
+    cdef list _checked(self, object numbers, int count, str what)
+    cpdef tuple summary(self)
     cdef _recall(self)
-    @cython.locals(pairs=cython.longlong, rank=cython.longlong, above=cython.longlong)
-    cdef long long _stretch(self, int percent, int count) noexcept
-    @cython.locals(values=cython.p_longlong, low=int, high=int, left=int, right=int, pivot=cython.longlong)
-    cdef long long _select(self, int count, int place) noexcept
-    cdef void _find_delays(self) noexcept
+    @cython.locals(lost=int, delays=Delays, graph=Graph, is_whole=bint)
+    cdef void _summarise(self) noexcept
+    @cython.locals(
+        trees=Trees, origin=Trees, lost=int, index=int, root=int, node=int, at=int, before=cython.longlong,
+        now=cython.longlong, old=cython.longlong,
+    )
+    cdef int _compare_pairs(self) noexcept
+    @cython.locals(pairs=cython.longlong, above=cython.longlong, count=cython.longlong)
+    cdef long long _stretch(self, int percent) noexcept
+    @cython.locals(graph=Graph, count=cython.longlong, index=int, place=int, part=int)
+    cdef long long _count_dead_ends(self) noexcept
     @cython.locals(trees=Trees, most=double, share=double, busiest=int, tail=int, arc=int, link=int, number=int)
     cdef void _find_busiest(self) noexcept
     @cython.locals(by_rate=double, by_bytes=double)
     cdef inline double _utilisation(self, int arc, int link) noexcept
-    @cython.locals(trees=Trees, count=int, router=int, size=int, tail=int, head=int, arc=int)
+    @cython.locals(graph=Graph, count=int, router=int, size=int, tail=int, head=int, arc=int)
     cdef int _count_components(self) noexcept
-    @cython.locals(count=int, address=int, first=int)
+    @cython.locals(audience=Audience, count=int, address=int)
     cdef int _count_dead_addresses(self) noexcept
-    @cython.locals(trees=Trees, found=cython.p_longlong, tail=int, arc=int, pair=int, link=int, number=int)
+    @cython.locals(
+        graph=Graph, traffic=Loads, found=cython.p_longlong, tail=int, arc=int, pair=int, link=int, number=int
+    )
     cdef array _carried(self, bint is_base)
-    @cython.locals(slot=int)
+    @cython.locals(trees=Trees, slot=int)
     cpdef int next_hop(self, int src, int dst)
     @cython.locals(distance=int)
     cpdef int distance(self, int src, int dst)

@@ -6,244 +6,294 @@
     kernel.unreachable_pairs, kernel.max_utilisation, ...
     kernel.restore()
 
-Everything is a place in the arrays of `Network`; rates are its millionths. Compiled and interpreted give the same
-numbers, bit for bit.
+Scenarios with failures in common take less time while these are held down (`hold`). Everything is a place in the arrays
+of `Network`; rates are its millionths. Compiled and interpreted give the same numbers, bit for bit.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from typing import Any
 
 import cython
 import numpy as np
 from numpy.typing import NDArray
 
-from router.simulation.whatif.audience import Audience
-from router.simulation.whatif.balance import Balance
-from router.simulation.whatif.delays import Delays
-from router.simulation.whatif.loads import Loads
 from router.simulation.whatif.network import Network
-from router.simulation.whatif.split import SplitLoads
-from router.simulation.whatif.trees import Trees
+from router.simulation.whatif.ranking import Ranking
+from router.simulation.whatif.state import State
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.simulation.whatif.arrays import FAR, NONE, bytes_of, doubles, ints, longs
+    from router.simulation.whatif.arrays import FAR, NONE, doubles, ints, longs
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 
 class Kernel:
-    """A mesh in its base state, or with one set of failures."""
+    """A mesh as it is, or with one set of failures; the summary is that of what has failed now."""
 
     def __init__(self, network: Network, *, is_split: bool = False) -> None:
-        """Work out the base state.
+        """The mesh with nothing failed.
 
         Args:
             is_split: every router splits what it sends equally over all next hops on shortest paths (ECMP), instead of
                 sending it to the one of its tree as the mesh does.
         """
         self.network = network
-        self.trees = Trees(network)
-        self.traffic = SplitLoads(self.trees) if is_split else Loads(self.trees)
-        self.audience = Audience(self.trees, self.traffic, network)
-        self.traffic.expect(self.audience.cells)
-        self.balance = Balance(self.trees, self.audience, network)
-        self._add_demands(network)
-        self.audience.begin()
-        self.balance.review()
-        self.audience.settle()
-        self.traffic.settle()
+        self.is_split = is_split
+        self.origin = State(network, is_split=is_split)
+        self.state = self.origin
         self.has_delays = network.has_delays and not is_split
-        self.delays = Delays(self.trees, network) if self.has_delays else None
-        self._make_state()
-        self._summarise()
-        self._remember()
+        """Whether there are percentiles of delays."""
+        self._make_summary()
+        self._make_room()
+        self._take_base()
 
-    def _add_demands(self, network: Network) -> None:
-        kept = (
-            array("i", network.demand_src.tobytes() + bytes(4)),
-            array("i", network.demand_dst.tobytes() + bytes(4)),
-            array("q", network.demand_rate.tobytes() + bytes(8)),
-            array("q", network.demand_bytes.tobytes() + bytes(8)),
-        )
-        srcs, dsts = ints(kept[0]), ints(kept[1])
-        rates, volumes = longs(kept[2]), longs(kept[3])
-        for index in range(len(network.demand_src)):
-            self.traffic.demand(srcs[index], dsts[index], rates[index], volumes[index])
+    def _make_summary(self) -> None:
+        """What is told of every scenario."""
+        self.unreachable_pairs = 0
+        """Ordered pairs of routers that had a path and have none, those with a failed router included."""
+        self.dead_end_pairs = 0
+        """Those of them of which a router has failed."""
+        self.lost_rate = 0
+        """Messages/s that reach nobody, millionths; of a multicast each copy. What reached nobody before counts too."""
+        self.lost_bytes = 0
+        """The same in bytes/s."""
+        self.dead_addresses = 0
+        """Addresses that had subscribers and have none alive."""
+        self.starved_publishers = 0
+        """Pairs of a living router and an address to which it sends, some of which no subscriber takes."""
+        self.max_utilisation = 0.0
+        """Load by capacity of the busiest directed link; where a link has no capacity, by the highest base load."""
+        self.max_utilisation_link = NONE
+        """That directed link; of equal ones the first; -1 when nothing is sent."""
+        self.stretch_p50 = self.stretch_p95 = self.stretch_p99 = 0
+        """Cost of paths by their cost before, thousandths, which so many percent of the ordered pairs that had a path
+        and have one do not exceed; 0 when there is no such pair."""
+        self.delay_p50_us = self.delay_p95_us = self.delay_p99_us = NONE
+        """Delay of paths, microseconds, of all ordered pairs that have one; -1 when there is none, or no delays."""
+        self.components = 0
+        """Parts into which the living routers fall."""
+        self.base_summary: tuple[Any, ...] = ()
 
-    def _make_state(self) -> None:
-        trees = self.trees
-        n = trees.size
+    def _make_room(self) -> None:
+        n = self.origin.graph.size
         capacities = self.network.link_capacity.copy()
         is_free = np.isinf(capacities).all(axis=1)
         busiest = np.frombuffer(self._carried(True), dtype=np.int64).reshape(-1, 2).max(axis=0, initial=0)
         capacities[is_free] = np.where(busiest > 0, busiest, np.inf)
         self._capacities = array("d", capacities.tobytes() + bytes(8))
         self.capacities = doubles(self._capacities)
-        self._stretches = array("q", bytes(8 * (n * n // 2 + 1)))
-        self.stretches = longs(self._stretches)
         self._queue = array("i", bytes(4 * n))
         self.queue = ints(self._queue)
-        self._seen = array("b", bytes(n))
-        self.seen = bytes_of(self._seen)
-        self.base_pairs = 0
-        for at in range(n * n):
-            self.base_pairs += trees.distances[at] < FAR
-        self.base_pairs -= n
+        self._parts = array("i", bytes(4 * n))
+        self.parts = ints(self._parts)
+        count = self._count_components()
+        self._base_parts = array("i", self._parts)
+        self.base_parts = ints(self._base_parts)
+        self._part_sizes = array("i", bytes(4 * count))
+        self.part_sizes = ints(self._part_sizes)
+        for router in range(n):
+            self.part_sizes[self.base_parts[router]] += 1
         self.is_failing = False
-        self.max_utilisation = 0.0
-        self.max_utilisation_link = NONE
-        self.delay_p50_us = self.delay_p95_us = self.delay_p99_us = NONE
+        self.is_holding = False
+        self.base_pairs = 0
+        for part in range(count):
+            self.base_pairs += self.part_sizes[part] * (self.part_sizes[part] - 1)
+        # Of pairs whose path costs another amount, one for both directions; in thousandths.
+        self.stretches = Ranking(array("q", [0]), n * n // 2 + 1)
+
+    def _take_base(self) -> None:
+        """The state is a base state, as it is or held: summarise it, and keep that."""
+        self.base_lost_pairs = 0
+        self.held_pairs = np.zeros(0, dtype=np.int32)
+        stretches = array("q", [0])
+        if self.is_holding:
+            stretches = self._compare_base()
+        self.stretches.replace(stretches)
         self.base_components = self._count_components()
+        self._summarise()
+        self.base_summary = self.summary()
+
+    def _compare_base(self) -> array[int]:
+        """Find the pairs that a held state has changed. Returns: their stretches, ascending, and one more cell."""
+        n = self.state.trees.size
+        before, now = (np.frombuffer(state.trees.costs_now(), dtype=np.int32) for state in (self.origin, self.state))
+        self.held_pairs = np.flatnonzero(before != now).astype(np.int32)
+        old, new = before[self.held_pairs].astype(np.int64), now[self.held_pairs].astype(np.int64)
+        self.base_lost_pairs = int(np.count_nonzero(new >= FAR))
+        is_told = (new < FAR) & (self.held_pairs // n < self.held_pairs % n)
+        old, new = old[is_told], new[is_told]
+        return array("q", np.sort((2000 * new + old) // (2 * old)).tobytes() + bytes(8))
 
     # Scenarios.
 
     def fail(self, links: Iterable[int], routers: Iterable[int]) -> None:
-        """Let links and routers fail, in the base state; a failed router takes its links with it.
+        """Let links and routers fail; a failed router takes its links with it.
 
         Raises: IndexError for a link or router that there is not. RuntimeError when something has failed already.
         """
         if self.is_failing:
             raise RuntimeError("something has failed already: `restore` comes first")
-        trees = self.trees
-        wanted_links = [int(link) for link in links]
-        wanted_routers = [int(router) for router in routers]
-        for number in wanted_links:
-            if not 0 <= number < trees.links:
-                raise IndexError(f"no link {number}; there are {trees.links}")
-        for number in wanted_routers:
-            if not 0 <= number < trees.size:
-                raise IndexError(f"no router {number}; there are {trees.size}")
+        wanted_links = self._checked(links, self.state.graph.links, "link")
+        wanted_routers = self._checked(routers, self.state.graph.size, "router")
         self.is_failing = True
-        for number in wanted_links:
-            trees.take_down(number)
-        for number in wanted_routers:
-            trees.kill(number)
-        self._play()
-
-    def _play(self) -> None:
-        self.trees.repair()
-        self.traffic.shift()
-        self.audience.review()
-        self.balance.review()
-        self.traffic.finish()
+        self.state.fail(wanted_links, wanted_routers)
         self._summarise()
 
     def restore(self) -> None:
-        """Take back what has failed."""
+        """Take back what has failed, but not what is held down."""
         if self.is_failing:
             self.is_failing = False
-            self.audience.restore()
-            self.traffic.restore()
-            self.trees.restore()
+            self.state.restore()
+            self.stretches.reset()
             self._recall()
+
+    def hold(self, links: Iterable[int], routers: Iterable[int]) -> None:
+        """Hold links and routers down until `release`: whatever fails meanwhile fails on top of that.
+
+        Everything is still compared with the mesh of which nothing has failed, so each scenario does what it would do
+        if all had failed at once. It takes as long as some dozens of scenarios, and these take less time for it.
+
+        Raises: as `fail`; RuntimeError when something is held down already.
+        """
+        if self.is_failing or self.is_holding:
+            raise RuntimeError("something has failed already: `restore` and `release` come first")
+        wanted_links = self._checked(links, self.state.graph.links, "link")
+        wanted_routers = self._checked(routers, self.state.graph.size, "router")
+        self.is_holding = True
+        self.state = State(
+            self.network, is_split=self.is_split, origin=self.origin, links=wanted_links, routers=wanted_routers
+        )
+        self._take_base()
+
+    def release(self) -> None:
+        """Take back what has failed and what is held down."""
+        self.restore()
+        if self.is_holding:
+            self.is_holding = False
+            self.state = self.origin
+            self._take_base()
+
+    def _checked(self, numbers: Iterable[int], count: int, what: str) -> list[int]:
+        found = [int(number) for number in numbers]
+        for number in found:
+            if not 0 <= number < count:
+                raise IndexError(f"no {what} {number}; there are {count}")
+        return found
 
     # What a scenario does.
 
-    def _summarise(self) -> None:
-        trees = self.trees
-        self.lost_rate = self.traffic.lost_rate
-        self.lost_bytes = self.traffic.lost_bytes
-        self.starved_publishers = self.audience.starved_publishers
-        self.dead_addresses = self._count_dead_addresses()
-        self.unreachable_pairs = 0
-        self.dead_end_pairs = 0
-        count = 0
-        for index in range(trees.log_size):
-            root = trees.log_roots[index]
-            node = trees.log_nodes[index]
-            old = trees.log_distances[index]
-            new = trees.distances[root * trees.size + node]
-            if new >= FAR:
-                self.unreachable_pairs += 1
-                self.dead_end_pairs += trees.dead[root] or trees.dead[node]
-            elif root < node and new != old:
-                self.stretches[count] = (2000 * new + old) // (2 * old)
-                count += 1
-        self.stretch_p50 = self._stretch(50, count)
-        self.stretch_p95 = self._stretch(95, count)
-        self.stretch_p99 = self._stretch(99, count)
-        self._find_delays()
-        self._find_busiest()
-        if trees.dead_count > 0 or self.unreachable_pairs > 0:
-            self.components = self._count_components()
-        else:
-            self.components = self.base_components
-
-    def _remember(self) -> None:
-        """Keep the summary of the base state, which has just been made."""
-        self.base_stretch = self.stretch_p50
-        self.base_delays = (self.delay_p50_us, self.delay_p95_us, self.delay_p99_us)
-        self.base_utilisation = self.max_utilisation
-        self.base_utilisation_link = self.max_utilisation_link
+    def summary(self) -> tuple[int | float, ...]:
+        """The whole summary, in the order in which its fields are set below."""
+        return (
+            self.unreachable_pairs,
+            self.dead_end_pairs,
+            self.lost_rate,
+            self.lost_bytes,
+            self.dead_addresses,
+            self.starved_publishers,
+            self.max_utilisation,
+            self.max_utilisation_link,
+            self.stretch_p50,
+            self.stretch_p95,
+            self.stretch_p99,
+            self.delay_p50_us,
+            self.delay_p95_us,
+            self.delay_p99_us,
+            self.components,
+        )
 
     def _recall(self) -> None:
         """The summary of the base state again."""
-        self.unreachable_pairs = self.dead_end_pairs = self.dead_addresses = 0
-        self.lost_rate = self.traffic.lost_rate
-        self.lost_bytes = self.traffic.lost_bytes
-        self.starved_publishers = self.audience.starved_publishers
-        self.stretch_p50 = self.stretch_p95 = self.stretch_p99 = self.base_stretch
-        self.delay_p50_us, self.delay_p95_us, self.delay_p99_us = self.base_delays
-        self.max_utilisation = self.base_utilisation
-        self.max_utilisation_link = self.base_utilisation_link
-        self.components = self.base_components
+        (
+            self.unreachable_pairs,
+            self.dead_end_pairs,
+            self.lost_rate,
+            self.lost_bytes,
+            self.dead_addresses,
+            self.starved_publishers,
+            self.max_utilisation,
+            self.max_utilisation_link,
+            self.stretch_p50,
+            self.stretch_p95,
+            self.stretch_p99,
+            self.delay_p50_us,
+            self.delay_p95_us,
+            self.delay_p99_us,
+            self.components,
+        ) = self.base_summary
 
-    def _stretch(self, percent: int, count: int) -> int:
-        """The stretch that so many percent of the pairs that are left do not exceed, thousandths; 0 without pairs.
+    def _summarise(self) -> None:
+        lost = self._compare_pairs()
+        self.unreachable_pairs = self.base_lost_pairs + lost
+        self.dead_end_pairs = self._count_dead_ends()
+        self.lost_rate = self.state.traffic.lost_rate
+        self.lost_bytes = self.state.traffic.lost_bytes
+        self.dead_addresses = self._count_dead_addresses()
+        self.starved_publishers = self.state.audience.starved_publishers
+        self._find_busiest()
+        self.stretch_p50 = self._stretch(50)
+        self.stretch_p95 = self._stretch(95)
+        self.stretch_p99 = self._stretch(99)
+        self.delay_p50_us = self.delay_p95_us = self.delay_p99_us = NONE
+        delays = self.state.delays
+        if delays is not None:
+            self.delay_p50_us = delays.percentile(50)
+            self.delay_p95_us = delays.percentile(95)
+            self.delay_p99_us = delays.percentile(99)
+        graph = self.state.graph
+        is_whole = lost == 0 and graph.dead_count == graph.base_dead_count
+        self.components = self.base_components if is_whole else self._count_components()
 
-        Args:
-            count: pairs of another cost, one for both directions; their stretches are there.
-        """
+    def _compare_pairs(self) -> int:
+        """Rank the stretches of pairs that the scenario has changed. Returns: how many ordered pairs it has cut off."""
+        trees = self.state.trees
+        origin = self.origin.trees
+        lost = 0
+        for index in range(trees.log_size):
+            root = trees.log_roots[index]
+            node = trees.log_nodes[index]
+            at = root * trees.size + node
+            before = trees.log_distances[index]
+            now = trees.distances[at]
+            if now >= FAR:
+                lost += 1
+            if now != before and root < node:
+                old = origin.distances[at] if self.is_holding else before
+                if before != old:
+                    self.stretches.remove((2000 * before + old) // (2 * old))
+                if now < FAR:
+                    self.stretches.add((2000 * now + old) // (2 * old))
+        return lost
+
+    def _stretch(self, percent: int) -> int:
+        """The stretch that so many percent of the pairs that are left do not exceed, thousandths; 0 without pairs."""
         pairs = self.base_pairs - self.unreachable_pairs
         if pairs == 0:
             return 0
-        rank = (percent * pairs + 99) // 100
-        above = pairs - rank
-        if 2 * count <= above:
-            return 1000
-        return self._select(count, (2 * count - above - 1) // 2)
+        above = pairs - (percent * pairs + 99) // 100
+        # Those that are not told of are as near as ever.
+        count = 2 * self.stretches.size()
+        return 1000 if count <= above else self.stretches.at((count - above + 1) // 2)
 
-    def _select(self, count: int, place: int) -> int:
-        """The stretch that has *place* others before it in ascending order (Hoare's selection)."""
-        values = self.stretches
-        low = 0
-        high = count - 1
-        while low < high:
-            pivot = values[(low + high) // 2]
-            left = low
-            right = high
-            while left <= right:
-                while values[left] < pivot:
-                    left += 1
-                while values[right] > pivot:
-                    right -= 1
-                if left <= right:
-                    values[left], values[right] = values[right], values[left]
-                    left += 1
-                    right -= 1
-            if place <= right:
-                high = right
-            elif place >= left:
-                low = left
-            else:
-                break
-        return values[place]
-
-    def _find_delays(self) -> None:
-        """Percentiles of the delays of all pairs that have a path, microseconds; -1 where no delays are known."""
-        self.delay_p50_us = self.delay_p95_us = self.delay_p99_us = NONE
-        if self.delays is not None:
-            self.delays.update()
-            self.delay_p50_us = self.delays.percentile(50)
-            self.delay_p95_us = self.delays.percentile(95)
-            self.delay_p99_us = self.delays.percentile(99)
+    def _count_dead_ends(self) -> int:
+        """Ordered pairs that had a path and of which a router is dead."""
+        graph = self.state.graph
+        count = 0
+        for index in range(graph.dead_count):
+            part = self.base_parts[graph.dead_routers[index]]
+            count += 2 * (self.part_sizes[part] - 1)
+            for place in range(index):
+                if self.base_parts[graph.dead_routers[place]] == part:
+                    count -= 2  # counted with the other one
+        return count
 
     def _find_busiest(self) -> None:
         """The directed link with the highest utilisation; of equal ones the first."""
-        trees = self.trees
+        trees = self.state.trees
         most = 0.0
         busiest = NONE
         for tail in range(trees.size):
@@ -261,42 +311,42 @@ class Kernel:
 
     def _utilisation(self, arc: int, link: int) -> float:
         """Load by capacity, of messages or of bytes, the larger one."""
-        by_rate = self.traffic.carried[2 * arc] / self.capacities[2 * link]
-        by_bytes = self.traffic.carried[2 * arc + 1] / self.capacities[2 * link + 1]
+        by_rate = self.state.traffic.carried[2 * arc] / self.capacities[2 * link]
+        by_bytes = self.state.traffic.carried[2 * arc + 1] / self.capacities[2 * link + 1]
         return max(by_rate, by_bytes)
 
     def _count_components(self) -> int:
-        """Parts into which the living routers fall."""
-        trees = self.trees
+        """Parts into which the living routers fall; `parts` has the part of each."""
+        graph = self.state.graph
         count = 0
-        for router in range(trees.size):
-            self.seen[router] = trees.dead[router]
-        for router in range(trees.size):
-            if self.seen[router]:
+        for router in range(graph.size):
+            self.parts[router] = NONE
+        for router in range(graph.size):
+            if self.parts[router] != NONE or graph.dead[router]:
                 continue
-            count += 1
-            self.seen[router] = 1
+            self.parts[router] = count
             self.queue[0] = router
             size = 1
             while size > 0:
                 size -= 1
                 tail = self.queue[size]
-                for arc in range(trees.firsts[tail], trees.firsts[tail + 1]):
-                    head = trees.heads[arc]
-                    if trees.costs[arc] < FAR and not self.seen[head]:
-                        self.seen[head] = 1
+                for arc in range(graph.firsts[tail], graph.firsts[tail + 1]):
+                    head = graph.heads[arc]
+                    if graph.costs[arc] < FAR and self.parts[head] == NONE:
+                        self.parts[head] = count
                         self.queue[size] = head
                         size += 1
+            count += 1
         return count
 
     def _count_dead_addresses(self) -> int:
         """Addresses that had subscribers and have none that lives."""
-        if self.trees.dead_count == 0:
+        if self.state.graph.dead_count == 0:
             return 0
+        audience = self.state.audience
         count = 0
-        for address in range(self.audience.addresses):
-            first = self.audience.site_firsts[address]
-            count += first < self.audience.site_firsts[address + 1] and self.audience.living_sites(address) == 0
+        for address in range(audience.addresses):
+            count += audience.count_sites(address) > 0 and audience.living_sites(address) == 0
         return count
 
     # What can be read beside the summary.
@@ -312,28 +362,29 @@ class Kernel:
         return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
     def changed_links(self) -> Ints:
-        """Directed links whose load is another one than in the base state, ascending."""
+        """Directed links whose load is another one than with nothing failed, ascending."""
         before, now = (
             np.frombuffer(self._carried(is_base), dtype=np.int64).reshape(-1, 2) for is_base in (True, False)
         )
         return np.flatnonzero((before != now).any(axis=1)).astype(np.int32)
 
     def _carried(self, is_base: bool) -> array[int]:
-        """Loads by directed link, messages and bytes alternating, now or in the base state."""
-        trees = self.trees
-        cells = array("q", bytes(32 * trees.links))
-        if trees.links == 0:
+        """Loads by directed link, messages and bytes alternating, now or with nothing failed."""
+        graph = self.origin.graph if is_base else self.state.graph
+        traffic = self.origin.traffic if is_base else self.state.traffic
+        cells = array("q", bytes(32 * graph.links))
+        if graph.links == 0:
             return cells
         found = longs(cells)
-        for tail in range(trees.size):
-            for arc in range(trees.firsts[tail], trees.firsts[tail + 1]):
-                pair = trees.pairs[arc]
-                link = trees.parallel[trees.parallel_first[pair]] if is_base else trees.used_links[pair]
+        for tail in range(graph.size):
+            for arc in range(graph.firsts[tail], graph.firsts[tail + 1]):
+                pair = graph.pairs[arc]
+                link = graph.base_links[pair] if is_base else graph.used_links[pair]
                 if link != NONE:
-                    number = 2 * link + (tail > trees.heads[arc])
-                    found[2 * number] = self.traffic.base_carried[2 * arc] if is_base else self.traffic.carried[2 * arc]
+                    number = 2 * link + (tail > graph.heads[arc])
+                    found[2 * number] = traffic.base_carried[2 * arc] if is_base else traffic.carried[2 * arc]
                     found[2 * number + 1] = (
-                        self.traffic.base_carried[2 * arc + 1] if is_base else self.traffic.carried[2 * arc + 1]
+                        traffic.base_carried[2 * arc + 1] if is_base else traffic.carried[2 * arc + 1]
                     )
         return cells
 
@@ -353,33 +404,38 @@ class Kernel:
             with_dead_ends: also pairs of which one router itself has failed.
             only_lost: those that have none.
         """
-        n = self.trees.size
-        size = self.trees.log_size
-        src, dst = (np.frombuffer(cells, dtype=np.int16, count=size) for cells in self.trees.log_pairs())
-        old = np.frombuffer(self.trees.log_costs(), dtype=np.int32, count=size)
-        place = src.astype(np.int32)
-        place *= n
-        place += dst
-        new = np.frombuffer(self.trees.costs_now(), dtype=np.int32)[place]
-        mask = new >= FAR if only_lost else old != new
-        if not with_dead_ends and self.trees.dead_count:
-            is_dead = np.frombuffer(self.trees.dead_now(), dtype=np.int8).astype(bool)
-            mask &= ~(is_dead[src] | is_dead[dst])
-        chosen = np.flatnonzero(mask)
-        # Places are in the order of both routers.
-        chosen = chosen[np.argsort(place[chosen])]
-        new = new[chosen]
+        trees = self.state.trees
+        n = trees.size
+        roots, nodes = (np.frombuffer(cells, dtype=np.int16, count=trees.log_size) for cells in trees.log_pairs())
+        pairs = roots.astype(np.int32)
+        pairs *= n
+        pairs += nodes
+        now = np.frombuffer(trees.costs_now(), dtype=np.int32)
+        before = np.frombuffer(trees.log_costs(), dtype=np.int32, count=trees.log_size)
+        mask = now[pairs] >= FAR if only_lost else now[pairs] != before
+        pairs, before = pairs[mask], before[mask]
+        if self.is_holding:
+            pairs = np.union1d(pairs, self.held_pairs[now[self.held_pairs] >= FAR] if only_lost else self.held_pairs)
+            before = np.frombuffer(self.origin.trees.costs_now(), dtype=np.int32)[pairs]
+        else:
+            order = np.argsort(pairs)
+            pairs, before = pairs[order], before[order]
+        src, dst = pairs // n, pairs % n
+        if not with_dead_ends and self.state.graph.dead_count:
+            is_dead = np.frombuffer(self.state.graph.dead_now(), dtype=np.int8).astype(bool)
+            mask = ~(is_dead[src] | is_dead[dst])
+            pairs, src, dst, before = pairs[mask], src[mask], dst[mask], before[mask]
+        new = now[pairs]
         new[new >= FAR] = NONE
-        # What the log has, with a copy: the next scenario writes over it.
-        return src[chosen].astype(np.int32), dst[chosen].astype(np.int32), old[chosen], new
+        return src, dst, before, new
 
     def address_impact(self) -> list[tuple[int, int, int, int, int]]:
         """Addresses that lose something: (address, routers with living subscribers, failed routers with subscribers,
         starved publishers, millionths of messages/s that reach nobody), by address.
         """
-        audience = self.audience
+        audience = self.state.audience
         found = []
-        for address in audience.impacted():
+        for address in audience.impacted(self.origin.audience):
             living = audience.living_sites(address)
             sites = audience.count_sites(address)
             starved, missing = audience.misses(address)
@@ -388,13 +444,13 @@ class Kernel:
 
     def _check_routers(self, src: int, dst: int) -> None:
         for number in (src, dst):
-            if not 0 <= number < self.trees.size:
-                raise IndexError(f"no router {number}; there are {self.trees.size}")
+            if not 0 <= number < self.state.graph.size:
+                raise IndexError(f"no router {number}; there are {self.state.graph.size}")
 
     def distances(self) -> Ints:
         """Costs of all paths, a row for each source; -1 where there is none."""
-        n = self.trees.size
-        costs = np.frombuffer(self.trees.costs_now(), dtype=np.int32).reshape(n, n).copy()
+        n = self.state.trees.size
+        costs = np.frombuffer(self.state.trees.costs_now(), dtype=np.int32).reshape(n, n).copy()
         costs[costs >= FAR] = NONE
         return costs
 
@@ -410,7 +466,7 @@ class Kernel:
 
     def tree(self, root: int) -> list[int]:
         """The predecessor of each router in the base tree of *root*, by which multicasts go; -1 where there is none."""
-        trees = self.trees
+        trees = self.origin.trees
         arcs = [trees.arc_to(root, node) for node in range(trees.size)]
         return [NONE if arc == NONE else trees.heads[trees.backs[arc]] for arc in arcs]
 
@@ -420,8 +476,9 @@ class Kernel:
         Raises: IndexError for a router that there is not.
         """
         self._check_routers(src, dst)
-        slot = self.trees.slots[src * self.trees.size + dst]
-        return NONE if slot == NONE else self.trees.heads[self.trees.firsts[src] + slot]
+        trees = self.state.trees
+        slot = trees.slots[src * trees.size + dst]
+        return NONE if slot == NONE else trees.heads[trees.firsts[src] + slot]
 
     def distance(self, src: int, dst: int) -> int:
         """Cost of the path; -1 when there is none.
@@ -429,5 +486,5 @@ class Kernel:
         Raises: IndexError for a router that there is not.
         """
         self._check_routers(src, dst)
-        distance = self.trees.distances[src * self.trees.size + dst]
+        distance = self.state.trees.distances[src * self.state.trees.size + dst]
         return distance if distance < FAR else -1

@@ -29,9 +29,9 @@ class Loads:
         n = trees.size
         self._flows = array("q", bytes(16 * n * n))
         self.flows = longs(self._flows)
-        self._carried = array("q", bytes(16 * trees.arcs + 16))
+        self._carried = array("q", bytes(16 * trees.graph.arcs + 16))
         self.carried = longs(self._carried)
-        self._base_carried = array("q", bytes(16 * trees.arcs + 16))
+        self._base_carried = array("q", bytes(16 * trees.graph.arcs + 16))
         self.base_carried = longs(self._base_carried)
         self.lost_rate = self.lost_bytes = 0
         self.base_lost_rate = self.base_lost_bytes = 0
@@ -69,7 +69,7 @@ class Loads:
         """All demands are there: let them flow."""
         for dst in range(self.trees.size):
             self._gather(dst)
-        for place in range(2 * self.trees.arcs):
+        for place in range(2 * self.trees.graph.arcs):
             self.base_carried[place] = self.carried[place]
         self.base_lost_rate = self.lost_rate
         self.base_lost_bytes = self.lost_bytes
@@ -232,7 +232,7 @@ class Loads:
 
     def restore(self) -> None:
         """As if nothing had failed."""
-        for place in range(2 * self.trees.arcs):
+        for place in range(2 * self.trees.graph.arcs):
             self.carried[place] = self.base_carried[place]
         self.lost_rate = self.base_lost_rate
         self.lost_bytes = self.base_lost_bytes

@@ -1,6 +1,7 @@
 import cython
 
 from router.simulation.whatif.arrays cimport FAR, array, bytes_of, ints, longs, shorts
+from router.simulation.whatif.graph cimport Graph
 from router.simulation.whatif.loads cimport Loads, sort_keys
 from router.simulation.whatif.trees cimport Trees
 
@@ -30,7 +31,7 @@ cdef class SplitLoads(Loads):
     cdef inline bint _is_hop(self, int row, int node, int arc) noexcept
     @cython.locals(count=int, arc=int)
     cdef inline int _count_hops(self, int row, int node) noexcept
-    @cython.locals(trees=Trees, n=int, index=int, arc=int, back=int, dst=int)
+    @cython.locals(trees=Trees, graph=Graph, n=int, index=int, arc=int, back=int, dst=int)
     cdef void shift(self) noexcept
     @cython.locals(at=Py_ssize_t, place=Py_ssize_t)
     cdef void move(self, int src, int dst, long long rate, long long size) noexcept

@@ -31,7 +31,7 @@ class SplitLoads(Loads):
         self.entering = longs(self._entering)
         self._base_distances = array("i", trees.costs_now())
         self.base_distances = ints(self._base_distances)
-        self._base_costs = array("i", trees.arc_costs())
+        self._base_costs = array("i", trees.graph.arc_costs())
         self.base_costs = ints(self._base_costs)
         self._ranks = array("h", bytes(2 * n * n))
         self.ranks = shorts(self._ranks)
@@ -108,8 +108,9 @@ class SplitLoads(Loads):
         """The trees were repaired: find out which destinations that concerns."""
         trees = self.trees
         n = trees.size
-        for index in range(trees.hit_count):
-            arc = trees.forths[trees.hits[index]]
+        graph = trees.graph
+        for index in range(graph.hit_count):
+            arc = graph.forths[graph.hits[index]]
             if trees.costs[arc] != self.base_costs[arc]:
                 back = trees.backs[arc]
                 for dst in range(n):

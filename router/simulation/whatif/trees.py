@@ -17,73 +17,66 @@ from array import array
 
 import cython
 
-from router.simulation.whatif.network import Network
+from router.simulation.whatif.graph import Graph
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.simulation.whatif.arrays import FAR, NONE, bytes_of, ints, longs, shorts
+    from router.simulation.whatif.arrays import FAR, NONE, ints, longs, shorts
+    from router.simulation.whatif.preorder import number_tree
 
 
 class Trees:
     """The trees of all routers as they are now: the base state, or one with failures."""
 
-    def __init__(self, network: Network) -> None:
-        self.size = len(network.routers)
-        self.arcs = len(network.head)
-        self.links = len(network.links)
-        self.adjacencies = len(network.parallel_first) - 1
-        self._make_graph(network)
-        self._make_state(self.size)
+    def __init__(self, graph: Graph, origin: Trees | None = None) -> None:
+        """The base state.
+
+        Args:
+            graph: in the state that is the base.
+            origin: trees of the same mesh in its own base state, before something failed in *graph*, which is not yet
+                kept there: from them it takes less time.
+        """
+        self.graph = graph
+        self._take_pointers(self.graph)
+        self._make_state(self.size, origin is None)
         self._make_log(self.size)
-        self._grow()
+        if origin is None:
+            self._grow()
+        else:
+            self._inherit(origin)
+        self._list_users()
+        self._sizes = array("h", bytes(2))
+        self.sizes = shorts(self._sizes)
+        self.graph.keep_failures()
+        self._put_base_slots()
 
-    def _make_graph(self, network: Network) -> None:
-        """Arcs and links; with one cell more, since an array must not be empty."""
-        self._firsts = array("i", network.first.tobytes())
-        self.firsts = ints(self._firsts)
-        self._heads = array("i", network.head.tobytes() + bytes(4))
-        self.heads = ints(self._heads)
-        self._backs = array("i", network.back.tobytes() + bytes(4))
-        self.backs = ints(self._backs)
-        self._pairs = array("i", network.adjacency.tobytes() + bytes(4))
-        self.pairs = ints(self._pairs)
-        self._parallel_first = array("i", network.parallel_first.tobytes())
-        self.parallel_first = ints(self._parallel_first)
-        self._parallel = array("i", network.parallel.tobytes() + bytes(4))
-        self.parallel = ints(self._parallel)
-        self._link_costs = array("i", network.link_cost.tobytes() + bytes(4))
-        self.link_costs = ints(self._link_costs)
-        self._link_pairs = array("i", bytes(4 * self.links + 4))
-        self.link_pairs = ints(self._link_pairs)
-        self._costs = array("i", bytes(4 * self.arcs + 4))
-        self.costs = ints(self._costs)
-        self._used_links = array("i", bytes(4 * self.adjacencies + 4))
-        self.used_links = ints(self._used_links)
-        self._forths = array("i", bytes(4 * self.adjacencies + 4))
-        self.forths = ints(self._forths)
-        for pair in range(self.adjacencies):
-            for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
-                self.link_pairs[self.parallel[place]] = pair
-            self.used_links[pair] = self.parallel[self.parallel_first[pair]]
-        for tail in range(self.size):
-            for arc in range(self.firsts[tail], self.firsts[tail + 1]):
-                pair = self.pairs[arc]
-                self.costs[arc] = self.link_costs[self.used_links[pair]]
-                if tail < self.heads[arc]:
-                    self.forths[pair] = arc
+    def _take_pointers(self, graph: Graph) -> None:
+        """What is often looked at lies here too."""
+        self.size = graph.size
+        self.firsts = graph.firsts
+        self.heads = graph.heads
+        self.backs = graph.backs
+        self.pairs = graph.pairs
+        self.costs = graph.costs
+        self.used_links = graph.used_links
+        self.dead = graph.dead
 
-    def _make_state(self, n: int) -> None:
+    def _make_state(self, n: int, is_new: bool) -> None:
         """Matrices, and what a repair needs for one root."""
-        self._distances = array("i", [FAR]) * (n * n)
-        self.distances = ints(self._distances)
-        self._slots = array("h", [NONE]) * (n * n)
-        self.slots = shorts(self._slots)
-        self._vias = array("h", [NONE]) * (n * n)
-        self.vias = shorts(self._vias)
-        self._orders = array("h", bytes(2 * n * n))
-        self.orders = shorts(self._orders)
+        if is_new:
+            self._distances = array("i", [FAR]) * (n * n)
+            self.distances = ints(self._distances)
+            self._slots = array("h", [NONE]) * (n * n)
+            self.slots = shorts(self._slots)
+            self._vias = array("h", [NONE]) * (n * n)
+            self.vias = shorts(self._vias)
+            self._orders = array("h", bytes(2 * n * n))
+            self.orders = shorts(self._orders)
+        self._sizes = array("h", bytes(2 * n * n))
+        self.sizes = shorts(self._sizes)
         self._base_slots = array("h", bytes(2 * n * n))
         self.base_slots = shorts(self._base_slots)
         self._kept_rows = array("h", [NONE]) * n
+        self.kept_rows = shorts(self._kept_rows)
         self._kept_vias = array("h", [NONE])
         self.kept_vias = shorts(self._kept_vias)
         self.kept_row = NONE
@@ -100,16 +93,15 @@ class Trees:
         self.nearer = ints(self._nearer)
         self._ways_in = array("i", bytes(4 * n))
         self.ways_in = ints(self._ways_in)
-        self._settled = array("i", bytes(4 * n))
-        self.settled = ints(self._settled)
-        self.settled_count = 0
+        self._places = array("h", bytes(2 * n))
+        self.places = shorts(self._places)
         # A router is offered once at first, then at most once over each of its arcs.
-        self._heap = array("q", bytes(8 * (n + self.arcs + 1)))
+        self._heap = array("q", bytes(8 * (n + self.graph.arcs + 1)))
         self.heap = longs(self._heap)
-        self.kept_rows = shorts(self._kept_rows)
+        self.is_base = False
 
     def _make_log(self, n: int) -> None:
-        """What has failed, and what was changed by it: each pair of a root and a router at most once."""
+        """What was changed by failures: each pair of a root and a router at most once."""
         self._log_roots = array("h", bytes(2 * n * n))
         self.log_roots = shorts(self._log_roots)
         self._log_nodes = array("h", bytes(2 * n * n))
@@ -121,21 +113,6 @@ class Trees:
         self._log_new_slots = array("h", bytes(2 * n * n))
         self.log_new_slots = shorts(self._log_new_slots)
         self.log_size = 0
-        self._dead = array("b", bytes(n))
-        self.dead = bytes_of(self._dead)
-        self._dead_routers = array("i", bytes(4 * n))
-        self.dead_routers = ints(self._dead_routers)
-        self.dead_count = 0
-        self._down = array("b", bytes(self.links + 1))
-        self.down = bytes_of(self._down)
-        self._down_links = array("i", bytes(4 * self.links + 4))
-        self.down_links = ints(self._down_links)
-        self.down_count = 0
-        self._is_hit = array("b", bytes(self.adjacencies + 1))
-        self.is_hit = bytes_of(self._is_hit)
-        self._hits = array("i", bytes(4 * self.adjacencies + 4))
-        self.hits = ints(self._hits)
-        self.hit_count = 0
         self._touched_roots = array("i", bytes(4 * n))
         self.touched_roots = ints(self._touched_roots)
         self.touched_count = 0
@@ -145,11 +122,9 @@ class Trees:
     # The base state.
 
     def _grow(self) -> None:
-        """All trees from nothing, and for each arc the subtrees below it, by root."""
+        """All trees from nothing."""
         n = self.size
-        sizes = array("h", bytes(2 * n * n))
-        self._sizes = sizes
-        self.sizes = shorts(sizes)
+        self.is_base = True
         for root in range(n):
             count = 0
             for node in range(n):
@@ -158,53 +133,23 @@ class Trees:
                     self.pending[node] = 1
                     count += 1
             self.distances[root * n + root] = 0
-            self.is_base = True
             self._attach(root, count)
-            self.is_base = False
             self.log_size = 0
             self._number(root)
-        self._list_users()
-        # By destination, for walks along the tree toward it.
-        for root in range(n):
-            for node in range(n):
-                self.base_slots[node * n + root] = self.slots[root * n + node]
-
-    def _number(self, root: int) -> None:
-        """Put the routers of the tree that was just attached in pre-order: a subtree is a slice of it."""
-        base = root * self.size
-        sizes, places, free = self.nearest, self.nearer, self.ways_in
-        sizes[root] = 1
-        for index in range(self.settled_count):
-            sizes[self.settled[index]] = 1
-        for index in range(self.settled_count - 1, -1, -1):
-            node = self.settled[index]
-            parent = self.heads[self.firsts[node] + self.vias[base + node]]
-            sizes[parent] += sizes[node]
-        places[root] = 0
-        free[root] = 1
-        self.orders[base] = root
-        self.sizes[base] = sizes[root]
-        for index in range(self.settled_count):
-            node = self.settled[index]
-            parent = self.heads[self.firsts[node] + self.vias[base + node]]
-            place = free[parent]
-            free[parent] = place + sizes[node]
-            places[node] = place
-            free[node] = place + 1
-            self.orders[base + place] = node
-            self.sizes[base + place] = sizes[node]
+        self.is_base = False
 
     def _list_users(self) -> None:
         """For each arc the roots that reach its head over it, and the slices of what is below."""
         n = self.size
-        self._user_firsts = array("i", bytes(4 * self.arcs + 8))
+        arcs = self.graph.arcs
+        self._user_firsts = array("i", bytes(4 * arcs + 8))
         self.user_firsts = ints(self._user_firsts)
         for root in range(n):
             for place in range(1, self.sizes[root * n]):
                 self.user_firsts[self.arc_to(root, self.orders[root * n + place]) + 1] += 1
-        for arc in range(self.arcs):
+        for arc in range(arcs):
             self.user_firsts[arc + 1] += self.user_firsts[arc]
-        count = self.user_firsts[self.arcs]
+        count = self.user_firsts[arcs]
         self._user_roots = array("h", bytes(2 * count + 2))
         self.user_roots = shorts(self._user_roots)
         self._user_starts = array("h", bytes(2 * count + 2))
@@ -223,8 +168,57 @@ class Trees:
                 self.user_roots[user] = root
                 self.user_starts[user] = place
                 self.user_sizes[user] = self.sizes[root * n + place]
-        self._sizes = array("h", bytes(2))
-        self.sizes = shorts(self._sizes)
+
+    def _inherit(self, origin: Trees) -> None:
+        """The trees of another base state, repaired for what has failed in the graph."""
+        n = self.size
+        self._distances = array("i", origin._distances)
+        self.distances = ints(self._distances)
+        self._slots = array("h", origin._slots)
+        self.slots = shorts(self._slots)
+        self._vias = array("h", origin._vias)
+        self.vias = shorts(self._vias)
+        self._orders = array("h", origin._orders)
+        self.orders = shorts(self._orders)
+        # What uses an arc is looked up in the old lists, then listed anew.
+        self._user_firsts = origin._user_firsts
+        self.user_firsts = ints(self._user_firsts)
+        self._user_roots = origin._user_roots
+        self.user_roots = shorts(self._user_roots)
+        self._user_starts = origin._user_starts
+        self.user_starts = shorts(self._user_starts)
+        self._user_sizes = origin._user_sizes
+        self.user_sizes = shorts(self._user_sizes)
+        self._user_nexts = array("i", bytes(4 * len(self._user_roots)))
+        self.user_nexts = ints(self._user_nexts)
+        for root in range(n):
+            self.sizes[root * n] = 1
+        for user in range(self.user_firsts[self.graph.arcs]):
+            root = self.user_roots[user]
+            self.sizes[root * n + self.user_starts[user]] = self.user_sizes[user]
+            self.sizes[root * n] += 1
+        self.is_base = True
+        self.repair()
+        for index in range(self.touched_count):
+            self._number(self.touched_roots[index])
+        self.is_base = False
+        self.log_size = self.touched_count = 0
+
+    def _number(self, root: int) -> None:
+        """Put a tree that was attached in pre-order."""
+        base = root * self.size
+        parents = self.nearest
+        for node in range(self.size):
+            via = self.vias[base + node]
+            parents[node] = NONE if via == NONE else self.heads[self.firsts[node] + via]
+        number_tree(parents, root, self.size, self.touched, self.nearer, base, self.orders, self.sizes, self.places, 0)
+
+    def _put_base_slots(self) -> None:
+        """Next hops in the base state by destination, for walks along the tree toward it."""
+        n = self.size
+        for root in range(n):
+            for node in range(n):
+                self.base_slots[node * n + root] = self.slots[root * n + node]
 
     def keep(self, roots: array[int]) -> None:
         """Have the predecessors of these trees at hand after failures too, for multicasts. Only in the base state.
@@ -257,54 +251,17 @@ class Trees:
 
     # Failures.
 
-    def take_down(self, link: int) -> None:
-        """A link fails; once is enough."""
-        if not self.down[link]:
-            self.down[link] = 1
-            self.down_links[self.down_count] = link
-            self.down_count += 1
-            self._hit(self.link_pairs[link])
-
-    def kill(self, router: int) -> None:
-        """A router fails, and all its links with it."""
-        if self.dead[router]:
-            return
-        self.dead[router] = 1
-        self.dead_routers[self.dead_count] = router
-        self.dead_count += 1
-        for arc in range(self.firsts[router], self.firsts[router + 1]):
-            pair = self.pairs[arc]
-            for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
-                self.take_down(self.parallel[place])
-
-    def _hit(self, pair: int) -> None:
-        if not self.is_hit[pair]:
-            self.is_hit[pair] = 1
-            self.hits[self.hit_count] = pair
-            self.hit_count += 1
-
     def repair(self) -> None:
         """Make the trees those of what is left."""
-        for index in range(self.hit_count):
-            pair = self.hits[index]
-            arc = self.forths[pair]
-            link = self._first_up(pair)
-            self.used_links[pair] = link
-            cost = FAR if link == NONE else self.link_costs[link]
-            if cost != self.costs[arc]:
-                self.costs[arc] = self.costs[self.backs[arc]] = cost
-                self._take_off(arc)
-                self._take_off(self.backs[arc])
+        graph = self.graph
+        for index in range(graph.hit_count):
+            pair = graph.hits[index]
+            if graph.choose_link(pair):
+                self._take_off(graph.forths[pair])
+                self._take_off(self.backs[graph.forths[pair]])
         for index in range(self.touched_count):
             root = self.touched_roots[index]
             self._attach(root, self._collect(root))
-
-    def _first_up(self, pair: int) -> int:
-        """The link between two neighbors that is used now; NONE when all are down."""
-        for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
-            if not self.down[self.parallel[place]]:
-                return self.parallel[place]
-        return NONE
 
     def _take_off(self, arc: int) -> None:
         """Note what has to be attached again at every root that uses an arc."""
@@ -343,18 +300,8 @@ class Trees:
         for index in range(self.kept_count):
             self.kept_vias[self.kept_log[2 * index]] = self.vias[self.kept_log[2 * index + 1]]
         self.kept_count = 0
-        for index in range(self.hit_count):
-            pair = self.hits[index]
-            link = self.parallel[self.parallel_first[pair]]
-            arc = self.forths[pair]
-            self.used_links[pair] = link
-            self.costs[arc] = self.costs[self.backs[arc]] = self.link_costs[link]
-            self.is_hit[pair] = 0
-        for index in range(self.down_count):
-            self.down[self.down_links[index]] = 0
-        for index in range(self.dead_count):
-            self.dead[self.dead_routers[index]] = 0
-        self.hit_count = self.down_count = self.dead_count = self.touched_count = 0
+        self.touched_count = 0
+        self.graph.restore()
 
     # Views of the arrays, for numpy.
 
@@ -370,14 +317,6 @@ class Trees:
         """The matrix of distances, type code `i`; FAR where there is no path."""
         return self._distances
 
-    def arc_costs(self) -> array[int]:
-        """By arc, type code `i`; FAR where it is down."""
-        return self._costs
-
-    def dead_now(self) -> array[int]:
-        """By router, 1 when it has failed, type code `b`."""
-        return self._dead
-
     # Both.
 
     def _attach(self, root: int, count: int) -> None:
@@ -387,7 +326,6 @@ class Trees:
         base = root * self.size
         waiting = 0
         self.kept_row = self.kept_rows[root]
-        self.settled_count = 0
         if not self.dead[root]:
             for index in range(count):
                 node = self.touched[index]
@@ -454,9 +392,6 @@ class Trees:
             via = way_in - self.firsts[node]
         if self.is_base:
             self.vias[at] = via
-            if way_in != NONE:
-                self.settled[self.settled_count] = node
-                self.settled_count += 1
         elif self.kept_row != NONE:
             self._keep_via(at, self.kept_row * self.size + node, via)
         if distance != self.distances[at] or slot != self.slots[at]:

@@ -8,7 +8,6 @@ from router.simulation.whatif.trees cimport Trees
 @cython.final
 cdef class Worst:
     cdef readonly Kernel kernel
-    cdef Trees trees
     cdef readonly int links
     cdef array _counts, _floors, _causes
     cdef int* counts

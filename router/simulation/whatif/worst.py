@@ -28,8 +28,7 @@ class Worst:
             kernel: offers what it has failed.
         """
         self.kernel = kernel
-        self.trees = self.kernel.trees  # which only compiled code sees
-        self.links = 2 * self.trees.links
+        self.links = 2 * len(kernel.network.links)
         self._counts = array("i", bytes(4 * self.links + 4))
         self.counts = ints(self._counts)
         self._floors = array("q", bytes(8 * self.links + 8))
@@ -49,8 +48,8 @@ class Worst:
 
     def offer(self, scenario: int) -> None:
         """Take the loads as they are now for those of a scenario, whose number is not offered twice."""
-        trees = self.trees
-        carried = self.kernel.traffic.carried
+        trees = self.kernel.state.trees
+        carried = self.kernel.state.traffic.carried
         for tail in range(trees.size):
             for arc in range(trees.firsts[tail], trees.firsts[tail + 1]):
                 link = trees.used_links[trees.pairs[arc]]

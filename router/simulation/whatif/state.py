@@ -1,0 +1,91 @@
+"""Everything of a mesh that failures change, put together: links, trees, loads, subscribers, delays."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import cython
+
+from router.simulation.whatif.audience import Audience
+from router.simulation.whatif.balance import Balance
+from router.simulation.whatif.delays import Delays
+from router.simulation.whatif.graph import Graph
+from router.simulation.whatif.loads import Loads
+from router.simulation.whatif.network import Network
+from router.simulation.whatif.split import SplitLoads
+from router.simulation.whatif.trees import Trees
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.simulation.whatif.arrays import ints, longs
+
+
+class State:
+    """A mesh in its base state, or with a scenario on top of that."""
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        is_split: bool,
+        origin: State | None = None,
+        links: Sequence[int] = (),
+        routers: Sequence[int] = (),
+    ) -> None:
+        """The base state of a mesh.
+
+        Args:
+            is_split: as in `Kernel`.
+            origin: the same mesh with nothing failed, in its base state. It isn't changed.
+            links: what has failed in the base state; so are routers. Only with *origin*.
+        """
+        self.graph = Graph(network)
+        for link in links:
+            self.graph.take_down(link)
+        for router in routers:
+            self.graph.kill(router)
+        self.trees: Trees = Trees(self.graph, None if origin is None else origin.trees)
+        self.traffic = SplitLoads(self.trees) if is_split else Loads(self.trees)
+        self.audience = Audience(self.trees, self.traffic, network)
+        self.traffic.expect(self.audience.cells)
+        self.balance = Balance(self.trees, self.audience, network)
+        self._add_demands(network)
+        self.audience.begin()
+        self.balance.review()
+        self.audience.settle()
+        self.traffic.settle()
+        self.delays = Delays(self.trees, network) if network.has_delays and not is_split else None
+
+    def _add_demands(self, network: Network) -> None:
+        kept = (
+            array("i", network.demand_src.tobytes() + bytes(4)),
+            array("i", network.demand_dst.tobytes() + bytes(4)),
+            array("q", network.demand_rate.tobytes() + bytes(8)),
+            array("q", network.demand_bytes.tobytes() + bytes(8)),
+        )
+        srcs, dsts = ints(kept[0]), ints(kept[1])
+        rates, volumes = longs(kept[2]), longs(kept[3])
+        for index in range(len(network.demand_src)):
+            self.traffic.demand(srcs[index], dsts[index], rates[index], volumes[index])
+
+    def fail(self, links: Sequence[int], routers: Sequence[int]) -> None:
+        """Let links and routers fail, in the base state."""
+        for link in links:
+            self.graph.take_down(link)
+        for router in routers:
+            self.graph.kill(router)
+        self.trees.repair()
+        self.traffic.shift()
+        self.audience.review()
+        self.balance.review()
+        self.traffic.finish()
+        if self.delays is not None:
+            self.delays.update()
+
+    def restore(self) -> None:
+        """Back to the base state."""
+        self.audience.restore()
+        self.traffic.restore()
+        self.trees.restore()
+        if self.delays is not None:
+            self.delays.restore()
