@@ -7,7 +7,6 @@ import hashlib
 import importlib
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +33,7 @@ ENGINES: Final = (AUTO, LOCAL, SPARK)
 SPARK_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 """Set by spark-submit, and by who wants Spark Connect: then `auto` means Spark."""
 
+PLAYING: Final = "playing scenarios"
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
 Finish = Callable[[Path], None]
@@ -182,10 +182,10 @@ def _play(
     def on_done(chunk: Chunk) -> None:
         nonlocal done
         done += chunk.stop - chunk.first
-        on_progress("playing scenarios", done, total)
+        on_progress(PLAYING, done, total)
 
     if not options.wants_spark:
-        on_progress("playing scenarios", done, total)
+        on_progress(PLAYING, done, total)
         local.run(works, chunks, stage.path, workers=options.workers, on_done=on_done)
         return LOCAL
     if not chunks:
@@ -195,16 +195,14 @@ def _play(
     address = spark.Address(
         master=options.master, remote=options.remote, settings=options.settings, workers=options.workers
     )
-    is_ours = not spark.has_session()
-    session = spark.start(address, stage.path / spark.LOG)
-    try:
-        on_progress("playing scenarios", done, total)
-        spark.run(session, works, chunks, stage.path, on_done=on_done)
-        words: str = spark.describe(session, address)
-    finally:
-        if is_ours:
-            # It takes a second, in which the tables are written.
-            threading.Thread(target=session.stop, name="spark-stop").start()
+    words: str = spark.run(
+        address,
+        works,
+        chunks,
+        stage.path,
+        on_start=lambda: on_progress(PLAYING, done, total),
+        on_done=on_done,
+    )
     return words
 
 

@@ -13,9 +13,10 @@ import importlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 import router
+from router.simulation.whatif import local
 from router.simulation.whatif.evaluate import Piece, Work, evaluator_of
 from router.simulation.whatif.scenarios import Chunk
 from router.simulation.whatif.stage import run_error, write_pieces
@@ -49,6 +51,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.maxResultSize": "0",
 }
 """What is set unless the caller says otherwise."""
+
+VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "MASTER")
+"""Of the environment, by which others than the caller say where Spark is."""
 
 SCHEMA: Final = "chunk int, name string, data binary"
 JOBS: Final = 2
@@ -77,10 +82,12 @@ class Address:
     workers: int | None = None
     """Tasks at the same time on this machine; None: as many as there are processors."""
 
-
-def has_session() -> bool:
-    """Whether this process has a session already, which `start` then gives."""
-    return SparkSession.getActiveSession() is not None
+    @property
+    def is_here(self) -> bool:
+        """Whether Spark shall do its work on this machine alone."""
+        if self.remote or any(name in os.environ for name in VARIABLES):
+            return False
+        return self.master is None or self.master.startswith("local")
 
 
 def describe(session: SparkSession, address: Address) -> str:
@@ -92,7 +99,7 @@ def describe(session: SparkSession, address: Address) -> str:
 
 
 def start(address: Address, log: Path) -> SparkSession:
-    """A session. What Spark logs while there is one goes to the file *log*.
+    """A session, that of this thread if it has one. What a new one logs goes to the file *log*.
 
     Raises: RunError when Spark can't be started.
     """
@@ -165,35 +172,83 @@ def cores(session: SparkSession) -> int:
 
 
 def run(
-    session: SparkSession, works: Mapping[int, Work], chunks: Sequence[Chunk], folder: Path, *, on_done: Done
-) -> None:
+    address: Address,
+    works: Mapping[int, Work],
+    chunks: Sequence[Chunk],
+    folder: Path,
+    *,
+    on_start: Callable[[], None] = lambda: None,
+    on_done: Done,
+) -> str:
     """Work chunks out, and write their files.
+
+    Where Spark is started on this machine, this process works as well until Spark is at work.
 
     Args:
         works: by variant.
         folder: of the run, on this machine.
+        on_start: called when Spark has been started.
         on_done: called for each chunk that has been written.
+    Returns: where it was done, in words.
+    Raises: RunError when Spark can't be started.
     """
     rest = deque(chunks)
-    size = CHUNKS_PER_CORE * cores(session)
-    running: dict[Future[_Result], list[Chunk]] = {}
-    with ThreadPoolExecutor(JOBS, thread_name_prefix="spark-job") as pool:
+    active = None if address.remote else SparkSession.getActiveSession()
+    helps = active is None and address.is_here
+
+    def help_until(others: Collection[Future[Any]]) -> None:
+        while helps and rest and not any(other.done() for other in others):
+            chunk = rest.popleft()
+            local.play(chunk, works[chunk.variant], str(folder))
+            on_done(chunk)
+
+    with ThreadPoolExecutor(JOBS, thread_name_prefix="spark") as pool:
+        if active is None:
+            starting = pool.submit(start, address, folder / LOG)
+            help_until([starting])
+            session = starting.result()
+        else:
+            session = active
+        on_start()
         try:
-            while rest or running:
-                while rest and len(running) < JOBS:
-                    job = _next_job(rest, size)
-                    running[pool.submit(_run_job, session, works[job[0].variant], job)] = job
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    job = running.pop(future)
-                    result = future.result()
-                    write_pieces(folder, result.pieces)
-                    for chunk in job:
-                        on_done(chunk)
-                    size = _next_size(size, len(job), result)
+            _run_jobs(session, pool, works, rest, folder, help_until, on_done)
         except BaseException:
             cancel(session)
             raise
+        finally:
+            if active is None:
+                # It takes a second, in which others may go on.
+                threading.Thread(target=session.stop, name="spark-stop").start()
+        return describe(session, address)
+
+
+def _run_jobs(
+    session: SparkSession,
+    pool: ThreadPoolExecutor,
+    works: Mapping[int, Work],
+    rest: deque[Chunk],
+    folder: Path,
+    help_until: Callable[[Collection[Future[Any]]], None],
+    on_done: Done,
+) -> None:
+    size = CHUNKS_PER_CORE * cores(session)
+    running: dict[Future[_Result], list[Chunk]] = {}
+    is_first = True
+    while rest or running:
+        while rest and len(running) < JOBS:
+            job = _next_job(rest, size)
+            running[pool.submit(_run_job, session, works[job[0].variant], job)] = job
+        if is_first:
+            help_until(running)
+            is_first = False
+        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in finished:
+            job = running.pop(future)
+            result = future.result()
+            write_pieces(folder, result.pieces)
+            for chunk in job:
+                on_done(chunk)
+            size = _next_size(size, len(job), result)
 
 
 @attrs.frozen(kw_only=True)
