@@ -27,6 +27,7 @@ from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.placement import Goal
 from router.simulation.whatif.report import SUMMARY
 from router.simulation.whatif.request import Request
+from router.simulation.whatif.run_folder import model_of
 from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.store import write_model
 from router.simulation.whatif.table_files import read_table, validate
@@ -55,7 +56,7 @@ def test_a_run_has_the_tables_of_answers(whole: Path, name: str) -> None:
 
 
 def test_a_run_keeps_its_model(whole: Path) -> None:
-    assert answers.model_of(whole) == everything()
+    assert model_of(whole) == everything()
     assert json.loads((whole / SUMMARY).read_text())["model"]["sha256"] == everything().digest()
 
 
@@ -154,7 +155,7 @@ def small() -> Model:
 
 
 def of(folder: Path) -> Availability:
-    found = availability(folder, Outcomes.read(folder), answers.model_of(folder))
+    found = availability(folder, Outcomes.read(folder), model_of(folder))
     assert found is not None
     return found
 
@@ -200,7 +201,7 @@ def test_addresses_and_pairs_have_their_own(tmp_path: Path) -> None:
 
 def test_what_nobody_rates_has_no_availability(tmp_path: Path) -> None:
     folder = run(mesh("A-B"), tmp_path / "run", Request())
-    assert availability(folder, Outcomes.read(folder), answers.model_of(folder)) is None
+    assert availability(folder, Outcomes.read(folder), model_of(folder)) is None
 
 
 def test_maintenance_does_not_count_as_time(tmp_path: Path) -> None:

@@ -114,6 +114,17 @@ def test_single_points_of_failure_can_be_allowed(tmp_path: Path) -> None:
     assert answer(run(ring, tmp_path / "ring", Request()), ring, no_single_point_of_failure=True).is_kept
 
 
+def test_single_points_of_failure_of_a_changed_mesh_are_its_own(tmp_path: Path) -> None:
+    model = mesh("A-B B-C C-A C-D")
+    folder = run(model, tmp_path / "run", Request(links=("A,D,1",)))
+    assert not answer(folder, model, no_single_point_of_failure=True).is_kept
+    assert answer(folder, model, no_single_point_of_failure=True, variant="changed").is_kept
+    # Not played by themselves, they are found all the same.
+    folder = run(model, tmp_path / "other", Request(families="links:2", costs=("A--B=2",)))
+    found = answer(folder, model, no_single_point_of_failure=True, variant="changed")
+    assert [fault.partition(":")[0] for fault in found.faults] == ["link C--D", "router C"]
+
+
 def test_availability_is_kept_when_its_lower_end_is(whole: Path, model: Model) -> None:
     summary = json.loads((whole / "summary.json").read_text())
     share = summary["availability"]["demand"]

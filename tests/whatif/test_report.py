@@ -26,6 +26,7 @@ from router.simulation.whatif.report.pictures import POINTS, falling, pictures, 
 from router.simulation.whatif.report.summary import schema
 from router.simulation.whatif.report.verdicts import verdicts
 from router.simulation.whatif.request import Request
+from router.simulation.whatif.run_folder import model_of
 from router.simulation.whatif.table_files import read_table
 from tests.whatif import browser
 from tests.whatif.runs import everything, made
@@ -109,7 +110,23 @@ def test_growth_is_a_curve_of_all_its_steps(whole: Path) -> None:
     ]  # fmt: skip
     worst = [each["worst_utilisation"] for each in summary["variants"]]
     assert worst == sorted(worst)
-    assert "growth" in {picture.name for picture in pictures(facts_of(whole, answers.model_of(whole)))}
+    assert "growth" in {picture.name for picture in pictures(facts_of(whole, model_of(whole)))}
+
+
+def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
+    model = mesh("A-B B-C C-A", capacity_msgs=10.0, demands=[demand("A", "B", 6, is_address=False)])
+    folder = run(model, Request(costs=("A--B=5",), growth="1:2:0.5"), tmp_path / "run")
+    summary = json.loads((folder / report.SUMMARY).read_text())
+    jsonschema.validate(summary, schema())
+    assert sorted((each["is_changed"], each["growth"]) for each in summary["variants"]) == [
+        (is_changed, growth) for is_changed in (False, True) for growth in (1, 1.5, 2)
+    ]
+    (drawn,) = (each for each in pictures(facts_of(folder, model)) if each.name == "growth")
+    assert "changed, worst case" in drawn.svg
+    assert drawn.caption == (
+        "When nothing fails no link is overloaded up to 1.5 times today's demand; "
+        "in the worst case no link is overloaded up to 1.5 times today's demand."
+    )
 
 
 def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
@@ -129,7 +146,7 @@ def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
 
 def test_written_again_a_report_is_the_same(whole: Path) -> None:
     before = [(whole / name).read_bytes() for name in (report.PAGE, report.SUMMARY)]
-    report.write(whole, answers.model_of(whole))
+    report.write(whole, model_of(whole))
     assert [(whole / name).read_bytes() for name in (report.PAGE, report.SUMMARY)] == before
 
 

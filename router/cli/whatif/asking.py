@@ -60,13 +60,13 @@ def json_option() -> Callable[[F], F]:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is a run; else it should be a model."""
-    return bool(importlib.import_module("router.simulation.whatif.diff").is_run(folder))
+    return bool(importlib.import_module("router.simulation.whatif.run_folder").is_run(folder))
 
 
 def read_model(folder: Path) -> Any:
     """The model of a run, or in a folder of its own. Raises: SettingsError"""
     if is_run(folder):
-        return importlib.import_module("router.simulation.whatif.answers").model_of(folder)
+        return importlib.import_module("router.simulation.whatif.run_folder").model_of(folder)
     return importlib.import_module("router.simulation.whatif.store").read_model(folder)
 
 

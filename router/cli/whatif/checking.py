@@ -71,7 +71,7 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
     if not is_run(folder):
         raise AnswerError(f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote")
     with answering():
-        model = importlib.import_module("router.simulation.whatif.answers").model_of(folder)
+        model = importlib.import_module("router.simulation.whatif.run_folder").model_of(folder)
         answers = checking.check(folder, limits, model)
     if not answers:
         raise click.UsageError("no limit is given: see --help")

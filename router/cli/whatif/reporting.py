@@ -22,9 +22,9 @@ def report(folder: Path) -> None:
     """
     if not is_run(folder):
         raise AnswerError(f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote")
-    answers = importlib.import_module("router.simulation.whatif.answers")
+    folders = importlib.import_module("router.simulation.whatif.run_folder")
     reports = importlib.import_module("router.simulation.whatif.report")
     with answering():
-        for verdict in reports.write(folder, answers.model_of(folder)):
+        for verdict in reports.write(folder, folders.model_of(folder)):
             click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
     click.echo(f"{folder / reports.PAGE}, {folder / reports.SUMMARY}")

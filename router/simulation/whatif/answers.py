@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from router.simulation.whatif import report
 from router.simulation.whatif.credit_plan import credit_table
@@ -12,13 +11,11 @@ from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.report.verdicts import Verdict
+from router.simulation.whatif.run_folder import MODEL
 from router.simulation.whatif.spof import spof_table
-from router.simulation.whatif.store import read_model, write_model
+from router.simulation.whatif.store import write_model
 from router.simulation.whatif.suggest import placement_table
 from router.simulation.whatif.table_files import write_table
-
-MODEL: Final = "model"
-"""Folder of a run in which the model is that was run: what is asked about a run later needs it."""
 
 
 def write(folder: Path, model: Model) -> list[Verdict]:
@@ -40,8 +37,3 @@ def write(folder: Path, model: Model) -> list[Verdict]:
         write_table(folder, table, name)
     write_model(model, folder / MODEL)
     return report.write(folder, model)
-
-
-def model_of(folder: Path) -> Model:
-    """The model of a run. Raises: SettingsError when there is none, or it can't be used."""
-    return read_model(folder / MODEL)

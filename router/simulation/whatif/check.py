@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
 from router.simulation.whatif.availability import availability
+from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
+from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import NOTHING, Outcomes
+from router.simulation.whatif.run_folder import variant_of
+from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
 from router.simulation.whatif.words import BASE, amount, counted, failure_of, harm_of, milliseconds, percent, rate
@@ -174,10 +178,8 @@ def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Ite
     if not limits.no_single_point_of_failure:
         return
     limit = "--no-single-point-of-failure"
-    if limits.variant != BASE:
-        yield Answer(limit=limit, is_kept=False, found="can't be told: runs list those of the mesh as it is alone")
-        return
-    rows = [row for row in read_table(folder, "router_spof").to_pylist() if row["element"] not in limits.allowed]
+    found = list(_spof_rows(folder, outcomes, limits, model))
+    rows = [row for row in found if row["element"] not in limits.allowed]
     if not rows:
         yield Answer(limit=limit, is_kept=True, found="none" + (" but those allowed" if limits.allowed else ""))
         return
@@ -190,6 +192,16 @@ def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Ite
         count=len(rows),
         scenarios=tuple(row["scenario"] for row in rows[:SHOWN] if row["scenario"] is not None),
     )
+
+
+def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterable[dict[str, Any]]:
+    """Rows of `router_spof`; the run has those of the mesh as it is, of other variants they are made here."""
+    if limits.variant == BASE:
+        found: list[dict[str, Any]] = read_table(folder, "router_spof").to_pylist()
+        return found
+    changed = variant_of(folder, model, limits.variant)
+    network = Network.of(changed)
+    return spof_rows(outcomes, changed, network, Kernel(network), variant=limits.variant)
 
 
 def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:

@@ -9,13 +9,13 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from router.simulation.whatif.answers import MODEL, model_of
 from router.simulation.whatif.demand_table import NOBODY, Demands
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import MICRO, Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.routes import Routes
+from router.simulation.whatif.run_folder import is_run, model_of
 from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.store import read_model
 from router.simulation.whatif.table_files import read_table
@@ -143,11 +143,6 @@ MEASURES: Final = {
     "max_utilisation": "highest utilisation",
     "stretch_p99": "stretch of 99 % of the paths",
 }
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder is a run, and not a model."""
-    return (folder / MODEL).is_dir() and (folder / "scenario").is_dir()
 
 
 def compare(before: Path, after: Path) -> Difference:

@@ -22,6 +22,7 @@ from router.simulation.whatif.model import GroupKind, Model
 from router.simulation.whatif.network import MICRO, TREATMENTS, Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.table_files import from_rows
+from router.simulation.whatif.words import BASE
 
 Row = dict[str, object]
 
@@ -49,8 +50,14 @@ def spof_table(outcomes: Outcomes, model: Model, network: Network, kernel: Kerne
     return from_rows("router_spof", spof_rows(outcomes, model, network, kernel))
 
 
-def spof_rows(outcomes: Outcomes | None, model: Model, network: Network, kernel: Kernel) -> Iterator[Row]:
-    """Its rows, in no order; without outcomes everything is played here."""
+def spof_rows(
+    outcomes: Outcomes | None, model: Model, network: Network, kernel: Kernel, *, variant: str = BASE
+) -> Iterator[Row]:
+    """Its rows, in no order; without outcomes everything is played here.
+
+    Args:
+        variant: that *model* is of the one that was run.
+    """
     elements = Elements.of(model)
     kinds = {group.name: str(group.kind) for group in elements.groups}
     calm = Harm(
@@ -61,7 +68,7 @@ def spof_rows(outcomes: Outcomes | None, model: Model, network: Network, kernel:
         lost_rate=kernel.lost_rate,
     )
     played: set[tuple[str, str]] = set()
-    for word, name, row in () if outcomes is None else outcomes.alone():
+    for word, name, row in () if outcomes is None else outcomes.alone(variant=variant):
         key = kinds[name] if word == "group" else word, name
         played.add(key)
         yield from _row(*key, _harm_of(row), calm)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,15 +13,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
-from router.simulation.whatif.answers import model_of
 from router.simulation.whatif.deliveries import deliveries
 from router.simulation.whatif.failures import Elements
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import Outcomes
-from router.simulation.whatif.request import Request
 from router.simulation.whatif.routes import Routes
+from router.simulation.whatif.run_folder import model_of, variant_of
 from router.simulation.whatif.table_files import files_of, read_table
 from router.simulation.whatif.tables import TableError
 from router.simulation.whatif.words import BASE, failure
@@ -191,16 +189,6 @@ class Subject:
             row["scenario"]: failure(row["failed_links"], row["failed_routers"], row["group"], row["family"])
             for row in outcomes.rows(places)
         }
-
-
-def variant_of(folder: Path, model: Model, name: str) -> Model:
-    """A variant of a run's model. Raises: TableError when the run has none of that name."""
-    plan = json.loads(read_table(folder, "run").to_pylist()[0]["plan"])
-    if name not in plan["variants"]:
-        near = nearest(name, plan["variants"])
-        hint = f"; did you mean `{near}`?" if near else ""
-        raise TableError(f"no variant `{name}` in {folder}; expected one of {', '.join(plan['variants'])}{hint}")
-    return dict(Request.from_json(json.dumps(plan["request"])).variants(model))[name]
 
 
 def place_of(what: str, name: str, known: Sequence[str]) -> int:

@@ -17,6 +17,7 @@ from router.simulation.whatif.availability import Availability, availability
 from router.simulation.whatif.deliveries import deliveries
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.outcomes import NOTHING, Outcomes
+from router.simulation.whatif.request import CHANGED
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
 from router.simulation.whatif.words import BASE
@@ -53,8 +54,10 @@ class VariantFacts:
     """One variant of the mesh: as it is, and at its worst."""
 
     name: str
-    growth: float | None
-    """What its demands are multiplied by; None when it is a variant of another kind."""
+    growth: float
+    """What its demands are multiplied by."""
+    is_changed: bool
+    """Whether more than demand is changed: costs, links or subscribers."""
     base_utilisation: float
     worst_utilisation: float
     base_lost_msgs_per_s: float
@@ -223,7 +226,7 @@ def _families(outcomes: Outcomes) -> list[FamilyFacts]:
     return found
 
 
-_GROWTH: Final = re.compile(r"growth[ :=]*x?([0-9.]+)")
+_GROWTH: Final = re.compile(r"growth ([0-9.]+)$")
 
 
 def _variants(outcomes: Outcomes) -> list[VariantFacts]:
@@ -232,11 +235,12 @@ def _variants(outcomes: Outcomes) -> list[VariantFacts]:
     calm = outcomes.having("family", NOTHING)
     for variant in outcomes.values("variant"):
         here = outcomes.having("variant", variant)
-        growth = _GROWTH.fullmatch(variant)
+        growth = _GROWTH.search(variant)
         found.append(
             VariantFacts(
                 name=variant,
-                growth=1.0 if variant == BASE else float(growth[1]) if growth else None,
+                growth=float(growth[1]) if growth else 1.0,
+                is_changed=variant.startswith(CHANGED),
                 base_utilisation=float(utilisation[here & calm].max(initial=0.0)),
                 worst_utilisation=float(utilisation[here].max()),
                 base_lost_msgs_per_s=float(lost[here & calm].max(initial=0.0)),

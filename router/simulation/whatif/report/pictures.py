@@ -339,38 +339,37 @@ def rising(values: NDArray[Any]) -> Curve:
 
 
 def growth(facts: Facts) -> Picture | None:
-    """The highest utilisation as demand grows."""
-    steps = sorted((variant for variant in facts.variants if variant.growth is not None), key=_factor)
-    if len(steps) < 2:
+    """The highest utilisation as demand grows, of the mesh as it is and as it would be changed."""
+    kinds = [
+        sorted((variant for variant in facts.variants if variant.is_changed == is_changed), key=_factor)
+        for is_changed in (False, True)
+    ]
+    if len(kinds[0]) < 2:
         return None
     title = "The busiest link as demand grows"
+    styles = (("", ONE, BAD, "o", "D"), ("changed, ", THREE, TWO, "s", "^"))
     with figure(WIDTH, 300) as made:
         axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
-        factors = [_factor(variant) for variant in steps]
-        before = [100 * variant.base_utilisation for variant in steps]
-        after = [100 * variant.worst_utilisation for variant in steps]
-        axes.plot(factors, before, color=ONE, marker="o", markersize=5, linewidth=1.8, label="nothing fails")
-        axes.plot(
-            factors,
-            after,
-            color=BAD,
-            marker="D",
-            markersize=5,
-            linewidth=1.8,
-            linestyle=(0, (5, 2)),
-            label="worst case",
-        )
+        for steps, (kind, calm, bad, dot, mark) in zip(kinds, styles, strict=True):
+            if not steps:
+                continue
+            factors = [_factor(variant) for variant in steps]
+            before = [100 * variant.base_utilisation for variant in steps]
+            after = [100 * variant.worst_utilisation for variant in steps]
+            dashes = (0, (5, 2))
+            axes.plot(factors, before, color=calm, marker=dot, markersize=5, label=f"{kind}nothing fails")
+            axes.plot(factors, after, color=bad, marker=mark, markersize=5, linestyle=dashes, label=f"{kind}worst case")
         axes.axhline(100, color=INK, linewidth=1, linestyle=(0, (4, 2)))
         axes.set_ylim(bottom=0)
         axes.set_xlabel("demand, as a multiple of today's")
         axes.set_ylabel("percent of capacity" if facts.has_capacities else "percent of today's busiest link")
-        made.legend(loc="upper right", ncols=2, handlelength=2.4)
+        made.legend(loc="upper right", ncols=2, handlelength=2.8)
         svg = svg_of(made, "growth", title)
-    return Picture(name="growth", title=title, caption=_limits(steps), svg=svg)
+    caption = _limits(kinds[0]) if facts.has_capacities else "100 % is the busiest link as it is today."
+    return Picture(name="growth", title=title, caption=caption, svg=svg)
 
 
 def _factor(variant: VariantFacts) -> float:
-    assert variant.growth is not None
     return variant.growth
 
 
@@ -383,9 +382,8 @@ def _limits(steps: Sequence[VariantFacts]) -> str:
     ):
         within = [_factor(step) for step, value in zip(steps, values, strict=True) if value <= 1]
         if not within:
-            said.append(f"{words} the busiest link can't carry what it gets, whatever the growth")
-        elif len(within) == len(steps):
-            said.append(f"{words} all links can carry what they get up to {amount(within[-1])} times today's demand")
+            said.append(f"{words} a link is overloaded even with {amount(_factor(steps[0]))} times today's demand")
         else:
-            said.append(f"{words} this is so up to {amount(max(within))} times")
+            most = ", the most that was played" if len(within) == len(steps) else ""
+            said.append(f"{words} no link is overloaded up to {amount(max(within))} times today's demand{most}")
     return "; ".join(said) + "."
