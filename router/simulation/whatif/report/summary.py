@@ -13,8 +13,9 @@ from router.simulation.whatif.report.facts import Facts, Row
 from router.simulation.whatif.report.verdicts import Verdict
 from router.simulation.whatif.words import failure_of
 
-FORMAT: Final = 1
-"""Version of the summary's form; it grows when a reader of the old one would be wrong."""
+SCHEMA: Final = "amqp-mesh-whatif"
+VERSION: Final = 1
+"""Of the summary's form; it grows when a reader of the old one would be wrong."""
 LISTED: Final = 20
 """Rows of each list."""
 
@@ -28,7 +29,8 @@ def summary(facts: Facts, found: list[Verdict]) -> dict[str, object]:
     """What the report says, in short; numbers are in the units of the tables."""
     run = facts.run
     return {
-        "format": FORMAT,
+        "schema": SCHEMA,
+        "version": VERSION,
         "model": {
             "name": run["model"],
             "sha256": run["model_hash"],
