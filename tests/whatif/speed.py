@@ -137,14 +137,14 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="speed", description="Measure the kernel of what-if.")
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="routers; by default 50 to 2,000")
-    parser.add_argument("--delays", action="store_true", help="with delays of links")
+    parser.add_argument("--delays", dest="has_delays", action="store_true", help="with delays of links")
     options = parser.parse_args()
     table = Table(f"Scenarios a second on one core, {describe()}")
     # Each size in a process of its own, which has its own memory.
     context = multiprocessing.get_context("spawn")
     for size in options.sizes:
         with context.Pool(1) as pool:
-            for what, (value, unit) in pool.apply(measure, (size, options.delays)).items():
+            for what, (value, unit) in pool.apply(measure, (size, options.has_delays)).items():
                 table.add(size, what, value, unit)  # type: ignore[arg-type]
     show(table)
 

@@ -23,7 +23,7 @@ cdef class Kernel:
     cdef int* base_parts
     cdef int* part_sizes
     cdef Ranking stretches
-    cdef object held_pairs
+    cdef object held_pairs, held_lost_pairs
     cdef tuple base_summary
     cdef readonly long long base_pairs, base_lost_pairs, unreachable_pairs, dead_end_pairs, lost_rate, lost_bytes
     cdef readonly long long stretch_p50, stretch_p95, stretch_p99, delay_p50_us, delay_p95_us, delay_p99_us

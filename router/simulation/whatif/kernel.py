@@ -108,7 +108,7 @@ class Kernel:
     def _take_base(self) -> None:
         """The state is a base state, as it is or held: summarise it, and keep that."""
         self.base_lost_pairs = 0
-        self.held_pairs = np.zeros(0, dtype=np.int32)
+        self.held_pairs = self.held_lost_pairs = np.zeros(0, dtype=np.int32)
         stretches = array("q", [0])
         if self.is_holding:
             stretches = self._compare_base()
@@ -123,7 +123,8 @@ class Kernel:
         before, now = (np.frombuffer(state.trees.costs_now(), dtype=np.int32) for state in (self.origin, self.state))
         self.held_pairs = np.flatnonzero(before != now).astype(np.int32)
         old, new = before[self.held_pairs].astype(np.int64), now[self.held_pairs].astype(np.int64)
-        self.base_lost_pairs = int(np.count_nonzero(new >= FAR))
+        self.held_lost_pairs = self.held_pairs[new >= FAR]
+        self.base_lost_pairs = len(self.held_lost_pairs)
         is_told = (new < FAR) & (self.held_pairs // n < self.held_pairs % n)
         old, new = old[is_told], new[is_told]
         return array("q", np.sort((2000 * new + old) // (2 * old)).tobytes() + bytes(8))
@@ -415,7 +416,9 @@ class Kernel:
         mask = now[pairs] >= FAR if only_lost else now[pairs] != before
         pairs, before = pairs[mask], before[mask]
         if self.is_holding:
-            pairs = np.union1d(pairs, self.held_pairs[now[self.held_pairs] >= FAR] if only_lost else self.held_pairs)
+            # What is lost by what is held down is not lost again.
+            both = np.concatenate((pairs, self.held_lost_pairs if only_lost else self.held_pairs))
+            pairs = np.sort(both) if only_lost else np.unique(both)
             before = np.frombuffer(self.origin.trees.costs_now(), dtype=np.int32)[pairs]
         else:
             order = np.argsort(pairs)
