@@ -22,7 +22,17 @@ from router.simulation.whatif.run_folder import variant_of
 from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
-from router.simulation.whatif.words import BASE, amount, counted, failure_of, harm_of, milliseconds, percent, rate
+from router.simulation.whatif.words import (
+    BASE,
+    amount,
+    counted,
+    failure_of,
+    harm_of,
+    milliseconds,
+    percent,
+    rate,
+    served,
+)
 
 SHOWN: Final = 5
 """Scenarios, or others at fault, that are named for each limit."""
@@ -255,7 +265,7 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
         yield Answer(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
         return
     what = "messages" if found.demand else "pairs"
-    said = f"{percent(share.at_least)} of all {what} at least, {percent(share.at_most)} at most"
+    said = f"{served(share.at_least)} of all {what} at least, {served(share.at_most)} at most"
     faults: tuple[str, ...] = ()
     if share.at_least < least <= share.at_most:
         faults = (f"{percent(found.residual)} of the time is not covered: more failures at once may tell",)

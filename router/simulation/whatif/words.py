@@ -96,6 +96,13 @@ def percent(share: float) -> str:
     return f"{value:.{digits}f} %"
 
 
+def served(share: float) -> str:
+    """A share of the time, near 1: what is missing to 100 % has two digits, such as `98.6 %` and `99.9971 %`."""
+    missing = 100 * (1 - share)
+    digits = min(9, max(0, 1 - math.floor(math.log10(missing)))) if missing > 0 else 0
+    return f"{100 * share:.{digits}f} %"
+
+
 def milliseconds(value: float) -> str:
     """A time."""
     return f"{amount(value)} ms"

@@ -15,7 +15,7 @@ from router.simulation.whatif.report.drawing import Picture, style_of_colors
 from router.simulation.whatif.report.facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.simulation.whatif.report.markup import Column, escaped, name, paragraph, section, table
 from router.simulation.whatif.report.verdicts import Verdict
-from router.simulation.whatif.words import BASE, amount, counted, failure_of, per_year, percent
+from router.simulation.whatif.words import BASE, amount, counted, failure_of, per_year, percent, served
 
 
 def page(facts: Facts, found: list[Verdict], drawn: list[Picture]) -> str:
@@ -227,14 +227,14 @@ def _availability(facts: Facts, pictures: Pictures) -> list[str]:
 
 
 def _range(share: Range) -> str:
-    if percent(share.at_least) == percent(share.at_most):
-        return percent(share.at_least)
-    return f"{percent(share.at_least)} to {percent(share.at_most)}"
+    if served(share.at_least) == served(share.at_most):
+        return served(share.at_least)
+    return f"{served(share.at_least)} to {served(share.at_most)}"
 
 
 def _shares(title: str, of: Callable[[Any], Range]) -> list[Column]:
     def column(word: str, value: Callable[[Range], float]) -> Column:
-        return Column(f"{title}, {word}", lambda row: value(of(row)), percent)
+        return Column(f"{title}, {word}", lambda row: value(of(row)), served)
 
     return [column("at least", lambda it: it.at_least), column("at most", lambda it: it.at_most)]
 

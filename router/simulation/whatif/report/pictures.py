@@ -382,7 +382,7 @@ def _limits(steps: Sequence[VariantFacts]) -> str:
     ):
         within = [_factor(step) for step, value in zip(steps, values, strict=True) if value <= 1]
         if not within:
-            said.append(f"{words} a link is overloaded even with {amount(_factor(steps[0]))} times today's demand")
+            said.append(f"{words} a link is overloaded with today's demand already")
         else:
             most = ", the most that was played" if len(within) == len(steps) else ""
             said.append(f"{words} no link is overloaded up to {amount(max(within))} times today's demand{most}")

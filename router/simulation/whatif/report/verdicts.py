@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from router.simulation.whatif.report.facts import Facts, Row
-from router.simulation.whatif.words import amount, counted, failure_of, harm_of, listed, per_year, percent, rate
+from router.simulation.whatif.words import amount, counted, failure_of, harm_of, listed, per_year, percent, rate, served
 
 BUSY: Final = 0.8
 """From this utilisation on a link is said to be busy: bursts find little room."""
@@ -155,11 +155,11 @@ def _availability(facts: Facts) -> Iterator[Verdict]:
     if found is None or (share := found.demand or found.pairs) is None:
         return
     what = "of all messages" if found.demand else "of all pairs"
-    value = percent(share.at_least)
+    value = served(share.at_least)
     note = f"{what}, at least: {per_year(1 - share.at_least)} a year are lost"
     note += f"; {percent(found.residual)} of the time is not covered by the scenarios." if found.residual else "."
     if found.residual > VAGUE:
-        value = f"{percent(share.at_least)} to {percent(share.at_most)}"
+        value = f"{served(share.at_least)} to {served(share.at_most)}"
         note = f"{what}: {percent(found.residual)} of the time more is down at once than was played."
     yield Verdict(
         topic="availability",
