@@ -195,9 +195,10 @@ def test_flows_load_links_as_the_kernel_does(model: Model, data: st.DataObject) 
 def test_all_delays_at_once_are_those_one_by_one(model: Model) -> None:
     network = Network.of(model)
     routes = Routes(network, Kernel(network))
-    delay, known = routes.delay_matrix()
+    delay, known, is_there = routes.delay_matrix()
     for src in range(len(network.routers)):
         for dst in range(len(network.routers)):
+            assert is_there[src, dst] == bool(routes.path(src, dst))
             if routes.path(src, dst):
                 assert (delay[src, dst], known[src, dst]) == routes.delay_us(src, dst)
             else:

@@ -177,11 +177,11 @@ def _router_paths(routes: Routes, terms: Terms) -> Iterator[Path]:
     if not count:
         return
     srcs, dsts = network.demand_src.tolist(), network.demand_dst.tolist()
-    is_there = np.array([routes.distance(src, dst) is not None for src, dst in zip(srcs, dsts, strict=True)])
     if count > MOST_PAIRS:
-        delays, known = routes.delay_matrix()
-        delay, is_known = delays[network.demand_src, network.demand_dst], known[network.demand_src, network.demand_dst]
+        cells = network.demand_src, network.demand_dst
+        delay, is_known, is_there = (matrix[cells] for matrix in routes.delay_matrix())
     else:
+        is_there = np.array([routes.distance(src, dst) is not None for src, dst in zip(srcs, dsts, strict=True)])
         pairs = zip(srcs, dsts, is_there.tolist(), strict=True)
         found = [routes.delay_us(src, dst) if there else (0, False) for src, dst, there in pairs]
         delay, is_known = np.array([each[0] for each in found]), np.array([each[1] for each in found])

@@ -81,8 +81,11 @@ class Routes:
             self._delays[pair] = sum(max(0, step) for step in steps), all(step >= 0 for step in steps)
         return self._delays[pair]
 
-    def delay_matrix(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """What `delay_us` gives, for all pairs at once: row by source. Without a path: 0, and not known."""
+    def delay_matrix(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """What `delay_us` gives, for all pairs at once, and whether there is a path: row by source.
+
+        Without a path: 0, and not known.
+        """
         count = len(self.network.routers)
         places = range(count)
         # Of each pair the delay as far as some router on its path, and that router; both grow by doubling.
@@ -102,7 +105,7 @@ class Routes:
             delay = delay + np.where(ahead == columns, 0, delay[ahead, columns])
             known = known & known[ahead, columns]
             ahead = ahead[ahead, columns]
-        return delay, known
+        return delay, known, is_there
 
     # Flows.
 
