@@ -84,6 +84,18 @@ def test_spark_connect_makes_the_same_tables(model: Model, local: Path, tmp_path
     assert row["engine"] == f"spark {address}"
 
 
+def test_this_process_works_while_spark_starts_beside_it(model: Model, local: Path, tmp_path: Path) -> None:
+    with command(model, tmp_path, "--engine", "spark", "--workers", "2") as process:
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert process.returncode == 0, said
+    assert_equal(local, tmp_path / "run")
+    assert nothing_beside(tmp_path / "run")
+    assert not list((tmp_path / "run").glob("*.log"))
+    (row,) = read_table(tmp_path / "run", "run").to_pylist()
+    assert row["engine"] == "spark local[2,2]"
+
+
 def test_spark_that_cannot_be_started_is_said_so(model: Model, tmp_path: Path) -> None:
     with command(model, tmp_path, "--master", "local[many]") as process:
         assert process.stderr is not None

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from router.simulation.whatif import spark as engine
-from router.simulation.whatif.evaluate import Work
+from router.simulation.whatif.evaluate import Work, evaluator_of
 from router.simulation.whatif.failures import Elements
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.request import Request
@@ -109,6 +109,14 @@ def test_what_a_task_raises_comes_out(spark: SparkSession, model: Model, tmp_pat
     chunk = Chunk(number=0, variant=0, first=0, stop=1)
     with pytest.raises(PySparkException):
         engine.run(engine.Address(), {0: work}, [chunk], tmp_path, on_done=lambda chunk: None)
+
+
+def test_work_of_another_version_is_refused(model: Model) -> None:
+    request = Request()
+    plan = request.plan(request.variants(model))
+    work = Work(key="old", network=b"", plan=plan, pairs="none", routing="mesh", version="0.0.1")
+    with pytest.raises(RuntimeError, match=r"is installed here; the work comes from 0\.0\.1"):
+        evaluator_of(work)
 
 
 # Which engine

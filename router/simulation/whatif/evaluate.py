@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from router import __version__
 from router.simulation.whatif.failures import Batch, Elements
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.network import MICRO
@@ -67,6 +68,8 @@ class Work:
     plan: Plan
     pairs: str
     routing: str
+    version: str = __version__
+    """Of who asks: another one might come to other results."""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +90,12 @@ _latest: list[tuple[str, Evaluator]] = []
 
 
 def evaluator_of(work: Work) -> Evaluator:
-    """An evaluator, made once for each variant that a process works on."""
+    """An evaluator, made once for each variant that a process works on.
+
+    Raises: RuntimeError where another version is installed than where the work comes from.
+    """
+    if work.version != __version__:
+        raise RuntimeError(f"amqp-mesh {__version__} is installed here; the work comes from {work.version}")
     if not _latest or _latest[0][0] != work.key:
         _latest.clear()  # first, so that two are never in memory
         _latest.append((work.key, Evaluator(work)))
