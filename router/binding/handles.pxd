@@ -22,7 +22,6 @@ cdef extern from *:
     typedef struct { size_t size; const char *start; } mesh_tag_t;
 
     #define LARGE_BYTES 16000
-    #define MOST_WRITTEN_BYTES 262144
 
     extern uintptr_t pn_collector_next(uintptr_t);
     extern int pn_event_type(uintptr_t);
@@ -112,22 +111,23 @@ cdef extern from *:
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;
     }
 
-    static inline int mesh_empty(uintptr_t transport, int fd) {
-        ssize_t size, count = 0, room = MOST_WRITTEN_BYTES;
+    static inline ssize_t mesh_empty(uintptr_t transport, int fd, ssize_t most) {
+        ssize_t size, count, total = 0;
         int is_held = 0, on = 1;
         while ((size = pn_transport_pending(transport)) > 0) {
-            if (room <= 0) { errno = EAGAIN; break; }
+            if (total >= most) { errno = EAGAIN; break; }
             int is_large = size >= LARGE_BYTES;
             count = send(fd, (const char *)pn_transport_head(transport), size, MSG_NOSIGNAL | (is_large ? MSG_MORE : 0));
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) break;
             is_held = is_large;
             pn_transport_pop(transport, count);
-            room -= count;
+            total += count;
         }
-        int state = size == 0 ? 0 : size < 0 ? 1 : errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -1 - errno;
+        if (size < 0) total = -2;
+        else if (size > 0) total = errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -2 - errno;
         if (is_held) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  /* writes what the kernel holds back */
-        return state;
+        return total;
     }
     """
     Handle pn_collector_next(Handle) noexcept
@@ -194,7 +194,7 @@ cdef extern from *:
 
     Handle mesh_new_delivery(Handle, uint64_t) noexcept
     Py_ssize_t mesh_fill(Handle, int, Py_ssize_t) noexcept
-    int mesh_empty(Handle, int) noexcept
+    Py_ssize_t mesh_empty(Handle, int, Py_ssize_t) noexcept
 
 cdef enum:
     NULL = 0
@@ -221,8 +221,8 @@ cdef inline Py_ssize_t fill(Handle transport, int fd, Py_ssize_t most) noexcept:
     return mesh_fill(transport, fd, most)
 
 
-cdef inline int empty(Handle transport, int fd) noexcept:
-    return mesh_empty(transport, fd)
+cdef inline Py_ssize_t empty(Handle transport, int fd, Py_ssize_t most) noexcept:
+    return mesh_empty(transport, fd, most)
 
 
 # A context keeps what it refers to alive until it is set to None.

@@ -31,8 +31,6 @@ ffi: Final = cffi.FFI()
 ffi.cdef(PROTON)
 lib: Final[Any] = ffi.dlopen(cproton_ffi.__file__)
 NULL: Final = 0
-MOST_WRITTEN_BYTES: Final = 262144
-"""Written to a socket in one turn, bytes: a tenth of a millisecond."""
 
 # Event types (proton's `pn_event_type_t`), the ones that a router handles.
 CONNECTION_REMOTE_OPEN: Final = cproton_ffi.lib.PN_CONNECTION_REMOTE_OPEN
@@ -136,25 +134,27 @@ def fill(transport: Handle, fd: int, most: int) -> int:
     return total
 
 
-def empty(transport: Handle, fd: int) -> int:
+def empty(transport: Handle, fd: int, most: int) -> int:
     """Write what is pending to a non-blocking socket, straight from proton's buffer, as far as the kernel takes it.
 
-    Returns: 0 when all is written; 1 when nothing will ever be written again; -1 when the kernel takes no more, or for
-        fairness has taken `MOST_WRITTEN_BYTES`; below that an error, as `-1 - errno`.
+    Args:
+        most: bytes after which no further piece is written.
+    Returns: bytes written when these were all; -1 when there are more than the kernel takes now, or than *most*; -2
+        when nothing will ever be written again; below that an error, as `-2 - errno`.
     """
-    room = MOST_WRITTEN_BYTES
+    total = 0
     while (size := lib.pn_transport_pending(transport)) > 0:
-        if room <= 0:
+        if total >= most:
             return -1
         try:
             count = os.write(fd, memory_at(lib.pn_transport_head(transport), size))
         except BlockingIOError:
             return -1
         except OSError as error:
-            return -1 - (error.errno or errno.EIO)
+            return -2 - (error.errno or errno.EIO)
         lib.pn_transport_pop(transport, count)
-        room -= count
-    return 0 if size == 0 else 1
+        total += count
+    return total if size == 0 else -2
 
 
 def link_context(link: Handle) -> Any:

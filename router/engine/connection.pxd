@@ -20,6 +20,8 @@ cdef class Connection:
     cdef public bint is_closing
     cdef public object fault
     cdef Py_ssize_t _piece
+    cdef Py_ssize_t _fair_piece
+    cdef Py_ssize_t _count
     cdef Py_ssize_t _copies
     cdef public Py_ssize_t refused
     cdef public Py_ssize_t _sessions
@@ -35,10 +37,10 @@ cdef class Connection:
 
     cpdef Py_ssize_t capacity(self)
     cpdef object received(self, Py_ssize_t size)
-    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t, is_fanning=bint)
+    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t, fair=Py_ssize_t)
     cpdef Py_ssize_t fill(self, int fd)
-    @cython.locals(state=int)
-    cpdef int empty(self, int fd)
+    @cython.locals(count=Py_ssize_t, more=Py_ssize_t)
+    cpdef Py_ssize_t empty(self, int fd, Py_ssize_t most)
     cpdef Py_ssize_t pending(self)
     cpdef object sent(self, Py_ssize_t size)
     @cython.locals(event=size_t, relay=DataPlane, before=Py_ssize_t)

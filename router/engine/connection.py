@@ -62,8 +62,9 @@ PIECE_FRAMES: Final = 16
 messages works on the first ones, and grants credit anew, while the router still reads. All of what a socket has at
 once is a little cheaper, and in a window of 250 messages everybody waits for somebody."""
 PIECE_COPIES: Final = 2048
-"""Of messages to many subscribers fewer are read, until as many copies leave, so that others have their turn."""
-SMALLEST_PIECE_BYTES: Final = 256
+"""Of messages to many subscribers no more are read at once than will cause so many copies, as far as one can tell from
+those before, so that others have their turn."""
+LEAST_FAIR_PIECE_BYTES: Final = 256
 """What is read at once even then."""
 
 
@@ -136,9 +137,13 @@ class Connection:
         self.fault: str | None = None
         """Why the connection failed, as proton says it."""
         self._piece = LEAST_PIECE_BYTES
-        """What is read at once, bytes."""
+        """What is read at once, bytes,"""
+        self._fair_piece = MOST_PIECE_BYTES
+        """and at most, for the sake of others."""
+        self._count = 0
+        """What was read last, bytes."""
         self._copies = 0
-        """Messages that have left because of what was read last."""
+        """Messages that have left because of that."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
         self._sessions = 0
@@ -283,28 +288,33 @@ class Connection:
 
         Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
         """
-        if self._copies > PIECE_COPIES:
-            self._piece = max(SMALLEST_PIECE_BYTES, self._piece * PIECE_COPIES // self._copies)
-        is_fanning = self._copies > PIECE_COPIES // 2
+        fair = 2 * self._fair_piece  # what says nothing of copies, such as flows, must not hide what follows it
+        if self._copies:
+            fair = min(fair, PIECE_COPIES * self._count // self._copies)
+        self._fair_piece = min(MOST_PIECE_BYTES, max(LEAST_FAIR_PIECE_BYTES, fair))
         self._copies = 0
         before = pn_transport_get_frames_input(self._transport)
-        count: int = fill(self._transport, fd, self._piece)
-        if count > 0 and not is_fanning:
+        count: int = fill(self._transport, fd, min(self._piece, self._fair_piece))
+        if count > 0:
             frames = pn_transport_get_frames_input(self._transport) - before
             self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
+            self._count = count
         return count
 
-    def empty(self, fd: int) -> int:
+    def empty(self, fd: int, most: int) -> int:
         """Write what is pending to a non-blocking socket, as `handles.empty`.
 
-        Returns: 0 when all is written; 1 when nothing will ever be written again; -1 when the kernel takes no more;
-        below that an error, as `-1 - errno`.
+        Args:
+            most: bytes after which no further piece is written.
+        Returns: bytes written when these were all; -1 when there are more than the kernel takes now, or than *most*; -2
+            when nothing will ever be written again; below that an error, as `-2 - errno`.
         """
-        state = empty(self._transport, fd)
-        if state == 0 and self._unanswered:
+        count: int = empty(self._transport, fd, most)
+        if count >= 0 and self._unanswered:
             self._check_answers()
-            state = empty(self._transport, fd)
-        return state
+            more: int = empty(self._transport, fd, most)
+            count = count + more if more >= 0 else more
+        return count
 
     def received_end(self) -> None:
         """The peer sends nothing more."""

@@ -13,7 +13,7 @@ cdef class Pump:
     cdef object _wake
     cdef bint _is_blocked
     cdef Py_ssize_t _round
-    cdef Py_ssize_t _flushes
+    cdef Py_ssize_t _written
     cdef bint _is_reading
     cdef bint _output_ended
     cdef bint _knows_peer
@@ -23,6 +23,5 @@ cdef class Pump:
     @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object read(self)
     cpdef object write(self)
-    @cython.locals(connection=Connection, state=int)
+    @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object flush(self)
-    cdef bint _is_enough(self)

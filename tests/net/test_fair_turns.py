@@ -1,0 +1,242 @@
+"""Nobody has more than a turn: what one round of the poller writes to a connection, or because of it, is bounded.
+
+Sockets are real, and take everything. Clients read and write whenever the poller asks for the time, which is before it
+serves who is ready: so what they find is what the round before has written.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from mesh_config.models import ListenerSettings, RouterSettings
+from router.dataplane.states import PIECE_BYTES
+from router.engine.connection import LEAST_PIECE_BYTES, PIECE_COPIES
+from router.net.poller import Poller
+from router.net.pump import MOST_WRITTEN_BYTES, Pump
+from router.runtime import Runtime
+from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, message
+
+SOCKET_BYTES = 4_000_000
+"""What a socket takes, twice as much as is written to it while nobody reads."""
+LOOK_S = 0.0005
+"""Between two looks at the clock."""
+MULTICAST = "openstack.org/om/rpc/multicast/openstack/topic"
+SUBSCRIBERS = 400
+SUBSCRIBER_LINKS = 40
+"""Of one connection."""
+BODY = b"x" * 100
+MESSAGE_BYTES = 160
+"""At most, with its frame."""
+
+
+class Client:
+    """A peer on a socket.
+
+    Attributes:
+        is_deaf: what it reads is counted and thrown away.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.peer = Peer(lambda: None)
+        self.peer.connection.open()
+        self.is_deaf = False
+        self._sock = sock
+        self._unwritten = b""
+
+    def step(self) -> int:
+        """Read all that there is, then write. Returns: bytes read."""
+        count = 0
+        try:
+            while data := self._sock.recv(1 << 20):
+                count += len(data)
+                if not self.is_deaf:
+                    self.peer.give(data)
+        except BlockingIOError:
+            pass
+        self._unwritten += self.peer.take()
+        if self._unwritten:
+            try:
+                self._unwritten = self._unwritten[self._sock.send(self._unwritten) :]
+            except BlockingIOError:
+                pass
+        return count
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class Kick:
+    """A channel that does one thing in a round."""
+
+    def __init__(self, poller: Poller, act: Callable[[], None]) -> None:
+        self._ours, theirs = socket.socketpair()
+        self._poller = poller
+        self._act = act
+        poller.add(self._ours.fileno(), self)
+        theirs.close()
+
+    def read(self) -> None:
+        self._poller.remove(self._ours.fileno())
+        self._ours.close()
+        self._act()
+
+    def write(self) -> None:
+        raise AssertionError("it waits for nothing to write")
+
+
+class Stand:
+    """A router with its poller, and its clients."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._now = 0.0
+        self.runtime = Runtime(RouterSettings(id="A"), clock=lambda: self._now, instance=1, rng=random.Random(1))
+        self.poller = Poller(self.look, self.runtime)
+        self.written: dict[Client, Counter[int]] = {}
+        """Bytes for each client, by number of the round."""
+        self.sent: Counter[int] = Counter()
+        """Messages and copies that have left, in the same way."""
+        self._nursery = nursery
+        self._counted = 0
+
+    def look(self) -> float:
+        """What the last round has done; the time."""
+        number = self.poller.rounds
+        self.sent[number] += self.runtime.relay.sent() - self._counted
+        self._counted = self.runtime.relay.sent()
+        for client, written in self.written.items():
+            written[number] += client.step()
+        self._now += LOOK_S
+        return self._now
+
+    async def until(self, is_so: Callable[[], object]) -> None:
+        """Let everything go on."""
+        with trio.fail_after(60):
+            while not is_so():
+                self.look()
+                if self.runtime.next_deadline() <= self._now:
+                    self.runtime.handle_deadline()
+                await trio.lowlevel.checkpoint()
+
+    async def client(self) -> Client:
+        """Connect one."""
+        ours, theirs = socket.socketpair()
+        for sock in (ours, theirs):
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
+            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) < SOCKET_BYTES:
+                pytest.skip("the system has no socket that takes everything: see net.core.wmem_max")
+        connection = self.runtime.new_connection(ListenerSettings(), is_server=True)
+        pump = Pump(ours, connection, self.runtime, self.poller)
+        self.runtime.add_connection(connection, pump.flush)
+        self._nursery.start_soon(pump.run)
+        client = Client(theirs)
+        self.written[client] = Counter()
+        await self.until(lambda: client.peer.connection.state & client.peer.connection.REMOTE_ACTIVE)
+        return client
+
+    async def subscriber(self, address: str, credit: int) -> tuple[Client, PeerReceiver]:
+        """Connect one, with its link."""
+        client = await self.client()
+        receiver = client.peer.receiver(address, credit=credit).accepting()
+        await self.until(lambda: receiver.is_attached)
+        return client, receiver
+
+
+@asynccontextmanager
+async def stand() -> AsyncIterator[Stand]:
+    async with trio.open_nursery() as nursery:
+        stand = Stand(nursery)
+        nursery.start_soon(stand.poller.run)
+        yield stand
+        nursery.cancel_scope.cancel()
+    for connection in list(stand.runtime.connections.values()):
+        stand.runtime.remove_connection(connection)
+    for client in stand.written:
+        client.close()
+    stand.poller.close()
+
+
+@pytest.mark.parametrize(
+    "bodies", [[b"x" * 2_000_000], [b"x" * 10_000] * 90], ids=["one message of 2 MB", "90 messages of 10 kB"]
+)
+async def test_what_is_written_to_a_connection_in_one_round_has_a_bound_and_others_are_served_between(
+    bodies: list[bytes],
+) -> None:
+    async with stand() as bench:
+        client, receiver = await bench.subscriber(MULTICAST, len(bodies))
+        talker, itself = await bench.subscriber("talk", 1)
+        sender = talker.peer.sender("talk")
+
+        def talk(received: Received) -> None:
+            received.settle()
+            itself.flow(1)
+            sender.send(received.data)
+
+        itself.policy = talk
+        sender.send(message("hello"))
+        await bench.until(lambda: len(itself.messages) > 10)
+        began = bench.poller.rounds
+        data = [message(body) for body in bodies]
+
+        def publish_all() -> None:
+            for one in data:
+                bench.runtime.relay.publish(MULTICAST, one)
+
+        Kick(bench.poller, publish_all)
+        await bench.until(lambda: len(receiver.messages) == len(bodies))
+        assert [received.data for received in receiver.messages] == data
+        written = {number: size for number, size in bench.written[client].items() if number >= began and size}
+        assert max(written.values()) <= MOST_WRITTEN_BYTES + PIECE_BYTES
+        assert len(written) >= sum(map(len, bodies)) // (MOST_WRITTEN_BYTES + PIECE_BYTES)
+        # What the talker writes after the poller has looked for what is ready has its turn in the round after the next.
+        answers = bench.written[talker]
+        assert all(answers[number] + answers[number + 1] for number in sorted(written)[:-2])
+
+
+async def subscribed_by_many(bench: Stand) -> None:
+    for _ in range(SUBSCRIBERS // SUBSCRIBER_LINKS):
+        client = await bench.client()
+        session = client.peer.session()
+        links = [client.peer.receiver(MULTICAST, session=session, credit=10_000) for _ in range(SUBSCRIBER_LINKS)]
+        await bench.until(lambda links=links: all(link.is_attached for link in links))  # type: ignore[misc]
+        client.is_deaf = True
+
+
+async def publish(bench: Stand, sender: PeerSender, count: int, subscribers: int) -> list[int]:
+    """Copies that leave in each round."""
+    began, goal = bench.poller.rounds, bench.runtime.relay.sent() + count * subscribers
+    for _ in range(count):
+        sender.send(message(BODY))
+    await bench.until(lambda: bench.runtime.relay.sent() == goal)
+    bench.look()
+    return [copies for number, copies in sorted(bench.sent.items()) if number > began and copies]
+
+
+async def test_no_more_messages_to_many_subscribers_are_read_at_once_than_others_can_wait_for() -> None:
+    async with stand() as bench:
+        await subscribed_by_many(bench)
+        sender = (await bench.client()).peer.sender(MULTICAST)
+        await publish(bench, sender, 200, SUBSCRIBERS)  # nobody can know before the first ones, nor has it much credit
+        for pause in (0, 1, 2):
+            await publish(bench, sender, pause, SUBSCRIBERS)
+            assert sender.credit >= 100
+            copies = await publish(bench, sender, 100, SUBSCRIBERS)
+            assert max(copies) <= PIECE_COPIES + 2 * SUBSCRIBERS
+            assert len(copies) <= 100 * SUBSCRIBERS // (PIECE_COPIES // 2)
+
+
+async def test_as_many_messages_as_ever_are_read_at_once_when_they_are_for_one_subscriber_again() -> None:
+    async with stand() as bench:
+        await subscribed_by_many(bench)
+        await bench.subscriber("alone", 10_000)
+        publisher = (await bench.client()).peer
+        await publish(bench, publisher.sender(MULTICAST), 100, SUBSCRIBERS)
+        copies = await publish(bench, publisher.sender("alone"), 500, 1)
+        assert max(copies) >= LEAST_PIECE_BYTES // MESSAGE_BYTES
