@@ -43,6 +43,8 @@ WORST_LOADS: Final = "worst_loads"
 PAIR_ROWS: Final = 1_000_000
 """A file of pairs has not many more."""
 
+Ints = NDArray[np.int32]
+
 _LONG: Final = pa.int64()
 BASE_SCHEMA: Final = pa.schema(
     [
@@ -124,7 +126,7 @@ class Evaluator:
             self._offered.clear()
         self._offered.add(chunk.number)
         tables: list[pa.Table] = []
-        pairs = _Rows(PAIR_IMPACT.schema)
+        pairs = _Pairs()
         impacts: list[tuple[int, ...]] = []
         pieces: list[Piece] = []
         for section, first, batch in self._plan.batches(chunk.first, chunk.stop):
@@ -133,10 +135,10 @@ class Evaluator:
                 outcomes.append(outcome)
                 self._note(number, pairs, impacts)
                 if pairs.count >= PAIR_ROWS:
-                    pieces.append(_piece(PAIR_IMPACT.name, chunk, pairs.taken(), len(pieces)))
+                    pieces.append(_piece(PAIR_IMPACT.name, chunk, self._pair_table(pairs), len(pieces)))
             tables.append(self._scenarios(section, first, batch, outcomes))
         if pairs.count:
-            pieces.append(_piece(PAIR_IMPACT.name, chunk, pairs.taken(), len(pieces)))
+            pieces.append(_piece(PAIR_IMPACT.name, chunk, self._pair_table(pairs), len(pieces)))
         if impacts:
             pieces.append(_piece(ADDRESS_IMPACT.name, chunk, self._impacts(impacts)))
         worst = self._worst_loads(chunk)
@@ -152,27 +154,28 @@ class Evaluator:
         for _ in played(self.kernel, batch.links.tolist(), offsets[0], batch.routers.tolist(), offsets[1]):
             yield self.kernel.summary()
 
-    def _note(self, number: int, pairs: _Rows, impacts: list[tuple[int, ...]]) -> None:
+    def _note(self, number: int, pairs: _Pairs, impacts: list[tuple[int, ...]]) -> None:
         """Keep what a scenario does beside its summary."""
         kernel = self.kernel
         self._worst.offer(number)
         is_listed = self._pairs == CHANGED or (self._pairs == LOST and kernel.unreachable_pairs > kernel.dead_end_pairs)
         if is_listed:
-            self._note_pairs(number, pairs)
+            pairs.add(number, self.kernel.changed_pairs(only_lost=self._pairs == LOST))
         if self.network.addresses:
             impacts.extend((number, *row) for row in kernel.address_impact())
 
-    def _note_pairs(self, number: int, pairs: _Rows) -> None:
-        src, dst, before, now = self.kernel.changed_pairs(only_lost=self._pairs == LOST)
+    def _pair_table(self, pairs: _Pairs) -> pa.Table:
+        number, src, dst, before, now = pairs.taken()
         is_lost = now < 0
-        pairs.add(
-            pa.array(np.full(len(src), number, dtype=np.int64)),
+        columns = [
+            pa.array(number),
             self._routers.take(pa.array(src)),
             self._routers.take(pa.array(dst)),
             pa.array(is_lost),
             pa.array(before.astype(np.int64)),
             pa.array(now.astype(np.int64), mask=is_lost),
-        )
+        ]
+        return pa.table(columns, schema=PAIR_IMPACT.schema)
 
     def _scenarios(self, section: Section, first: int, batch: Batch, outcomes: Sequence[tuple[Any, ...]]) -> pa.Table:
         elements = self._plan.variants[section.variant].elements
@@ -249,25 +252,25 @@ class Evaluator:
         return pa.table([pa.array(column) for column in columns], schema=BASE_SCHEMA)
 
 
-class _Rows:
-    """Rows of a table that come a few at a time."""
+class _Pairs:
+    """Changed pairs of scenarios, as they come: made rows of many at once, since to make an array takes its time."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._batches: list[pa.RecordBatch] = []
+    def __init__(self) -> None:
+        self._found: list[tuple[int, tuple[Ints, Ints, Ints, Ints]]] = []
         self.count = 0
 
-    def add(self, *columns: pa.Array) -> None:
-        """More rows."""
-        batch = pa.record_batch(list(columns), schema=self._schema)
-        self._batches.append(batch)
-        self.count += batch.num_rows
+    def add(self, number: int, found: tuple[Ints, Ints, Ints, Ints]) -> None:
+        """Sources, destinations, costs before and now of one scenario."""
+        self._found.append((number, found))
+        self.count += len(found[0])
 
-    def taken(self) -> pa.Table:
-        """All rows; none are left here."""
-        table = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
-        self._batches, self.count = [], 0
-        return table
+    def taken(self) -> tuple[NDArray[np.int64], Ints, Ints, Ints, Ints]:
+        """Numbers of scenarios and the columns of all, by scenario; none are left here."""
+        numbers = np.array([number for number, _ in self._found], dtype=np.int64)
+        counts = [len(found[0]) for _, found in self._found]
+        src, dst, before, now = (np.concatenate(column) for column in zip(*(found for _, found in self._found), strict=True))
+        self._found, self.count = [], 0
+        return np.repeat(numbers, counts), src, dst, before, now
 
 
 def _piece(table: str, chunk: Chunk, rows: pa.Table, part: int = 0) -> Piece:
