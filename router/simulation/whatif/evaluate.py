@@ -268,7 +268,8 @@ class _Pairs:
         """Numbers of scenarios and the columns of all, by scenario; none are left here."""
         numbers = np.array([number for number, _ in self._found], dtype=np.int64)
         counts = [len(found[0]) for _, found in self._found]
-        src, dst, before, now = (np.concatenate(column) for column in zip(*(found for _, found in self._found), strict=True))
+        columns = zip(*(found for _, found in self._found), strict=True)
+        src, dst, before, now = (np.concatenate(column) for column in columns)
         self._found, self.count = [], 0
         return np.repeat(numbers, counts), src, dst, before, now
 
