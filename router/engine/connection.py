@@ -161,7 +161,10 @@ class Connection:
         self._connection = pn.pn_connection()
         pn.pn_connection_collect(self._connection, self._collector)
         self._transport = pn.pn_transport()
-        if is_server:
+        self._bind(settings)
+
+    def _bind(self, settings: LinkSettings) -> None:
+        if self.is_server:
             pn.pn_transport_set_server(self._transport)
         # A server that does not require authentication recognises a peer without a SASL layer by its header.
         sasl = pn.pn_sasl(self._transport)
