@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +22,7 @@ _SMALL: Final = pa.int32()
 _REAL: Final = pa.float64()
 _TEXT: Final = pa.string()
 _FLAG: Final = pa.bool_()
+_MOMENT: Final = pa.timestamp("us", "UTC")
 
 
 class TableError(ValueError):
@@ -51,7 +53,7 @@ class Layout:
     """Columns that tell rows apart, and by which they are sorted, ascending; texts by code points."""
     columns: tuple[Column, ...]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """As pyarrow has it, unit and meaning of each column included as `unit` and `doc`."""
         fields = [
@@ -386,6 +388,43 @@ CONVERGENCE: Final = Layout(
     ),
 )
 
+LINK_RATE: Final = Layout(
+    name="link_rate",
+    doc="What has passed over each link of a live mesh, interval by interval, as `whatif watch` reads it from the "
+    "routers' counters. Intervals of a link follow each other without a gap as long as its routers answer.",
+    key=("ended", "link", "src"),
+    columns=(
+        Column(name="begun", kind=_MOMENT, doc="When the counters were read before."),
+        Column(name="ended", kind=_MOMENT, doc="When they were read."),
+        *_directed(),
+        _count("messages", "Messages that the sender has sent in between.", unit="messages"),
+        _count("bytes", "Bytes of these, everything of AMQP included.", unit="bytes"),
+        _real("msgs_per_s", "Messages by time.", "msg/s"),
+        _real("bytes_per_s", "Bytes by time.", "B/s"),
+        _real(
+            "capacity_msgs",
+            "What the link can carry in this direction; null when not known.",
+            "msg/s",
+            is_nullable=True,
+        ),
+        _real(
+            "capacity_bytes", "What the link can carry in this direction; null when not known.", "B/s", is_nullable=True
+        ),
+        _real(
+            "utilisation",
+            "Rate by capacity, the larger one of messages and bytes; null without a capacity.",
+            "1",
+            is_nullable=True,
+        ),
+        _real("headroom", "1 - `utilisation`.", "1", is_nullable=True),
+        _flag(
+            "is_reset",
+            "Whether the link's connection is new since `begun`: it broke, or a router started anew. What the one "
+            "before carried after it was read last is not known.",
+        ),
+    ),
+)
+
 RUN: Final = Layout(
     name="run",
     doc="One row: what was run, on what, by what.",
@@ -422,7 +461,7 @@ LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
         layout.name: layout
         for layout in (
             SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, ADDRESS_IMPACT, ROUTER_SPOF, CREDIT_PLAN, PLACEMENT,
-            CONVERGENCE, RUN,
+            CONVERGENCE, LINK_RATE, RUN,
         )
     }
 )  # fmt: skip
@@ -463,7 +502,7 @@ def page() -> str:
 
 def _section(layout: Layout) -> str:
     rows = [
-        f"| `{column.name}` | {plain(column.kind)} | {column.unit or '-'} | {column.doc}{_notes(column)} |"
+        f"| `{column.name}` | {_type_words(column.kind)} | {column.unit or '-'} | {column.doc}{_notes(column)} |"
         for column in layout.columns
     ]
     key = ", ".join(f"`{column}`" for column in layout.key)
@@ -478,6 +517,10 @@ def _section(layout: Layout) -> str:
             "",
         ]
     )
+
+
+def _type_words(kind: pa.DataType) -> str:
+    return f"list of {kind.value_type}" if pa.types.is_list(kind) else str(kind)
 
 
 def _notes(column: Column) -> str:
