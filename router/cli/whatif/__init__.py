@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "suggest": Command(
         "router.cli.whatif.advising", "suggest", "Tell where one more link, or a subscriber, would help most."
     ),
+    "watch": Command("router.cli.whatif.watching", "watch", "Keep the load of a live mesh's links up to date."),
     "import": Command("router.cli.whatif.importing", "import_", "Make a model of a mesh or topology file."),
 }
 """By name."""

@@ -1,0 +1,304 @@
+"""`whatif watch` on real routers and real Spark: what it counts, and that nothing is lost when it is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from mesh_config.generators import generate
+from router.cli import main
+from router.cli.whatif.watching import CONNECT
+from router.simulation.whatif.model import LinkEdge, Model, RouterNode
+from router.simulation.whatif.stage import RunError
+from router.simulation.whatif.store import write_model
+from router.simulation.whatif.stream import CURRENT, Job, Watch
+from router.simulation.whatif.table_files import read_table
+from tests.helpers.peer import message
+from tests.helpers.processes import MeshProcesses, wait_until
+from tests.helpers.sockets import Sockets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]  # on a busy machine Spark takes its time to start
+
+LINKS = ("R1--R2", "R2--R3")
+
+
+class Traffic:
+    """A publisher at the first router of a line, and a subscriber at the last one."""
+
+    def __init__(self, mesh: MeshProcesses) -> None:
+        self._sockets = Sockets()
+        client = self._sockets.client(mesh.url("R3"))
+        self._receiver = client.receiver("watched", credit=1000).accepting()
+        self._sender = self._sockets.client(mesh.url("R1")).sender("watched")
+        self._sockets.wait(lambda: self._sender.credit > 0)
+
+    def send(self, count: int) -> None:
+        """So many messages, all of which have arrived when this returns."""
+        wanted = len(self._receiver.messages) + count
+        for _ in range(count):
+            self._sockets.wait(lambda: self._sender.credit > 0)
+            self._sender.send(message("x" * 100))
+            self._receiver.flow(1)
+        self._sockets.wait(lambda: len(self._receiver.messages) >= wanted)
+
+    def idle(self) -> None:
+        """Keep the connections alive for a moment."""
+        self._sockets.step(0.05)
+
+    def close(self) -> None:
+        self._sockets.close()
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
+    with MeshProcesses(generate("line", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        yield mesh
+
+
+@pytest.fixture
+def traffic(mesh: MeshProcesses) -> Iterator[Traffic]:
+    made = Traffic(mesh)
+    yield made
+    made.close()
+
+
+def totals(out: Path) -> Counter[tuple[str, str]]:
+    """Messages by link and sender, of all intervals."""
+    found: Counter[tuple[str, str]] = Counter()
+    for row in read_table(out, "link_rate").to_pylist():
+        found[row["link"], row["src"]] += row["messages"]
+    return found
+
+
+def forth(out: Path, link: str, *, asked: int = 1) -> int:
+    """Messages that passed over a link away from R1, without those of management.
+
+    Args:
+        asked: routers beyond the link that are asked, or answer, over it; each reading is counted in the next interval.
+    """
+    table = read_table(out, "link_rate").to_pylist()
+    intervals = sum(1 for row in table if (row["link"], row["src"]) == (link, link[:2]))
+    return totals(out)[link, link[:2]] - asked * intervals
+
+
+def assert_without_gaps(table: pa.Table) -> None:
+    """Each interval of a link begins where the one before ended."""
+    ended: dict[tuple[str, str], Any] = {}
+    for row in table.to_pylist():
+        key = (row["link"], row["src"])
+        assert row["begun"] < row["ended"]
+        assert ended.get(key, row["begun"]) == row["begun"]
+        ended[key] = row["ended"]
+
+
+def run_once(session: SparkSession, watch: Watch, traffic: Traffic) -> list[pa.Table]:
+    """One reading, in this process."""
+    shown: list[pa.Table] = []
+    job = Job(watch, shown.append)
+    try:
+        query = job.start(session, interval_s=None)
+        while query.isActive:
+            traffic.idle()
+        error = query.exception()
+        if error is not None:
+            raise error
+    finally:
+        job.close()
+    return shown
+
+
+def test_each_interval_is_what_the_routers_counted(
+    mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
+) -> None:
+    links = (
+        LinkEdge(id="R1--R2", a="R1", b="R2", capacity_msgs=1000.0),
+        LinkEdge(id="R2--R3", a="R2", b="R3", capacity_msgs=1e6, capacity_bytes=500.0),
+    )
+    watch = Watch(
+        urls=("amqp://127.0.0.1:1", mesh.url("R2")),  # the first one does not answer
+        connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out", links=links,
+    )  # fmt: skip
+    assert run_once(spark, watch, traffic) == []  # the first reading has nothing to be compared with
+    traffic.send(300)
+    (table,) = run_once(spark, watch, traffic)
+    rows = {(row["link"], row["src"]): row for row in table.to_pylist()}
+    assert sorted(rows) == [("R1--R2", "R1"), ("R1--R2", "R2"), ("R2--R3", "R2"), ("R2--R3", "R3")]
+    for link, src in (("R1--R2", "R1"), ("R2--R3", "R2")):
+        row = rows[link, src]
+        seconds = (row["ended"] - row["begun"]).total_seconds()
+        assert row["messages"] == 300 + 1  # R2 has asked, or was answered
+        assert row["bytes"] > 300 * 100
+        assert row["msgs_per_s"] == 301 / seconds
+        assert row["bytes_per_s"] == row["bytes"] / seconds
+        assert row["headroom"] == 1 - row["utilisation"]
+        assert row["is_reset"] is False
+    first, second = rows["R1--R2", "R1"], rows["R2--R3", "R2"]
+    assert first["utilisation"] == first["msgs_per_s"] / 1000.0
+    assert second["utilisation"] == second["bytes_per_s"] / 500.0  # the larger one
+    (none,) = run_once(spark, watch, traffic)
+    assert {row["messages"] for row in none.to_pylist()} == {1}
+    whole = read_table(tmp_path / "out", "link_rate")
+    assert whole.num_rows == 8
+    assert_without_gaps(whole)
+    assert pq.read_table(tmp_path / "out" / CURRENT).to_pylist() == sorted(
+        none.to_pylist(), key=lambda row: (row["link"], row["src"])
+    )
+
+
+def test_a_batch_that_fails_is_worked_out_again_with_the_same_rows(
+    mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
+) -> None:
+    watch = Watch(urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out")
+    run_once(spark, watch, traffic)
+    traffic.send(50)
+    written: list[pa.Table] = []
+
+    def fail(table: pa.Table) -> None:
+        # After the files were written, before Spark has noted that the batch is done: the worst moment.
+        written.append(table)
+        raise KeyError("killed")
+
+    job = Job(watch, fail)
+    query = job.start(spark, interval_s=None)
+    while query.isActive:
+        traffic.idle()
+    job.close()
+    assert "killed" in str(query.exception())
+    traffic.send(70)
+    again = run_once(spark, watch, traffic)
+    assert again[0].equals(written[0])
+    # What came after is in an interval of its own.
+    if len(again) == 1:
+        again += run_once(spark, watch, traffic)
+    assert forth(tmp_path / "out", "R1--R2") == forth(tmp_path / "out", "R2--R3") == 120
+    assert_without_gaps(read_table(tmp_path / "out", "link_rate"))
+
+
+def test_a_router_that_starts_anew_is_counted_from_its_beginning(
+    mesh: MeshProcesses, spark: SparkSession, tmp_path: Path
+) -> None:
+    watch = Watch(urls=(mesh.url("R2"),), connect=CONNECT, checkpoint=tmp_path / "job", out=tmp_path / "out")
+    traffic = Traffic(mesh)
+    run_once(spark, watch, traffic)
+    traffic.send(40)
+    run_once(spark, watch, traffic)
+    mesh.kill("R1")
+    mesh.wait_converged()
+    (away,) = run_once(spark, watch, traffic)
+    traffic.close()
+    assert {row["link"] for row in away.to_pylist()} == {"R2--R3"}
+    mesh.start("R1")
+    mesh.wait_converged()
+    traffic = Traffic(mesh)
+    traffic.send(30)
+    (back,) = run_once(spark, watch, traffic)
+    traffic.close()
+    resets = {(row["link"], row["src"]): (row["is_reset"], row["messages"]) for row in back.to_pylist()}
+    assert resets["R1--R2", "R1"] == (True, 30)  # nobody had asked it yet
+    assert resets["R2--R3", "R2"] == (False, 30 + 1)
+    assert totals(tmp_path / "out")["R1--R2", "R1"] == 40 + 1 + 30
+
+
+def test_two_jobs_do_not_share_a_folder(tmp_path: Path) -> None:
+    watch = Watch(urls=("amqp://127.0.0.1:1",), connect=CONNECT, checkpoint=tmp_path)
+    job = Job(watch, lambda _: None)
+    with pytest.raises(RunError, match="another process watches with it"):
+        Job(watch, lambda _: None)
+    job.close()
+    Job(watch, lambda _: None).close()
+
+
+# The command
+
+
+def start_watch(mesh: MeshProcesses, folder: Path) -> subprocess.Popen[bytes]:
+    """The command in a process, and a process group, of its own."""
+    command = [sys.executable, "-m", "router", "whatif", "watch", mesh.url("R3"), "--interval", "0.5"]
+    command += ["--checkpoint", str(folder / "job"), "-o", str(folder / "out"), "--capacity-msgs", "1000"]
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def files(folder: Path) -> int:
+    return len(list((folder / "out" / "link_rate").glob("*.parquet")))
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
+    mesh: MeshProcesses, traffic: Traffic, tmp_path: Path
+) -> None:
+    sent = 0
+    for number in range(2):
+        before = files(tmp_path)
+        process = start_watch(mesh, tmp_path)
+        try:
+            while files(tmp_path) < before + 2:
+                assert process.poll() is None, (tmp_path / "log").read_text(errors="replace")[-3000:]
+                traffic.idle()
+            traffic.send(100 + number)
+            sent += 100 + number
+            if number == 1:
+                wait_until(lambda sent=sent: forth(tmp_path / "out", "R1--R2") >= sent, "all intervals", 30.0)
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(30.0) == 0
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        # Nobody watches.
+        traffic.send(10)
+        sent += 10
+    # A reading that was made and not kept, when the job was killed, leaves its messages to the next one.
+    assert 0 <= forth(tmp_path / "out", "R1--R2") - (sent - 10) <= 2
+    assert 0 <= forth(tmp_path / "out", "R2--R3", asked=2) - (sent - 10) <= 4
+    assert_without_gaps(read_table(tmp_path / "out", "link_rate"))
+    text = (tmp_path / "log").read_text(encoding="utf-8")
+    assert "Traceback" not in text
+    assert "utilisation" in text
+
+
+def test_the_command_shows_one_interval(
+    mesh: MeshProcesses, traffic: Traffic, spark: SparkSession, tmp_path: Path
+) -> None:
+    model = Model(
+        name="line",
+        routers=[RouterNode(id=name) for name in ("R1", "R2", "R3")],
+        links=[LinkEdge(id="wire", a="R1", b="R2", capacity_msgs=0.001), LinkEdge(id="R2--R3", a="R2", b="R3")],
+    )
+    write_model(model, tmp_path / "model")
+    arguments = ["whatif", "watch", mesh.url("R1"), "--once", "--interval", "0.2"]
+    arguments += ["--checkpoint", str(tmp_path / "job"), "--model", str(tmp_path / "model")]
+    traffic.send(5)
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    traffic.send(20)
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    rows = [line.split() for line in result.stdout.splitlines() if line.startswith(("wire", "R2--R3"))]
+    assert rows[0][:3] == ["wire", "R1", "R2"], "the busiest one comes first"
+    assert rows[0][6] == "%"
+    assert [row[5] for row in rows if row[0] == "R2--R3"] == ["-", "-"]
+    assert not (tmp_path / "link_rate").exists()
+
+
+def test_the_command_says_that_nobody_answers(spark: SparkSession, tmp_path: Path) -> None:
+    arguments = ["whatif", "watch", "amqp://127.0.0.1:1", "--once", "--interval", "0.1", "--checkpoint"]
+    result = CliRunner().invoke(main, [*arguments, str(tmp_path / "job")])
+    assert result.exit_code == 1
+    assert "no router answers at amqp://127.0.0.1:1" in result.output
