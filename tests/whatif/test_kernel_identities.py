@@ -290,6 +290,12 @@ def digest() -> str:
         failures = [random_failure(rng, model) for _ in range(6)]
         for kernel in states(model, failures, is_split=number % 3 == 0):
             found.update(repr(everything(kernel)).encode())
+        kernel.hold(range(min(2, len(model.links))), [])
+        failed(kernel, model, failures[0])
+        found.update(repr(everything(kernel)).encode())
+        worst = Worst(kernel)
+        worst.offer(number)
+        found.update(repr([column.tolist() for column in worst.rows()]).encode())
     return found.hexdigest()
 
 

@@ -34,7 +34,7 @@ cdef class Delays:
     cdef inline long long _delay(self, int arc) noexcept
     cdef array _sorted_delays(self)
     @cython.locals(trees=Trees, graph=Graph, index=int, pair=int, before=int, now=int, n=int, at=int)
-    cdef void update(self) noexcept
+    cdef update(self)
     @cython.locals(row=int, first=int, place=int, at=int)
     cdef void _mark(self, int dst, int node) noexcept
     @cython.locals(trees=Trees, tail=int, slot=int, dst=int)

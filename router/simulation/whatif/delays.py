@@ -50,7 +50,7 @@ class Delays:
         self.spare = ints(self._spare)
         for dst in range(n):
             self._number(dst)
-        self.ranking = Ranking(self._sorted_delays(), n * n)
+        self.ranking = Ranking(self._sorted_delays())
         # Of a scenario.
         self._new_delays = array("q", bytes(8 * n * n))
         self.new_delays = longs(self._new_delays)

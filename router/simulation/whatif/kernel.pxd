@@ -42,12 +42,12 @@ cdef class Kernel:
     cpdef tuple summary(self)
     cdef _recall(self)
     @cython.locals(lost=int, delays=Delays, graph=Graph, is_whole=bint)
-    cdef void _summarise(self) noexcept
+    cdef _summarise(self)
     @cython.locals(
         trees=Trees, origin=Trees, lost=int, index=int, root=int, node=int, at=int, before=cython.longlong,
         now=cython.longlong, old=cython.longlong,
     )
-    cdef int _compare_pairs(self) noexcept
+    cdef int _compare_pairs(self) except -1
     @cython.locals(pairs=cython.longlong, above=cython.longlong, count=cython.longlong)
     cdef long long _stretch(self, int percent) noexcept
     @cython.locals(graph=Graph, count=cython.longlong, index=int, place=int, part=int)

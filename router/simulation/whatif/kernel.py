@@ -103,7 +103,7 @@ class Kernel:
         for part in range(count):
             self.base_pairs += self.part_sizes[part] * (self.part_sizes[part] - 1)
         # Of pairs whose path costs another amount, one for both directions; in thousandths.
-        self.stretches = Ranking(array("q", [0]), n * n // 2 + 1)
+        self.stretches = Ranking(array("q", [0]))
 
     def _take_base(self) -> None:
         """The state is a base state, as it is or held: summarise it, and keep that."""

@@ -10,12 +10,13 @@ cdef class Ranking:
     cdef long long* values
     cdef long long* added
     cdef long long* removed
-    cdef int below
+    cdef int below, room
 
     cpdef replace(self, array values)
     cpdef void reset(self) noexcept
-    cpdef void add(self, long long value) noexcept
-    cpdef void remove(self, long long value) noexcept
+    cpdef add(self, long long value)
+    cpdef remove(self, long long value)
+    cdef _make_room(self)
     cpdef int size(self) noexcept
     @cython.locals(
         first=cython.longlong, last=cython.longlong, low=cython.longlong, high=cython.longlong, middle=cython.longlong,

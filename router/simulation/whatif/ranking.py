@@ -14,22 +14,22 @@ if not cython.compiled:  # else they come by the .pxd
 class Ranking:
     """Numbers, some taken out and some put in."""
 
-    def __init__(self, values: array[int], room: int) -> None:
+    def __init__(self, values: array[int]) -> None:
         """Those that are there first.
 
         Args:
             values: type code `q`, ascending, none negative, and one more cell.
-            room: how many can be taken out, and how many put in.
         """
         self.replace(values)
-        self._added = array("q", bytes(8 * room + 8))
+        self.room = 256
+        self._added = array("q", bytes(8 * self.room))
         self.added = longs(self._added)
-        self._removed = array("q", bytes(8 * room + 8))
+        self._removed = array("q", bytes(8 * self.room))
         self.removed = longs(self._removed)
         self.below = 0
 
     def replace(self, values: array[int]) -> None:
-        """Other numbers that are there first: as many can be taken out and put in as before."""
+        """Other numbers that are there first."""
         self.count = len(values) - 1
         self._values = values
         self.values = longs(self._values)
@@ -41,13 +41,25 @@ class Ranking:
 
     def add(self, value: int) -> None:
         """Put a number in."""
+        if self.added_count == self.room:
+            self._make_room()
         self.added[self.added_count] = value
         self.added_count += 1
 
     def remove(self, value: int) -> None:
         """Take out a number that is there."""
+        if self.removed_count == self.room:
+            self._make_room()
         self.removed[self.removed_count] = value
         self.removed_count += 1
+
+    def _make_room(self) -> None:
+        """Twice as many can be put in and taken out."""
+        self._added.extend(array("q", bytes(8 * self.room)))
+        self.added = longs(self._added)
+        self._removed.extend(array("q", bytes(8 * self.room)))
+        self.removed = longs(self._removed)
+        self.room *= 2
 
     def size(self) -> int:
         """How many numbers there are now."""

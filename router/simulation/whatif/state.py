@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import Final
 
 import cython
 
@@ -18,6 +19,9 @@ from router.simulation.whatif.trees import Trees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.simulation.whatif.arrays import ints, longs
+
+SLICE: Final = 100_000
+"""Demands."""
 
 
 class State:
@@ -57,16 +61,19 @@ class State:
         self.delays = Delays(self.trees, network) if network.has_delays and not is_split else None
 
     def _add_demands(self, network: Network) -> None:
-        kept = (
-            array("i", network.demand_src.tobytes() + bytes(4)),
-            array("i", network.demand_dst.tobytes() + bytes(4)),
-            array("q", network.demand_rate.tobytes() + bytes(8)),
-            array("q", network.demand_bytes.tobytes() + bytes(8)),
-        )
-        srcs, dsts = ints(kept[0]), ints(kept[1])
-        rates, volumes = longs(kept[2]), longs(kept[3])
-        for index in range(len(network.demand_src)):
-            self.traffic.demand(srcs[index], dsts[index], rates[index], volumes[index])
+        # A slice at a time: there may be millions.
+        for first in range(0, len(network.demand_src), SLICE):
+            part = slice(first, first + SLICE)
+            kept = (
+                array("i", network.demand_src[part].tobytes()),
+                array("i", network.demand_dst[part].tobytes()),
+                array("q", network.demand_rate[part].tobytes()),
+                array("q", network.demand_bytes[part].tobytes()),
+            )
+            srcs, dsts = ints(kept[0]), ints(kept[1])
+            rates, volumes = longs(kept[2]), longs(kept[3])
+            for index in range(len(kept[0])):
+                self.traffic.demand(srcs[index], dsts[index], rates[index], volumes[index])
 
     def fail(self, links: Sequence[int], routers: Sequence[int]) -> None:
         """Let links and routers fail, in the base state."""
