@@ -30,9 +30,14 @@ class ControlSizes:
         # Both are asked for again and again: by each router that passes a flooded message on, for each neighbor.
         self._fixed: dict[int, tuple[ControlMessage, int]] = {}
         self._names: dict[str, int] = {}
+        self._last: tuple[ControlMessage | None, str, str, Sequence[RouterId]] = (None, "", "", ())
+        self._last_size = 0
 
     def of(self, to: str, message: ControlMessage, ingress: RouterId, trace: Sequence[RouterId]) -> int:
         """Size of one, bytes, without the frames that carry it. Arguments as of `codec.encode_control`."""
+        last = self._last
+        if last[0] is message and last[1:] == (to, ingress, trace):
+            return self._last_size
         known = self._fixed.get(id(message))
         if known is None:
             if len(self._fixed) >= MAX_KEPT:
@@ -42,6 +47,7 @@ class ControlSizes:
         names = self._names
         for router in trace:
             size += names.get(router) or self._name(router)
+        self._last, self._last_size = (message, to, ingress, trace), size
         return size
 
     def _name(self, router: RouterId) -> int:

@@ -121,6 +121,7 @@ class Mesh:
         is_shared: planes share graphs and paths that are equal: the same run in less time and memory.
         labor: what work costs the routers; nothing when absent.
         counts_bytes: count the bytes of control messages.
+        keeps_reports: keep what the planes report, as `Router.reports`.
     """
 
     def __init__(
@@ -135,6 +136,7 @@ class Mesh:
         is_shared: bool = False,
         labor: Labor | None = None,
         counts_bytes: bool = False,
+        keeps_reports: bool = True,
     ) -> None:
         self.rng = random.Random(seed)
         self.network = Network(random.Random(self.rng.getrandbits(64)), weather or Weather())
@@ -142,6 +144,7 @@ class Mesh:
         self.detection_s = detection_s
         self.detection_jitter_s = detection_s if detection_jitter_s is None else detection_jitter_s
         self.bodies = bodies
+        self.keeps_reports = keeps_reports
         self._sizes = ControlSizes() if counts_bytes else None
         self.machine = Machine(self.network, labor) if labor is not None else None
         self._paths = PathStore() if is_shared else None
@@ -471,7 +474,8 @@ class Mesh:
                 if action.connection in router.ends:
                     self.disconnect(router.ends[action.connection][0])
             elif isinstance(action, Report):
-                router.reports.append(action)
+                if self.keeps_reports:
+                    router.reports.append(action)
             else:
                 router.forwarding.carry_out(action, self.now)
         self._set_alarm(router)

@@ -34,10 +34,12 @@ class Change:
 class Graph:
     """One graph, which does not change, and the paths found in it so far. It lives as long as a plane has it."""
 
-    __slots__ = ("__weakref__", "_change", "edges", "number", "paths")
+    __slots__ = ("__weakref__", "_change", "edges", "number", "paths", "size")
 
     def __init__(self, edges: Edges, number: int) -> None:
         self.edges = edges
+        self.size = _size(edges)
+        """Number of its edges."""
         self.number = number
         """Of no other graph of its store."""
         self.paths: dict[RouterId, Paths] = {}
@@ -62,11 +64,12 @@ class PathStore:
     def graph(self, edges: Edges) -> Graph:
         """The graph with these edges."""
         is_gone = False
+        size = _size(edges)
         for place in range(len(self._known) - 1, -1, -1):
             known = self._known[place]()
             if known is None:
                 is_gone = True
-            elif known.edges == edges:
+            elif known.size == size and known.edges == edges:
                 return known
         if is_gone:
             self._known = [reference for reference in self._known if reference() is not None]
@@ -115,6 +118,10 @@ class SharedTopology(Topology):
             if change is not None:
                 return repaired(paths, graph.edges, change)
         return found_anew(graph.edges, root)
+
+
+def _size(edges: Edges) -> int:
+    return sum(map(len, edges.values()))
 
 
 def found_anew(edges: Edges, root: RouterId) -> Paths:

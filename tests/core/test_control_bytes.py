@@ -46,6 +46,13 @@ def test_a_control_message_has_as_many_bytes_as_the_codec_writes(
 ) -> None:
     sizes = ControlSizes()
     for message, to, ingress, trace in sent:
-        for _ in range(2):
-            size = sizes.of(to, message, ingress, trace)
-            assert size == len(codec.encode_control(to, message, ingress, trace))
+        for way in (
+            (to, ingress, trace),
+            (to, ingress, trace),
+            (to, RouterId("other"), trace),
+            (to, ingress, trace[:1]),
+        ):
+            target, origin, passed = way
+            assert sizes.of(target, message, origin, passed) == len(
+                codec.encode_control(target, message, origin, passed)
+            )

@@ -301,6 +301,7 @@ def _mesh(case: Case) -> Mesh:
         is_shared=True,
         labor=conditions.labor,
         counts_bytes=True,
+        keeps_reports=False,
     )
     ground = case.ground
     links: Sequence[tuple[str, str, int, float | None]] = ground.links
