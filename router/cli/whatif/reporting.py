@@ -11,7 +11,7 @@ from router.cli.tables import printable
 from router.cli.whatif.asking import AnswerError, answering, folder_argument, is_run
 
 
-@click.command("report", short_help="Write the report of a run again, and its findings in short.")
+@click.command("report", short_help="Write the report of a run again.")
 @folder_argument("folder", "RUN")
 def report(folder: Path) -> None:
     """Write report.html and summary.json of RUN again, and say what they find in short.
