@@ -62,6 +62,8 @@ cdef class Audience:
     cdef void _review(self, int publisher) noexcept
     @cython.locals(src=int, row=int, site=int, cell=int)
     cdef bint _is_moved(self, int publisher) noexcept
+    @cython.locals(src=int, address=int, site=int)
+    cdef bint _is_spread_anew(self, int publisher) noexcept
     @cython.locals(
         src=int, first=int, count=int, row=int, nearest=int, sharers=int, index=int, distance=int, turn=int,
         rate=cython.longlong, volume=cython.longlong,

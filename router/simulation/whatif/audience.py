@@ -174,7 +174,8 @@ class Audience:
     def _review(self, publisher: int) -> None:
         treatment = self.treatments[self.targets[publisher]]
         if treatment == MULTICAST:
-            self._spread(publisher)
+            if self.is_base or self._is_spread_anew(publisher):
+                self._spread(publisher)
         elif treatment != BOUNDED and (self.is_base or self._is_moved(publisher)):
             self._choose(publisher, treatment == CLOSEST)
 
@@ -189,6 +190,17 @@ class Audience:
             if self.is_chosen[cell] and self.trees.distances[row + self.site_routers[site]] != self.nearest[publisher]:
                 return True
             site += 1
+        return False
+
+    def _is_spread_anew(self, publisher: int) -> bool:
+        """Whether the path to any subscriber has changed, or the publisher's own router is dead."""
+        src = self.srcs[publisher]
+        if self.trees.dead[src]:
+            return True
+        address = self.targets[publisher]
+        for site in range(self.site_firsts[address], self.site_firsts[address + 1]):
+            if self.trees.was_attached(src, self.site_routers[site]):
+                return True
         return False
 
     def _choose(self, publisher: int, is_shared: bool) -> None:

@@ -1,7 +1,8 @@
 import cython
 
-from router.simulation.whatif.arrays cimport BOUNDED, FAR, NONE, array, bytes_of, longs
+from router.simulation.whatif.arrays cimport BOUNDED, FAR, NONE, array, bytes_of, ints, longs
 from router.simulation.whatif.audience cimport Audience
+from router.simulation.whatif.delays cimport Delays
 from router.simulation.whatif.graph cimport Graph
 from router.simulation.whatif.loads cimport sort_keys
 from router.simulation.whatif.trees cimport Trees
@@ -11,8 +12,10 @@ from router.simulation.whatif.trees cimport Trees
 cdef class Balance:
     cdef Trees trees
     cdef Audience audience
-    cdef array _delays, _credits, _services, _offers, _given, _left, _room, _is_found
-    cdef long long* delays
+    cdef Delays delays
+    cdef array _firsts, _ranks, _credits, _services, _offers, _given, _left, _room, _is_found
+    cdef int* firsts
+    cdef int* ranks
     cdef long long* credits
     cdef long long* services
     cdef long long* offers
@@ -21,7 +24,7 @@ cdef class Balance:
     cdef long long* room
     cdef signed char* is_found
 
-    @cython.locals(audience=Audience, most=Py_ssize_t, publishers=int, count=int, address=int)
+    @cython.locals(audience=Audience, most=Py_ssize_t, publishers=int, offers=int, count=int, address=int)
     cdef _make_room(self)
     @cython.locals(graph=Graph, address=int)
     cdef void review(self) noexcept
@@ -31,8 +34,8 @@ cdef class Balance:
     )
     cdef void _share_out(self, int address) noexcept
     @cython.locals(
-        audience=Audience, trees=Trees, group=int, first=int, count=int, index=int, src=int, site=int,
-        key=cython.longlong,
+        audience=Audience, trees=Trees, group=int, size=int, first=int, sites=int, ranks=int, count=int, place=int,
+        index=int, src=int, site=int, key=cython.longlong,
     )
     cdef int _list_offers(self, int address) noexcept
     @cython.locals(
@@ -40,5 +43,3 @@ cdef class Balance:
         share=double,
     )
     cdef void _serve(self, int address, int index, int site, int sites) noexcept
-    @cython.locals(trees=Trees, total=cython.longlong, delay=cython.longlong, node=int, arc=int)
-    cdef long long _delay(self, int src, int dst) noexcept

@@ -16,22 +16,27 @@ from array import array
 import cython
 
 from router.simulation.whatif.audience import Audience
+from router.simulation.whatif.delays import Delays
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.trees import Trees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.simulation.whatif.arrays import BOUNDED, FAR, NONE, bytes_of, longs
+    from router.simulation.whatif.arrays import BOUNDED, FAR, NONE, bytes_of, ints, longs
     from router.simulation.whatif.loads import sort_keys
 
 
 class Balance:
     """Chooses for the publishers of bounded addresses."""
 
-    def __init__(self, trees: Trees, audience: Audience, network: Network) -> None:
+    def __init__(self, trees: Trees, audience: Audience, delays: Delays | None, network: Network) -> None:
+        """Those of one base state.
+
+        Args:
+            delays: of paths; None when none are known.
+        """
         self.trees = trees
         self.audience = audience
-        self._delays = array("q", network.link_delay_us.tobytes() + bytes(8))
-        self.delays = longs(self._delays)
+        self.delays = delays
         self._credits = array("q", network.subscriber_credit.tobytes() + bytes(8))
         self.credits = longs(self._credits)
         self._services = array("q", network.subscriber_service_us.tobytes() + bytes(8))
@@ -41,12 +46,19 @@ class Balance:
     def _make_room(self) -> None:
         """To choose for the publishers of one address."""
         audience = self.audience
-        most = publishers = 0
+        most = publishers = offers = 0
+        self._firsts = array("i", bytes(4 * audience.addresses + 4))
+        self.firsts = ints(self._firsts)
         for address in range(audience.addresses):
+            self.firsts[address] = offers
             if audience.treatments[address] == BOUNDED:
                 count = audience.group_firsts[address + 1] - audience.group_firsts[address]
                 publishers = max(publishers, count)
                 most = max(most, count * audience.count_sites(address))
+                offers += count * audience.count_sites(address)
+        # Which publisher to which site, by address, in the order of the base state.
+        self._ranks = array("i", bytes(4 * offers + 4))
+        self.ranks = ints(self._ranks)
         self._offers = array("q", bytes(8 * most + 8))
         self.offers = longs(self._offers)
         self._given = array("q", bytes(16 * most + 16))
@@ -99,18 +111,26 @@ class Balance:
         audience = self.audience
         trees = self.trees
         group = audience.group_firsts[address]
+        size = audience.group_firsts[address + 1] - group
         first = audience.site_firsts[address]
+        sites = audience.site_firsts[address + 1] - first
+        ranks = self.firsts[address]
+        if audience.is_base:
+            for index in range(size * sites):
+                self.ranks[ranks + index] = ((index // sites) << 15) | (index % sites)
         count = 0
-        for index in range(audience.group_firsts[address + 1] - group):
+        for place in range(ranks, ranks + size * sites):
+            index = self.ranks[place] >> 15
+            site = self.ranks[place] & 0x7FFF
             src = audience.srcs[audience.group[group + index]]
-            if trees.dead[src]:
-                continue
-            for site in range(audience.site_firsts[address + 1] - first):
-                key = trees.distances[src * trees.size + audience.site_routers[first + site]]
-                if key < FAR:
-                    self.offers[count] = (key << 30) | (index << 15) | site
-                    count += 1
+            key = trees.distances[src * trees.size + audience.site_routers[first + site]]
+            if key < FAR and not trees.dead[src]:
+                self.offers[count] = (key << 30) | self.ranks[place]
+                count += 1
         sort_keys(self.offers, count)
+        if audience.is_base and count == size * sites:  # the next time they are nearly in order
+            for index in range(count):
+                self.ranks[ranks + index] = self.offers[index] & 0x3FFFFFFF
         return count
 
     def _serve(self, address: int, index: int, site: int, sites: int) -> None:
@@ -121,7 +141,9 @@ class Balance:
         self.is_found[index] = 1
         rate, volume = self.left[2 * index], self.left[2 * index + 1]
         if self.room[site] != NONE:
-            busy = 2 * self._delay(audience.srcs[publisher], audience.site_routers[at]) + self.services[at]
+            busy = self.services[at]
+            if self.delays is not None:
+                busy += 2 * self.delays.between(audience.srcs[publisher], audience.site_routers[at])
             if busy > 0:
                 rate = min(rate, self.room[site] // busy)
                 self.room[site] -= rate * busy
@@ -132,16 +154,3 @@ class Balance:
         self.left[2 * index + 1] -= volume
         self.given[2 * (index * sites + site)] = rate
         self.given[2 * (index * sites + site) + 1] = volume
-
-    def _delay(self, src: int, dst: int) -> int:
-        """Of the path of now, one way, microseconds; links whose delay is not known add nothing."""
-        trees = self.trees
-        total = 0
-        node = src
-        while node != dst:
-            arc = trees.firsts[node] + trees.slots[node * trees.size + dst]
-            delay = self.delays[trees.used_links[trees.pairs[arc]]]
-            if delay > 0:
-                total += delay
-            node = trees.heads[arc]
-        return total

@@ -35,12 +35,15 @@ cdef class Delays:
     cdef array _sorted_delays(self)
     @cython.locals(trees=Trees, graph=Graph, index=int, pair=int, before=int, now=int, n=int, at=int)
     cdef update(self)
+    @cython.locals(at=int)
+    cdef long long between(self, int src, int dst) noexcept
     @cython.locals(row=int, first=int, place=int, at=int)
     cdef void _mark(self, int dst, int node) noexcept
     @cython.locals(trees=Trees, tail=int, slot=int, dst=int)
     cdef void _mark_users(self, int arc) noexcept
     @cython.locals(trees=Trees, n=int, row=int, depth=int, node=int, arc=int, at=int, total=cython.longlong)
     cdef void _work_out(self, int dst, int src) noexcept
+    @cython.locals(index=int)
     cdef void restore(self) noexcept
     @cython.locals(count=int)
     cdef long long percentile(self, int percent) noexcept

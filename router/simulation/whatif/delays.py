@@ -91,11 +91,9 @@ class Delays:
     # Scenarios.
 
     def update(self) -> None:
-        """The trees were repaired: find out which delays have changed."""
+        """The trees were repaired: find out which delays have changed. `restore` comes before the next time."""
         trees = self.trees
         graph = trees.graph
-        self.stale_count = 0
-        self.ranking.reset()
         for index in range(trees.log_size):
             if trees.log_new_slots[index] != trees.log_slots[index]:
                 self._mark(trees.log_nodes[index], trees.log_roots[index])
@@ -114,8 +112,11 @@ class Delays:
                 if self.stages[at] == 1:
                     self._work_out(at // n, at % n)
                 self.ranking.add(self.new_delays[at])
-        for index in range(self.stale_count):
-            self.stages[self.stale[index]] = 0
+
+    def between(self, src: int, dst: int) -> int:
+        """Of the path of now, one way, microseconds; there has to be one."""
+        at = dst * self.trees.size + src
+        return self.new_delays[at] if self.stages[at] else self.delays[at]
 
     def _mark(self, dst: int, node: int) -> None:
         """The delay of a router toward *dst* has to be worked out anew, and those of all behind it."""
@@ -162,6 +163,8 @@ class Delays:
 
     def restore(self) -> None:
         """The delays of the base state again."""
+        for index in range(self.stale_count):
+            self.stages[self.stale[index]] = 0
         self.stale_count = 0
         self.ranking.reset()
 

@@ -241,7 +241,7 @@ class Kernel:
         self.stretch_p99 = self._stretch(99)
         self.delay_p50_us = self.delay_p95_us = self.delay_p99_us = NONE
         delays = self.state.delays
-        if delays is not None:
+        if delays is not None and self.has_delays:
             self.delay_p50_us = delays.percentile(50)
             self.delay_p95_us = delays.percentile(95)
             self.delay_p99_us = delays.percentile(99)

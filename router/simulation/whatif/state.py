@@ -49,16 +49,16 @@ class State:
         for router in routers:
             self.graph.kill(router)
         self.trees: Trees = Trees(self.graph, None if origin is None else origin.trees)
+        self.delays = Delays(self.trees, network) if network.has_delays else None
         self.traffic = SplitLoads(self.trees) if is_split else Loads(self.trees)
         self.audience = Audience(self.trees, self.traffic, network)
         self.traffic.expect(self.audience.cells)
-        self.balance = Balance(self.trees, self.audience, network)
+        self.balance = Balance(self.trees, self.audience, self.delays, network)
         self._add_demands(network)
         self.audience.begin()
         self.balance.review()
         self.audience.settle()
         self.traffic.settle()
-        self.delays = Delays(self.trees, network) if network.has_delays and not is_split else None
 
     def _add_demands(self, network: Network) -> None:
         # A slice at a time: there may be millions.
@@ -82,12 +82,12 @@ class State:
         for router in routers:
             self.graph.kill(router)
         self.trees.repair()
+        if self.delays is not None:
+            self.delays.update()
         self.traffic.shift()
         self.audience.review()
         self.balance.review()
         self.traffic.finish()
-        if self.delays is not None:
-            self.delays.update()
 
     def restore(self) -> None:
         """Back to the base state."""

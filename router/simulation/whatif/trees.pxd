@@ -28,7 +28,9 @@ cdef class Trees:
     cdef short* kept_rows
     cdef short* kept_vias
     cdef int* kept_log
-    cdef int kept_row, kept_count
+    cdef array _kept_stamps
+    cdef int* kept_stamps
+    cdef int kept_row, kept_count, kept_stamp
     cdef array _pending, _touched, _nearest, _nearer, _ways_in, _places, _heap
     cdef int* pending
     cdef int* touched
@@ -77,6 +79,9 @@ cdef class Trees:
     cdef int arc_to(self, int root, int node) noexcept
     @cython.locals(graph=Graph, index=int, pair=int, root=int)
     cdef void repair(self) noexcept
+    @cython.locals(place=int)
+    cdef void _next_stamp(self) noexcept
+    cdef bint was_attached(self, int root, int node) noexcept
     @cython.locals(user=int, root=int)
     cdef void _take_off(self, int arc) noexcept
     @cython.locals(count=int, user=int, start=int, place=int, node=int)

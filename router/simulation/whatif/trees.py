@@ -79,6 +79,9 @@ class Trees:
         self.kept_rows = shorts(self._kept_rows)
         self._kept_vias = array("h", [NONE])
         self.kept_vias = shorts(self._kept_vias)
+        self._kept_stamps = array("i", [0])
+        self.kept_stamps = ints(self._kept_stamps)
+        self.kept_stamp = 0
         self.kept_row = NONE
         self._kept_log = array("i", [NONE])
         self.kept_log = ints(self._kept_log)
@@ -230,6 +233,8 @@ class Trees:
         count = len(roots)
         self._kept_vias = array("h", [NONE]) * (count * n + 1)
         self.kept_vias = shorts(self._kept_vias)
+        self._kept_stamps = array("i", [0]) * (count * n + 1)
+        self.kept_stamps = ints(self._kept_stamps)
         self._kept_log = array("i", [NONE]) * (2 * count * n + 1)
         self.kept_log = ints(self._kept_log)
         places = ints(roots)
@@ -253,6 +258,7 @@ class Trees:
 
     def repair(self) -> None:
         """Make the trees those of what is left."""
+        self._next_stamp()
         graph = self.graph
         for index in range(graph.hit_count):
             pair = graph.hits[index]
@@ -262,6 +268,18 @@ class Trees:
         for index in range(self.touched_count):
             root = self.touched_roots[index]
             self._attach(root, self._collect(root))
+
+    def _next_stamp(self) -> None:
+        """From now on all is marked otherwise than before."""
+        self.kept_stamp += 1
+        if self.kept_stamp == FAR:
+            for place in range(len(self._kept_stamps)):
+                self.kept_stamps[place] = 0
+            self.kept_stamp = 1
+
+    def was_attached(self, root: int, node: int) -> bool:
+        """Whether a router was attached again to the tree of *root*, which is kept: else its path is what it was."""
+        return self.kept_stamps[self.kept_rows[root] * self.size + node] == self.kept_stamp
 
     def _take_off(self, arc: int) -> None:
         """Note what has to be attached again at every root that uses an arc."""
@@ -406,6 +424,7 @@ class Trees:
             self.slots[at] = slot
 
     def _keep_via(self, at: int, place: int, via: int) -> None:
+        self.kept_stamps[place] = self.kept_stamp
         if self.kept_vias[place] != via:
             self.kept_log[2 * self.kept_count] = place
             self.kept_log[2 * self.kept_count + 1] = at
