@@ -104,7 +104,7 @@ def _at(router: RouterProcess, event: str, remote: str | None = None) -> list[fl
 def twin(settings: MeshSettings, moments: Mapping[str, float], victims: Sequence[str], seed: int) -> Times:
     """The same for the twin of that mesh."""
     rng = random.Random(seed)
-    starts = {key: moment + LISTENS_S * rng.random() for key, moment in moments.items()}
+    starts = {key: moment + LISTENS_S * (1 - rng.random()) for key, moment in moments.items()}
     mesh = Mesh.of_settings(
         settings,
         starts=starts,
@@ -114,7 +114,7 @@ def twin(settings: MeshSettings, moments: Mapping[str, float], victims: Sequence
         detection_s=LOOPBACK.detection_s,
         detection_jitter_s=LOOPBACK.detection_jitter_s,
     )
-    last = max(starts.values())
+    last = max(moments.values()) + LISTENS_S
     mesh.run_until(last)
     assert mesh.run_until_true(lambda: all(wire.is_up for wire in mesh.wires), limit_s=60.0) < math.inf
     start_s = _settle(mesh) - last

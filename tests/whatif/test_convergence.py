@@ -266,7 +266,7 @@ def test_the_command_shows_and_writes_what_twins_say(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     lines = [line.split() for line in result.stdout.splitlines()]
     assert sum("silent-link" in line for line in lines) == 4
-    assert any(line[:2] == ["ring,", "6"] and "hello_interval_s=0.3," in line for line in lines)
+    assert any(line[:2] == ["ring", "6"] and "hello_interval_s=0.3," in line for line in lines)
     table = read_table(out, "convergence")
     assert table.num_rows == 4 * (1 + 4 + 1)
     assert set(table.column("wrong").to_pylist()) == {0}

@@ -219,14 +219,17 @@ def _engine(asked: dict[str, Any], twins: Any) -> Any:
 def _show(rows: list[dict[str, Any]]) -> None:
     """One line for each mesh, choice of timers and kind of event."""
     has_timers = any(row["timers"] for row in rows)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("mesh", *(["timers"] if has_timers else []), "event"):
-        table.add_column(name)
-    for name in ("times", "agree: median", "most", "messages/router", "kB/router", "computations/router"):
-        table.add_column(name, justify="right")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
+    table.title = "time until all agree; what one router has sent and computed on average"
+    for name, justify in (("mesh", "left"), ("routers", "right"), ("links", "right")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for name in (*(["timers"] if has_timers else []), "event"):
+        table.add_column(name, no_wrap=True)
+    for name in ("times", "median", "most", "messages", "kB", "computations"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        mesh = f"{row['mesh']}, {row['routers']:,} routers, {row['links']:,} links"
-        cells = [mesh, *([row["timers"] or "defaults"] if has_timers else []), row["kind"]]
+        cells = [row["mesh"], f"{row['routers']:,}", f"{row['links']:,}"]
+        cells += [*([row["timers"] or "defaults"] if has_timers else []), row["kind"]]
         if row["kind"] == "calm":
             cells[-1] += f", {row['period_s']:g} s"
         cells += [
