@@ -19,6 +19,7 @@ cdef class Turns:
     cdef public object deadline_changed
     cdef public object quieted
     cdef list _dirty
+    cdef bint _is_round_due
 
     cpdef object touched(self, Port port)
     cpdef object begin(self, double now)
@@ -26,8 +27,10 @@ cdef class Turns:
     cpdef object turn(self, Connection connection)
     cpdef object written(self, Connection connection)
     cpdef object dispatch(self, Connection connection)
-    @cython.locals(relay=Relay, brokerage=Brokerage, settlement=Settlement, now=double, port=Port, dirty=list)
     cpdef object settle(self)
+    cpdef bint settle_round(self) except -1
+    @cython.locals(relay=Relay, brokerage=Brokerage, settlement=Settlement, now=double, port=Port, dirty=list)
+    cdef _settle(self)
     @cython.locals(connection=Connection)
     cdef _flush(self, Port port)
     cpdef double earliest(self)

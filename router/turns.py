@@ -40,6 +40,8 @@ class Turns:
         self.quieted: Callable[[], None] = lambda: None
         """Called while stopping, when every delivery has its outcome."""
         self._dirty: list[Port] = []
+        self._is_round_due = False
+        """The poller goes on with what was left to read."""
 
     def touched(self, port: Port) -> None:
         """A connection has something to write."""
@@ -48,6 +50,7 @@ class Turns:
     def begin(self, now: float) -> None:
         """A turn begins; *now*: seconds."""
         self.relay.set_now(now)
+        self.relay.go_on()
 
     def arrived(self, connection: Connection) -> None:
         """Handle what a connection's bytes caused; `settle` follows, perhaps after those of others."""
@@ -76,6 +79,19 @@ class Turns:
             self.connection_fault(connection, error)
 
     def settle(self) -> None:
+        """End a turn of its own, whose rest the poller may know nothing of: then nothing is left for later."""
+        self._settle()
+        while self.relay.has_unread() and not self._is_round_due:
+            self.relay.go_on()
+            self._settle()
+
+    def settle_round(self) -> bool:
+        """End a round of the poller. Returns: whether the next one is due, though no socket may be ready."""
+        self._settle()
+        self._is_round_due = self.relay.has_unread()
+        return self._is_round_due
+
+    def _settle(self) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
         relay = self.relay
         brokerage = relay.brokerage

@@ -16,9 +16,20 @@ cdef class Reader:
     cdef Egress _egress
     cdef Forwarder _forwarder
     cdef Brokerage _brokerage
+    cdef public dict unread
+    cdef Py_ssize_t _left
+    cdef bint _is_resuming
+    cdef bint _is_ending
 
     @cython.locals(transfer=Transfer)
     cpdef object arrived(self, IngressLink link, size_t delivery)
+    @cython.locals(was_resuming=bint)
+    cpdef object resume(self, IngressLink link)
+    @cython.locals(link=IngressLink, unread=dict)
+    cpdef object go_on(self)
+    @cython.locals(delivery=size_t)
+    cpdef object end(self, IngressLink link)
+    cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
     @cython.locals(delivery=size_t)
     cpdef object read(self, IngressLink link)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)

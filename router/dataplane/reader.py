@@ -1,7 +1,8 @@
 """Reading: the bytes of deliveries out of the engine, part by part, and when to stop for what cannot be sent on.
 
 A link is read as long as its messages can go on, be held or wait within their bounds. When they cannot it is paused:
-its bytes stay in the session, whose window closes, until there is room again.
+its bytes stay in the session, whose window closes, until there is room again. By then these may be megabytes, of which
+a turn takes a part: others are to have theirs.
 """
 
 from __future__ import annotations
@@ -51,6 +52,12 @@ class Reader:
         self._egress = egress
         self._forwarder = forwarder
         self._brokerage = brokerage
+        self.unread: dict[IngressLink, None] = {}
+        """Paused links that are to be read again in the next turn, in their order."""
+        self._left = TURN_BYTES
+        """What may still be read of such links in this turn, bytes."""
+        self._is_resuming = False
+        self._is_ending = False
 
     def arrived(self, link: IngressLink, delivery: Handle) -> None:
         """There is more of a delivery, or its sender has settled it."""
@@ -71,9 +78,50 @@ class Reader:
         relieved, self._waiting.relieved = self._waiting.relieved, []
         for link in relieved:
             if link.is_paused and not link.is_gone and link.current is None:
-                link.is_paused = False
-                self.read(link)
-                link.port.touch()  # its session has room again, which its peer must be told
+                self.resume(link)
+
+    def resume(self, link: IngressLink) -> None:
+        """Read a paused link again, as far as this turn goes; `go_on` takes what is left."""
+        if self._left <= 0:
+            self.unread[link] = None
+        if link in self.unread:
+            return
+        was_resuming, self._is_resuming = self._is_resuming, True
+        link.is_paused = False
+        self.read(link)
+        self._is_resuming = was_resuming
+        link.port.touch()  # its session has room again, which its peer must be told
+
+    def go_on(self) -> None:
+        """A turn begins: go on with the links of which there was more in the last one."""
+        self._left = TURN_BYTES
+        if self.unread:
+            unread, self.unread = self.unread, {}
+            for link in unread:
+                if link.is_paused and not link.is_gone:
+                    self.resume(link)
+
+    def end(self, link: IngressLink) -> None:
+        """The link is gone: pre-settled messages of which all is there are still to be read, whatever waits."""
+        self._is_ending = True
+        while link.is_paused:
+            delivery = pn_link_current(link.handle)
+            if delivery == NULL or pn_delivery_partial(delivery) or not pn_delivery_settled(delivery):
+                break
+            self._take(link, delivery)
+        self._is_ending = False
+        self.unread.pop(link, None)
+
+    def _has_read_enough(self, link: IngressLink, count: int) -> bool:
+        """Whether the rest of a link is for the next turn."""
+        if not self._is_resuming:
+            return False  # what has just come from a socket is a piece, and that has a bound
+        self._left -= count
+        if self._left > 0:
+            return False
+        link.is_paused = True
+        self.unread[link] = None
+        return True
 
     def read(self, link: IngressLink) -> None:
         """Take everything that the link has, as far as it can be sent on."""
@@ -95,7 +143,7 @@ class Reader:
                 if is_complete:
                     self._swallow(link, delivery)
                 return bool(is_complete)
-            if self._waiting.is_backlogged(link):
+            if self._waiting.is_backlogged(link) and not self._is_ending:
                 link.is_paused = True  # until enough has left (`WaitingRoom.relieved`)
                 return False
             transfer = self._begin(link, delivery)
@@ -104,12 +152,13 @@ class Reader:
         while pending > PART_BYTES:  # the allocator keeps small parts for the next ones, and gives large ones back
             self._forwarder.progress(transfer, receive(link.handle, PART_BYTES))
             pending -= PART_BYTES
-            if self._must_pause(link, transfer):
+            if self._must_pause(link, transfer) or self._has_read_enough(link, PART_BYTES):
                 return False
         data = receive(link.handle, pending) if pending else b""
         if is_complete:
             self._complete(link, transfer, delivery)
         self._forwarder.progress(transfer, data)
+        self._has_read_enough(link, pending)
         return bool(is_complete)
 
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
@@ -152,6 +201,8 @@ class Reader:
 
     def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
         """Whether no more of it should be read now, since what was read cannot be sent on."""
+        if self._is_ending:
+            return False
         egress = transfer.egress
         if transfer.state == STREAMING and egress is not None and self._egress.is_full(egress):
             link.is_paused = True
@@ -183,3 +234,5 @@ class Reader:
 
 PART_BYTES: Final = 65536
 """Most of a message that is read at a time."""
+TURN_BYTES: Final = 4 * PART_BYTES
+"""Read in one turn of all links that were paused."""

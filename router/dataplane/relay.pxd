@@ -38,6 +38,8 @@ cdef class Relay(DataPlane):
     cpdef double next_deadline(self)
     @cython.locals(link=EgressLink, source=IngressLink, paused=list)
     cpdef object written(self, Port port)
+    cpdef bint has_unread(self) except -1
+    cpdef object go_on(self)
     cpdef bint is_quiet(self)
     cpdef object flowed(self, EgressLink link)
     @cython.locals(delivery=size_t, transfer=Transfer, settlement=Settlement)

@@ -151,9 +151,15 @@ class Relay(DataPlane):
             port.paused = []
             for source in paused:
                 if source.is_paused and not source.is_gone:
-                    source.is_paused = False
-                    self._reader.read(source)
-                    source.port.touch()  # its session has room again, which its peer must be told
+                    self._reader.resume(source)
+
+    def has_unread(self) -> bool:
+        """Whether links have more to read, which was left to the next turn."""
+        return bool(self._reader.unread)
+
+    def go_on(self) -> None:
+        """A turn begins: go on with these."""
+        self._reader.go_on()
 
     # Links come and go
 
@@ -215,6 +221,7 @@ class Relay(DataPlane):
 
     def remove_ingress(self, link: IngressLink) -> None:
         """The link is gone. What is complete goes on; what is not ends here, and downstream where it was begun."""
+        self._reader.end(link)
         self._unregister(link)
         settlement = self.settlement
         delivery = pn_unsettled_head(link.handle)

@@ -65,7 +65,7 @@ FAIL: Final = MODIFIED
 class Reads(Protocol):
     """Who reads the messages of links."""
 
-    def read(self, link: IngressLink) -> None:
+    def resume(self, link: IngressLink) -> None:
         """Read a link again that was paused."""
 
 
@@ -222,10 +222,8 @@ class Settlement:
         """What stopped the reading of its source is over."""
         link = transfer.ingress
         if link is not None and link.is_paused and link.current is transfer:
-            link.is_paused = False
             assert self.reader is not None
-            self.reader.read(link)
-            link.port.touch()  # its session has room again, which its peer must be told
+            self.reader.resume(link)
 
     def unhold(self, transfer: Transfer) -> None:
         """Its bytes are no longer charged to the connection that they are held for."""

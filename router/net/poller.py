@@ -39,8 +39,8 @@ class Turns(Protocol):
     def begin(self, now: float) -> None:
         """A round begins; seconds."""
 
-    def settle(self) -> None:
-        """It is over: handle what follows from it, and write."""
+    def settle_round(self) -> bool:
+        """It is over: handle what follows from it, and write. Returns: whether the next one is due at once."""
 
 
 class Poller:
@@ -76,12 +76,13 @@ class Poller:
         rested = served = clock()
         is_talk = False
         """What came last came soon after what came before it."""
+        is_due = False
         while True:
-            ready = poll(linger_s if is_talk else 0, MOST_READY)
+            ready = poll(linger_s if is_talk and not is_due else 0, MOST_READY)
             now = clock()
-            if ready:
+            if ready or is_due:
                 is_talk = now - served < linger_s
-                self._serve(ready, now)
+                is_due = self._serve(ready, now)
                 served = now
                 if now - rested >= linger_s:
                     await trio.lowlevel.checkpoint()
@@ -91,7 +92,7 @@ class Poller:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
                 rested = clock()
 
-    def _serve(self, ready: list[tuple[int, int]], now: float) -> None:
+    def _serve(self, ready: list[tuple[int, int]], now: float) -> bool:
         channels = self._channels
         self.rounds += 1
         self._turns.begin(now)
@@ -103,7 +104,7 @@ class Poller:
                 channel.write()
             if events & ~OUT:
                 channel.read()
-        self._turns.settle()
+        return self._turns.settle_round()
 
     def close(self) -> None:
         """Give the descriptor back."""

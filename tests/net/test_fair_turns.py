@@ -16,6 +16,8 @@ import pytest
 import trio
 
 from mesh_config.models import ListenerSettings, RouterSettings
+from router.dataplane.interface import IngressLink
+from router.dataplane.reader import TURN_BYTES
 from router.dataplane.states import PIECE_BYTES
 from router.engine.connection import LEAST_PIECE_BYTES, PIECE_COPIES
 from router.net.poller import Poller
@@ -41,18 +43,21 @@ class Client:
 
     Attributes:
         is_deaf: what it reads is counted and thrown away.
+        is_still: it neither reads nor writes.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         self.peer = Peer(lambda: None)
         self.peer.connection.open()
-        self.is_deaf = False
+        self.is_deaf = self.is_still = False
         self._sock = sock
         self._unwritten = b""
 
     def step(self) -> int:
         """Read all that there is, then write. Returns: bytes read."""
         count = 0
+        if self.is_still:
+            return count
         try:
             while data := self._sock.recv(1 << 20):
                 count += len(data)
@@ -101,7 +106,9 @@ class Stand:
         self.written: dict[Client, Counter[int]] = {}
         """Bytes for each client, by number of the round."""
         self.sent: Counter[int] = Counter()
-        """Messages and copies that have left, in the same way."""
+        """Messages and copies that have left, in the same way,"""
+        self.begun: Counter[int] = Counter()
+        """and messages that were begun to be read."""
         self._nursery = nursery
         self._counted = 0
 
@@ -110,10 +117,16 @@ class Stand:
         number = self.poller.rounds
         self.sent[number] += self.runtime.relay.sent() - self._counted
         self._counted = self.runtime.relay.sent()
+        self.begun[number] += self.count_begun() - self.begun.total()
         for client, written in self.written.items():
             written[number] += client.step()
         self._now += LOOK_S
         return self._now
+
+    def count_begun(self) -> int:
+        """Since the start."""
+        links = [link for link in self.runtime.relay.links if isinstance(link, IngressLink)]
+        return self.runtime.relay.gone_ingress.deliveries + sum(link.counters.deliveries for link in links)
 
     async def until(self, is_so: Callable[[], object]) -> None:
         """Let everything go on."""
@@ -124,13 +137,13 @@ class Stand:
                     self.runtime.handle_deadline()
                 await trio.lowlevel.checkpoint()
 
-    async def client(self) -> Client:
-        """Connect one."""
+    async def client(self, room: int = SOCKET_BYTES) -> Client:
+        """Connect one whose socket takes *room* bytes."""
         ours, theirs = socket.socketpair()
         for sock in (ours, theirs):
             sock.setblocking(False)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
-            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) < SOCKET_BYTES:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
+            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) < room:
                 pytest.skip("the system has no socket that takes everything: see net.core.wmem_max")
         connection = self.runtime.new_connection(ListenerSettings(), is_server=True)
         pump = Pump(ours, connection, self.runtime, self.poller)
@@ -141,9 +154,9 @@ class Stand:
         await self.until(lambda: client.peer.connection.state & client.peer.connection.REMOTE_ACTIVE)
         return client
 
-    async def subscriber(self, address: str, credit: int) -> tuple[Client, PeerReceiver]:
+    async def subscriber(self, address: str, credit: int, room: int = SOCKET_BYTES) -> tuple[Client, PeerReceiver]:
         """Connect one, with its link."""
-        client = await self.client()
+        client = await self.client(room)
         receiver = client.peer.receiver(address, credit=credit).accepting()
         await self.until(lambda: receiver.is_attached)
         return client, receiver
@@ -240,3 +253,58 @@ async def test_as_many_messages_as_ever_are_read_at_once_when_they_are_for_one_s
         await publish(bench, publisher.sender(MULTICAST), 100, SUBSCRIBERS)
         copies = await publish(bench, publisher.sender("alone"), 500, 1)
         assert max(copies) >= LEAST_PIECE_BYTES // MESSAGE_BYTES
+
+
+class Backlog:
+    """Large messages for a subscriber that stands still: the last ones lie in the engine, as much as a session may."""
+
+    def __init__(self, bench: Stand) -> None:
+        self.bench = bench
+        self.data = [message(b"%3d" % number + b"x" * 100_000) for number in range(80)]
+
+    async def build(self, *, is_settled: bool) -> None:
+        bench = self.bench
+        self.client, self.receiver = await bench.subscriber("slow", 1000, room=100_000)
+        self.sender = (await bench.client()).peer.sender("slow")
+        for _ in range(300):  # credit comes to who has used some
+            self.sender.send(message(BODY))
+        await bench.until(lambda: len(self.receiver.messages) == 300)
+        assert self.sender.credit >= len(self.data)
+        self.receiver.messages.clear()
+        self.client.is_still = True
+        self.sent = [self.sender.send(one, settled=is_settled) for one in self.data]
+        await bench.until(lambda: not self.sender.link.queued)
+        before = -1
+        while before < (before := bench.poller.rounds):
+            for _ in range(5):
+                bench.look()
+                await trio.lowlevel.checkpoint()
+        self.began = before
+        assert bench.begun.total() < 300 + len(self.data) // 2
+
+    async def clear(self) -> None:
+        self.client.is_still = False
+        await self.bench.until(lambda: len(self.receiver.messages) == len(self.data))
+        assert [received.data for received in self.receiver.messages] == self.data
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+async def test_what_a_session_has_held_back_is_read_turn_by_turn(is_settled: bool) -> None:
+    async with stand() as bench:
+        backlog = Backlog(bench)
+        await backlog.build(is_settled=is_settled)
+        await backlog.clear()
+        begun = [count for number, count in bench.begun.items() if number > backlog.began]
+        assert sum(begun) > len(backlog.data) // 2
+        assert max(begun) <= TURN_BYTES // len(backlog.data[0]) + 1
+        if not is_settled:
+            await bench.until(lambda: {one.outcome for one in backlog.sent} == {"accepted"})
+
+
+async def test_what_a_session_has_held_back_of_settled_messages_arrives_when_their_sender_has_left() -> None:
+    async with stand() as bench:
+        backlog = Backlog(bench)
+        await backlog.build(is_settled=True)
+        backlog.sender.close()
+        await bench.until(lambda: backlog.sender.closed is not None)
+        await backlog.clear()
