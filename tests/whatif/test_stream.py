@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,12 @@ from click.testing import CliRunner
 
 from mesh_config.generators import generate
 from router.cli import main
-from router.cli.whatif.watching import CONNECT
+from router.cli.whatif.watching import CONNECT, ROWS, Screen
 from router.simulation.whatif.model import LinkEdge, Model, RouterNode
 from router.simulation.whatif.stage import RunError
 from router.simulation.whatif.store import write_model
 from router.simulation.whatif.stream import CURRENT, Job, Watch
-from router.simulation.whatif.table_files import read_table
+from router.simulation.whatif.table_files import from_rows, read_table
 from tests.helpers.peer import message
 from tests.helpers.processes import MeshProcesses, wait_until
 from tests.helpers.sockets import Sockets
@@ -225,6 +226,34 @@ def test_two_jobs_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 # The command
+
+
+def test_of_many_links_the_busiest_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    begun, ended = (datetime(2026, 11, 20, 12, 0, second, tzinfo=UTC) for second in (0, 5))
+    rates = [
+        {
+            "begun": begun, "ended": ended, "link": f"A--B{number:02}", "src": "A", "dst": f"B{number:02}",
+            "messages": 5 * number, "bytes": 500 * number, "msgs_per_s": float(number), "bytes_per_s": 100.0 * number,
+            "capacity_msgs": None, "capacity_bytes": None, "utilisation": None, "headroom": None,
+            "is_reset": number == 49,
+        }
+        for number in range(50)
+    ]  # fmt: skip
+    Screen().show(from_rows("link_rate", rates))
+    title, _, *lines, more = capsys.readouterr().out.splitlines()
+    assert title.strip() == "2026-11-20 12:00:05 UTC, 5.0 s"
+    assert len(lines) == ROWS
+    assert lines[0].split() == ["A--B49", "A", "B49", "49.0", "4.9", "-", "-", "new", "connection"]
+    assert more == "and 10 more"
+
+
+def test_that_nobody_answers_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen()
+    screen.complain(60.0, ("amqp://a",))
+    assert capsys.readouterr().err == ""
+    for _ in range(3):
+        screen.complain(-1.0, ("amqp://a", "amqp://b"))
+    assert capsys.readouterr().err == "no router answers at amqp://a or amqp://b, or none has a link; going on\n"
 
 
 def start_watch(mesh: MeshProcesses, folder: Path) -> subprocess.Popen[bytes]:
