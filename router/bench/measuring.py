@@ -63,14 +63,15 @@ def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> Run:
 class Load:
     """The connections of one run, in this process."""
 
-    def __init__(self, case: Case, path: Path) -> None:
+    def __init__(self, case: Case, path: Path, address: str | None = None) -> None:
+        """*address* of all messages, or its beginning; None: one of its own, which every router balances."""
         self._case = case
         self._path = path
         self._loop = Loop()
         self._tally = Tally()
         self._senders: list[Sender | Caller] = []
         self._receivers: list[Endpoint] = []
-        self._address = f"bench/{os.getpid()}/{next(_NUMBERS)}"
+        self._address = address if address is not None else f"bench/{os.getpid()}/{next(_NUMBERS)}"
 
     # Attaching
 

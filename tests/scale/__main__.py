@@ -23,7 +23,7 @@ from tests.helpers.processes import COMMAND
 from tests.scale.stand import Stand
 from tests.scale.tables import show
 
-SUBJECTS = ("connections", "links", "addresses", "audiences", "circuits", "requesters", "visitors", "routers")
+SUBJECTS = ("beside", "connections", "links", "addresses", "audiences", "circuits", "requesters", "visitors", "routers")
 
 
 def main() -> None:

@@ -24,7 +24,8 @@ CALM_CPU_S = 0.0006
 LONGEST_S = 60.0
 _NUMBERS = itertools.count(1)
 
-Unit = Literal["s", "B", "/s", ""]
+Unit = Literal["s", "B", "/s", "x", ""]
+"""`x`: so many times something else."""
 
 
 def new_address(kind: str = "anycast") -> str:

@@ -39,4 +39,6 @@ def text(figure: Figure, value: float) -> str:
         return f"{value * 1e3:,.0f} ms" if abs(value) < 10 else f"{value:,.1f} s"
     if figure.unit == "B":
         return f"{value / 1000:,.1f} kB" if value < 1e7 else f"{value / 1e6:,.0f} MB"
+    if figure.unit == "x":
+        return f"{value:.1f} x"
     return f"{value:,.0f}{figure.unit}"

@@ -28,6 +28,7 @@ def test_there_is_none_for_a_single_size() -> None:
         (12.0, "s", "12.0 s"),
         (2500, "B", "2.5 kB"),
         (1234.5, "/s", "1,234/s"),
+        (2.34, "x", "2.3 x"),
     ],
 )
 def test_values_have_the_unit_that_fits(value: float, unit: str, expected: str) -> None:
