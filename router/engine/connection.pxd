@@ -22,6 +22,7 @@ cdef class Connection:
     cdef Py_ssize_t _piece
     cdef Py_ssize_t _fair_piece
     cdef Py_ssize_t _count
+    cdef bint _may_have_more
     cdef Py_ssize_t _copies
     cdef public Py_ssize_t refused
     cdef public Py_ssize_t _sessions
@@ -37,8 +38,9 @@ cdef class Connection:
 
     cpdef Py_ssize_t capacity(self)
     cpdef object received(self, Py_ssize_t size)
-    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t, fair=Py_ssize_t)
+    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t, fair=Py_ssize_t, most=Py_ssize_t)
     cpdef Py_ssize_t fill(self, int fd)
+    cpdef bint is_heavy(self)
     @cython.locals(count=Py_ssize_t, more=Py_ssize_t)
     cpdef Py_ssize_t empty(self, int fd, Py_ssize_t most)
     cpdef Py_ssize_t pending(self)

@@ -66,6 +66,8 @@ PIECE_COPIES: Final = 2048
 those before, so that others have their turn."""
 LEAST_FAIR_PIECE_BYTES: Final = 256
 """What is read at once even then."""
+MANY_COPIES: Final = 64
+"""Others go before a connection that has caused so many by one piece."""
 
 
 class Handler(Protocol):
@@ -142,6 +144,8 @@ class Connection:
         """and at most, for the sake of others."""
         self._count = 0
         """What was read last, bytes."""
+        self._may_have_more = False
+        """It was as much as was to be read at once."""
         self._copies = 0
         """Messages that have left because of that."""
         self.refused = 0
@@ -297,12 +301,18 @@ class Connection:
         self._fair_piece = min(MOST_PIECE_BYTES, max(LEAST_FAIR_PIECE_BYTES, fair))
         self._copies = 0
         before = pn_transport_get_frames_input(self._transport)
-        count: int = fill(self._transport, fd, min(self._piece, self._fair_piece))
+        most = min(self._piece, self._fair_piece)
+        count: int = fill(self._transport, fd, most)
         if count > 0:
             frames = pn_transport_get_frames_input(self._transport) - before
             self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
             self._count = count
+        self._may_have_more = count == most
         return count
+
+    def is_heavy(self) -> bool:
+        """Whether others go before it: there is more to read than was read last, or that has caused many copies."""
+        return self._may_have_more or self._copies >= MANY_COPIES
 
     def empty(self, fd: int, most: int) -> int:
         """Write what is pending to a non-blocking socket, as `handles.empty`.

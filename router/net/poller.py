@@ -4,6 +4,10 @@ Trio could wait for each socket by a task of its own; a wake-up of a task costs 
 all sockets are in one epoll instance, and trio waits for that. From each socket that is ready a piece is read, then all
 that this has caused is settled and written: however many clients call at once, a server gets their calls in one write.
 
+Who wants little goes first. What light channels have is settled and written before heavy ones are read, and these have
+their turn only until `HEAVY_S` is over, whoever has waited longest first: so a call waits for a piece or two of a flood
+on other connections, however many they are.
+
 A conversation of a client and a server by this router comes back within microseconds. While it does, the kernel is
 asked to wait for it, `LINGER_MS` at most, without going back to trio; other tasks have their turn at least that often.
 """
@@ -20,11 +24,18 @@ LINGER_MS: Final = 1
 """How long trio's other tasks may have to wait, milliseconds: what epoll counts in."""
 MOST_READY: Final = 64
 """Sockets of one turn."""
+HEAVY_S: Final = 100e-6
+"""After so long of a round no further heavy channel has its turn: a few pieces of small messages."""
 OUT: Final = select.EPOLLOUT
 
 
 class Channel(Protocol):
     """A socket that is waited for."""
+
+    is_heavy: bool
+    """It had much to read the last time; who waits for room to write is heavy too."""
+    served: int
+    """The poller's own: the number of its last turn as a heavy one."""
 
     def read(self) -> None:
         """The kernel has something: take it, or a bounded piece of it. Must not raise."""
@@ -52,6 +63,7 @@ class Poller:
         self._turns = turns
         self._epoll = select.epoll()
         self._channels: dict[int, Channel] = {}
+        self._heavy_turns = 0
         self.rounds = 0
         """Rounds of reading and writing since the start."""
 
@@ -94,17 +106,44 @@ class Poller:
 
     def _serve(self, ready: list[tuple[int, int]], now: float) -> bool:
         channels = self._channels
-        self.rounds += 1
-        self._turns.begin(now)
+        heavy: list[tuple[int, int, int]] = []
+        self._begin(now)
         for fd, events in ready:
             channel = channels.get(fd)
             if channel is None:
                 continue  # another one of this round has ended it
+            if channel.is_heavy or events & OUT:
+                heavy.append((channel.served, fd, events))
+            else:
+                channel.read()
+        if not heavy:
+            return self._turns.settle_round()
+        if len(heavy) < len(ready):
+            self._turns.settle_round()
+            now = self._clock()
+            self._begin(now)
+        self._serve_heavy(heavy, now + HEAVY_S)
+        return self._turns.settle_round()
+
+    def _serve_heavy(self, heavy: list[tuple[int, int, int]], end: float) -> None:
+        """Those that have waited longest, one at least; the kernel names the others again."""
+        heavy.sort()
+        for _, fd, events in heavy:
+            channel = self._channels.get(fd)
+            if channel is None:
+                continue  # as above
+            self._heavy_turns += 1
+            channel.served = self._heavy_turns
             if events & OUT:
                 channel.write()
             if events & ~OUT:
                 channel.read()
-        return self._turns.settle_round()
+            if self._clock() >= end:
+                return
+
+    def _begin(self, now: float) -> None:
+        self.rounds += 1
+        self._turns.begin(now)
 
     def close(self) -> None:
         """Give the descriptor back."""

@@ -14,6 +14,8 @@ cdef class Pump:
     cdef bint _is_blocked
     cdef Py_ssize_t _round
     cdef Py_ssize_t _written
+    cdef public bint is_heavy
+    cdef public Py_ssize_t served
     cdef bint _is_reading
     cdef bint _output_ended
     cdef bint _knows_peer

@@ -58,6 +58,8 @@ class Pump:
         self._round = 0
         self._written = 0
         """In that round, bytes."""
+        self.is_heavy = False
+        self.served = 0
         self._is_reading = True
         self._output_ended = False
         self._knows_peer = False
@@ -140,6 +142,7 @@ class Pump:
             elif count < 0:
                 self._lose(os.strerror(-1 - count))
         self._turns.arrived(connection)
+        self.is_heavy = connection.is_heavy()
         if not self._knows_peer and connection.peer is not None:
             self._knows_peer = True
             self.wake()  # the peer's Open says how often it wants to hear from us

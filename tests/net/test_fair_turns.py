@@ -81,6 +81,8 @@ class Kick:
     """A channel that does one thing in a round."""
 
     def __init__(self, poller: Poller, act: Callable[[], None]) -> None:
+        self.is_heavy = False
+        self.served = 0
         self._ours, theirs = socket.socketpair()
         self._poller = poller
         self._act = act

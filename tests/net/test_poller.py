@@ -1,0 +1,125 @@
+"""Who has a turn when: light channels first, then heavy ones, whoever has waited longest first."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from router.net.poller import HEAVY_S, LINGER_MS, Poller
+
+
+class Always:
+    """A channel whose socket is always ready."""
+
+    def __init__(self, stand: Stand, name: str, *, is_heavy: bool = False, writes: bool = False) -> None:
+        self.name = name
+        self.is_heavy = is_heavy
+        self.served = 0
+        self._stand = stand
+        self.ours, self.theirs = socket.socketpair()
+        self.theirs.send(b"x")
+        stand.sockets += [self.ours, self.theirs]
+        stand.poller.add(self.ours.fileno(), self)
+        if writes:
+            stand.poller.change(self.ours.fileno(), reads=False, writes=True)
+
+    def read(self) -> None:
+        self._stand.tell(self.name)
+
+    def write(self) -> None:
+        self._stand.tell(self.name + " writes")
+
+
+class Stand:
+    """A poller, and what happens in it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.cost_s = 0.0
+        """Of one turn of a channel."""
+        self.rounds: list[list[str]] = []
+        """Who had a turn, up to each time that all was written."""
+        self.sockets: list[socket.socket] = []
+        self.poller = Poller(lambda: self.now, self)
+
+    def tell(self, what: str) -> None:
+        self.now += self.cost_s
+        self.rounds[-1].append(what)
+
+    def begin(self, now: float) -> None:
+        assert now <= self.now
+        self.rounds.append([])
+
+    def settle_round(self) -> bool:
+        self.now += LINGER_MS / 1000  # so that the poller leaves other tasks their turn
+        return False
+
+    async def until(self, count: int) -> list[list[str]]:
+        """Let the poller go on. Returns: the first *count* rounds."""
+        with trio.fail_after(60):
+            while len(self.rounds) < count:
+                await trio.lowlevel.checkpoint()
+        return self.rounds[:count]
+
+
+@asynccontextmanager
+async def stand(cost_s: float) -> AsyncIterator[Stand]:
+    bench = Stand()
+    bench.cost_s = cost_s
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bench.poller.run)
+        yield bench
+        nursery.cancel_scope.cancel()
+    bench.poller.close()
+    for sock in bench.sockets:
+        sock.close()
+
+
+async def test_what_light_channels_cause_is_written_before_heavy_ones_are_read() -> None:
+    async with stand(0.0) as bench:
+        channels = [Always(bench, "flood", is_heavy=True), Always(bench, "call"), Always(bench, "reply")]
+        assert await bench.until(4) == [["call", "reply"], ["flood"], ["call", "reply"], ["flood"]]
+        channels[0].is_heavy = False
+        began = len(bench.rounds)
+        assert sorted((await bench.until(began + 1))[began]) == ["call", "flood", "reply"]
+
+
+async def test_who_waits_for_room_to_write_is_heavy() -> None:
+    async with stand(0.0) as bench:
+        Always(bench, "large", writes=True)
+        Always(bench, "call")
+        assert await bench.until(2) == [["call"], ["large writes"]]
+
+
+async def test_heavy_channels_have_their_turn_until_their_time_is_over_and_all_have_it() -> None:
+    async with stand(HEAVY_S / 1.5) as bench:
+        for name in "abc":
+            Always(bench, name, is_heavy=True)
+        turns = await bench.until(6)
+        assert all(len(turn) == 2 for turn in turns)
+        assert sorted(itertools.chain.from_iterable(turns)) == sorted("abc" * 4)
+    async with stand(HEAVY_S) as bench:
+        for name in "abc":
+            Always(bench, name, is_heavy=True)
+        turns = await bench.until(6)
+        assert all(len(turn) == 1 for turn in turns)
+        assert turns[:3] == turns[3:]
+        assert len({name for (name,) in turns}) == 3
+
+
+async def test_one_that_an_earlier_one_of_the_round_has_ended_has_no_turn() -> None:
+    async with stand(0.0) as bench:
+        first, second = (Always(bench, name, is_heavy=True) for name in "ab")
+
+        def end() -> None:
+            bench.tell("a")
+            if second.ours.fileno() >= 0:
+                bench.poller.remove(second.ours.fileno())
+                second.ours.close()
+
+        first.read = end  # type: ignore[method-assign]
+        assert await bench.until(2) == [["a"], ["a"]]
