@@ -36,14 +36,23 @@ def run_error(place: Path, message: str, expected: str = "") -> RunError:
     return RunError([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
 
 
+def write_whole(target: Path, data: bytes, *, folder: Path | None = None) -> None:
+    """Write a file that appears whole or not at all.
+
+    Args:
+        folder: where it is until it is whole, on the same file system; None: that of *target*.
+    """
+    beside = (folder or target.parent) / f".{secrets.token_hex(8)}.tmp"
+    beside.write_bytes(data)
+    beside.replace(target)
+
+
 def write_pieces(folder: Path, pieces: Iterable[Piece]) -> None:
     """Write files in their order, each as a whole or not at all."""
     for piece in pieces:
         target = folder / piece.name
         target.parent.mkdir(exist_ok=True)
-        beside = folder / f"{secrets.token_hex(8)}.tmp"
-        beside.write_bytes(piece.data)
-        beside.replace(target)
+        write_whole(target, piece.data, folder=folder)
 
 
 class Stage:
@@ -76,9 +85,7 @@ class Stage:
             self._check_identity(identity, json.loads(file.read_text(encoding="utf-8")))
         else:
             self._clear()
-            beside = file.with_suffix(".tmp")
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(file)
+            write_whole(file, text.encode())
         for rest in self.path.glob("*.tmp"):
             rest.unlink()
         return self._done()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import fcntl
 import importlib
+import io
 import json
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from router.simulation.whatif import counters
 from router.simulation.whatif.model import LinkEdge
-from router.simulation.whatif.stage import run_error
+from router.simulation.whatif.stage import run_error, write_whole
 from router.simulation.whatif.tables import LINK_RATE
 
 FORMAT: Final = "amqp_mesh_counters"
@@ -244,7 +244,6 @@ def _latest(file: Path, table: pa.Table) -> pa.Table:
 
 
 def _write(table: pa.Table, target: Path) -> None:
-    """Write a file that appears whole or not at all."""
-    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    pq.write_table(table, beside)
-    beside.replace(target)
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    write_whole(target, sink.getvalue())

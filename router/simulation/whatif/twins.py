@@ -27,6 +27,7 @@ from mesh_config.models import LinkStateSettings
 from mesh_config.values import expectation, fault_of, fields_of
 from router.simulation.whatif.convergence import Case, Ground, Row, play
 from router.simulation.whatif.local import prepare
+from router.simulation.whatif.stage import write_whole
 from router.simulation.whatif.table_files import from_rows, write_table
 from router.simulation.whatif.tables import CONVERGENCE, RUN
 
@@ -170,9 +171,7 @@ def run(
 
     def on_done(place: int, rows: list[Row]) -> None:
         nonlocal done
-        beside = files[left[place]].with_suffix(".tmp")
-        beside.write_text(json.dumps(rows), encoding="utf-8")
-        beside.replace(files[left[place]])
+        write_whole(files[left[place]], json.dumps(rows).encode())
         done += 1
         on_progress(LABEL, done, len(order))
 
