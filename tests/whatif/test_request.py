@@ -43,6 +43,13 @@ def test_all_changes_together_are_one_variant() -> None:
     assert found["base"] == MODEL
 
 
+def test_what_is_said_of_an_added_link_is_its_own() -> None:
+    links = ("A,C,3,delay_ms=1.5, capacity_bytes=1e6", "A,C,3")
+    _, known, unknown, _ = variants(links=links)["changed"].links
+    assert (known.id, known.delay_ms, known.capacity_msgs, known.capacity_bytes) == ("A--C", 1.5, None, 1e6)
+    assert (unknown.id, unknown.delay_ms, unknown.capacity_bytes) == ("A--C#2", None, None)
+
+
 def test_subscribers_that_come_to_others_join_them() -> None:
     (site,) = variants(subscribers=("q,C",))["changed"].subscribers
     assert (site.count, site.credit) == (3, 300)
@@ -69,6 +76,14 @@ def test_growth_has_both_its_ends(text: str, factors: str) -> None:
         ({"costs": ("A--B=x",)}, "`x` is no cost"),
         ({"costs": ("A--Bee=3",)}, "no link `A--Bee`.*did you mean `A--B`"),
         ({"costs": ("A--B=0",)}, "cost"),
+        (
+            {"links": ("A,C,3,delay=1",)},
+            "`A,C,3,delay=1`: `delay=1`; expected FIELD=NUMBER, each once, of delay_ms, capacity_msgs, capacity_bytes",
+        ),
+        ({"links": ("A,C,3,delay_ms=1,delay_ms=2",)}, "`delay_ms=2`; expected FIELD=NUMBER, each once"),
+        ({"links": ("A,C,3,delay_ms=soon",)}, "`soon` is no number; expected delay_ms=NUMBER"),
+        ({"links": ("A,C,3,delay_ms=-1",)}, "delay_ms"),
+        ({"links": ("A,C,3,capacity_msgs=nan",)}, "capacity_msgs"),
         ({"links": ("A,3",)}, "--add-link: `A,3`; expected A,B,COST"),
         ({"links": ("A,Z,3",)}, "Z"),
         ({"moves": ("q,A,B",)}, "no subscriber `q at A`"),

@@ -11,12 +11,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from mesh_config.findings import SettingsError
 from mesh_config.generators import KINDS
 from mesh_config.models import LinkStateSettings
 from router.cli.tables import printable
 from router.cli.whatif.progress import progress
-from router.cli.whatif.running import InputError, interruptions, spark_settings
+from router.cli.whatif.running import engine_options, input_faults, interruptions, spark_settings
 
 WIDTH: Final = 150
 """Of a table that no terminal shows, columns."""
@@ -88,19 +87,7 @@ WIDTH: Final = 150
     help="Let all routers share so many processors.  [default: one for each router]",
 )
 @click.option("--instant", is_flag=True, help="Let computing take no time.")
-@click.option(
-    "--engine",
-    type=click.Choice(("auto", "local", "spark")),
-    default="auto",
-    show_default=True,
-    help="auto: Spark when its address is given, else processes on this machine.",
-)
-@click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2].")
-@click.option("--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002.")
-@click.option("--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark.")
-@click.option(
-    "--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes on this machine.  [default: processors]"
-)
+@engine_options
 @click.option("--resume", "is_resumed", is_flag=True, help="Go on with an interrupted run: what is done stays.")
 def converge(output: str, is_resumed: bool, **asked: Any) -> None:
     """Predict how long the routers of MODEL, or of meshes of some shapes, take to agree on all paths.
@@ -112,13 +99,8 @@ def converge(output: str, is_resumed: bool, **asked: Any) -> None:
 
     Exit status: 2 for input that can't be used, 130 when interrupted, 1 when some mesh does not come to agree, else 0.
     """
-    with interruptions(output):
-        try:
-            wrong = _converge(output, is_resumed=is_resumed, **asked)
-        except SettingsError as error:
-            raise InputError(error) from error
-        except OSError as error:
-            raise click.FileError(str(error.filename or output), hint=error.strerror) from error
+    with interruptions(output), input_faults(output):
+        wrong = _converge(output, is_resumed=is_resumed, **asked)
     if wrong:
         raise click.ClickException(f"after {wrong} events not all routes were right; see the column `wrong`")
 
@@ -165,7 +147,8 @@ def _converge(
         table = twins.run(cases, output, _engine(asked, twins), is_resumed=is_resumed, on_progress=on_progress)
     found = twins.summary(table)
     _show(found)
-    click.echo(f"{output}: {table.num_rows:,} events of {len(cases):,} runs")
+    counted = importlib.import_module("router.simulation.whatif.words").counted
+    click.echo(f"{output}: {counted(table.num_rows, 'event')} of {counted(len(cases), 'run')}")
     return sum(row["wrong"] for row in found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -35,6 +35,51 @@ class InputError(click.ClickException):
         show(self._findings, err=True)
 
 
+@contextmanager
+def input_faults(path: object) -> Iterator[None]:
+    """What can't be used ends the command with all findings, and what can't be read or written with its name.
+
+    Args:
+        path: named where the system names no file.
+    """
+    try:
+        yield
+    except SettingsError as error:
+        raise InputError(error) from error
+    except OSError as error:
+        raise click.FileError(str(error.filename or path), hint=error.strerror) from error
+
+
+spark_conf_option: Final = click.option(
+    "--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark."
+)
+
+
+def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say where it does its work."""
+    options = (
+        click.option(
+            "--engine",
+            type=click.Choice(("auto", "local", "spark")),
+            default="auto",
+            show_default=True,
+            help="auto: Spark when its address is given, else processes on this machine.",
+        ),
+        click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2]."),
+        click.option("--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002."),
+        spark_conf_option,
+        click.option(
+            "--workers",
+            type=click.IntRange(1, 1024),
+            metavar="N",
+            help="Processes on this machine.  [default: processors]",
+        ),
+    )
+    for option in reversed(options):  # the last one that is given is listed first
+        command = option(command)
+    return command
+
+
 @click.command("run", short_help="Play failures and changes through a model.")
 @click.argument("model", type=click.Path())
 @click.option("-o", "--output", metavar="OUT", type=click.Path(), required=True, help="Folder to write.")
@@ -54,7 +99,13 @@ class InputError(click.ClickException):
 )
 @click.option("--growth", metavar="FROM:TO:STEP", default="", help="Play all again with so many times the messages.")
 @click.option("--cost", "costs", metavar="LINK=COST", multiple=True, help="Change the cost of a link.")
-@click.option("--add-link", "links", metavar="A,B,COST", multiple=True, help="Add a link.")
+@click.option(
+    "--add-link",
+    "links",
+    metavar="A,B,COST,...",
+    multiple=True,
+    help="Add a link; after its cost may stand delay_ms=N, capacity_msgs=N and capacity_bytes=N.",
+)
 @click.option(
     "--move-subscriber", "moves", metavar="ADDRESS,FROM,TO", multiple=True, help="Move subscribers to another router."
 )
@@ -82,19 +133,7 @@ class InputError(click.ClickException):
     show_default=True,
     help="As the mesh routes, or split evenly over equal paths, for comparison with others.",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(("auto", "local", "spark")),
-    default="auto",
-    show_default=True,
-    help="auto: Spark when its address is given, else processes on this machine.",
-)
-@click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2].")
-@click.option("--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002.")
-@click.option("--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark.")
-@click.option(
-    "--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes on this machine.  [default: processors]"
-)
+@engine_options
 @click.option("--resume", "is_resumed", is_flag=True, help="Go on with a run to OUT that was interrupted.")
 @click.option(
     "--report/--no-report", "has_report", default=True, help="Write the answers and the report beside the tables."
@@ -137,13 +176,8 @@ def run(
         workers=workers,
         is_resumed=is_resumed,
     )
-    with interruptions(output):
-        try:
-            _run(model, output, options, asked, has_report=has_report)
-        except SettingsError as error:
-            raise InputError(error) from error
-        except OSError as error:
-            raise click.FileError(str(error.filename or output), hint=error.strerror) from error
+    with interruptions(output), input_faults(output):
+        _run(model, output, options, asked, has_report=has_report)
 
 
 def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, has_report: bool) -> None:

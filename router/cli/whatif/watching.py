@@ -17,10 +17,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from mesh_config.findings import SettingsError
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.tables import printable
-from router.cli.whatif.running import InputError
+from router.cli.whatif.running import input_faults, spark_conf_option, spark_settings
 
 CONNECT: Final = "router.cli.whatif.watching:connect"
 TIMEOUT_S: Final = 5.0
@@ -75,7 +74,7 @@ WIDTH: Final = 120
     help="Between two readings.",
 )
 @click.option("--once", is_flag=True, help="End after one interval: that since the last reading, if there is one.")
-@click.option("--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark.")
+@spark_conf_option
 def watch(urls: tuple[str, ...], checkpoint: Path, interval: float, once: bool, **asked: Any) -> None:
     """Show how much passes over each link of the mesh that the router at URL belongs to.
 
@@ -86,12 +85,8 @@ def watch(urls: tuple[str, ...], checkpoint: Path, interval: float, once: bool, 
     Ctrl-C ends it. Exit status: 2 for input that can't be used, 1 when it fails, or with --once when no router
     answers, else 0.
     """
-    try:
+    with input_faults(checkpoint):
         _watch(urls, checkpoint, interval, once=once, **asked)
-    except SettingsError as error:
-        raise InputError(error) from error
-    except OSError as error:
-        raise click.FileError(str(error.filename or checkpoint), hint=error.strerror) from error
 
 
 def _watch(
@@ -107,14 +102,13 @@ def _watch(
 ) -> None:
     stream = importlib.import_module("router.simulation.whatif.stream")
     spark = importlib.import_module("router.simulation.whatif.spark")
-    running = importlib.import_module("router.cli.whatif.running")
     links = () if model is None else importlib.import_module("router.simulation.whatif.store").read_model(model).links
     what = stream.Watch(urls=urls, connect=CONNECT, checkpoint=checkpoint, out=output, links=links, **capacities)
     screen = Screen()
     job = stream.Job(what, screen.show)
     try:
         with _stops() as stopped:
-            address = spark.Address(settings=running.spark_settings(settings), workers=1)
+            address = spark.Address(settings=spark_settings(settings), workers=1)
             session = spark.start(address, checkpoint / stream.LOG)
             if once:
                 _once(job, session, screen, interval_s, stopped)

@@ -25,6 +25,8 @@ from router.simulation.whatif.scenarios import BASE, DEFAULT_FAMILIES, Plan, fam
 CHANGED: Final = "changed"
 """The variant with all changes that were asked for."""
 MAX_GROWTH_STEPS: Final = 1000
+LINK_AMOUNTS: Final = ("delay_ms", "capacity_msgs", "capacity_bytes")
+"""What may be said of a link that is added: fields of `LinkEdge`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +42,7 @@ class Request:
     costs: tuple[str, ...] = ()
     """`LINK=COST`."""
     links: tuple[str, ...] = ()
-    """`A,B,COST`: links that are added."""
+    """`A,B,COST` and then `FIELD=NUMBER` of LINK_AMOUNTS: links that are added."""
     moves: tuple[str, ...] = ()
     """`ADDRESS,FROM,TO`: subscribers that are moved."""
     subscribers: tuple[str, ...] = ()
@@ -148,13 +150,30 @@ def _new_links(model: Model, texts: Sequence[str]) -> Iterator[LinkEdge]:
     """Each with the next usual id that is free."""
     wanted = []
     for text in texts:
-        one, other, cost = _words("--add-link", text, "A,B,COST")
-        wanted.append((min(one, other), max(one, other), _whole("--add-link", text, cost)))
+        words = text.split(",")
+        one, other, cost = _words("--add-link", ",".join(words[:3]), "A,B,COST")
+        amounts = _amounts(text, words[3:])
+        wanted.append((min(one, other), max(one, other), _whole("--add-link", text, cost), amounts))
     there = {link.id for link in model.links}
-    for a, b, whole in wanted:
+    for a, b, whole, amounts in wanted:
         free = next(name for name in link_ids([(a, b)] * (len(there) + 1)) if name not in there)
         there.add(free)
-        yield LinkEdge(id=free, a=a, b=b, cost=whole)
+        yield LinkEdge(id=free, a=a, b=b, cost=whole, **amounts)
+
+
+def _amounts(text: str, words: Sequence[str]) -> dict[str, float]:
+    """What is said of a link by `FIELD=NUMBER`."""
+    found: dict[str, float] = {}
+    for word in words:
+        name, sign, number = (part.strip() for part in word.partition("="))
+        if not sign or name not in LINK_AMOUNTS or name in found:
+            expected = f"FIELD=NUMBER, each once, of {', '.join(LINK_AMOUNTS)}"
+            raise plan_error("--add-link", f"`{text}`: `{word.strip()}`", expected)
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise plan_error("--add-link", f"`{text}`: `{number}` is no number", f"{name}=NUMBER") from None
+    return found
 
 
 def _moved(model: Model, text: str) -> Model:

@@ -139,7 +139,8 @@ def _credit(facts: Facts) -> Iterator[Verdict]:
     if not known:
         return
     if not short:
-        note = f"On all {counted(len(known), 'path')} the credit is enough for the rate."
+        where = f"On all {len(known):,} paths" if len(known) > 1 else "On the one path of which it is known"
+        note = f"{where} the credit is enough for the rate."
         yield Verdict(topic="credit", label=label, value="none", note=note, state=State.GOOD)
         return
     worst = short[0]
