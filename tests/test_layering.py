@@ -111,7 +111,7 @@ RINGS = (
     # Its hot modules are compiled too.
     Ring(
         "router.bench",
-        ours=("router.core.errors", "router.core.terms", "router.binding", "mesh_config"),
+        ours=("router.core.errors", "router.core.terms", "router.binding", "router.launcher", "mesh_config"),
         others=("attrs", "cython"),
     ),
     Ring(
@@ -122,8 +122,8 @@ RINGS = (
     Ring(
         "router.cli",
         ours=(
-            "router.daemon", "router.core", "router.bench", "router.management", "router.simulation", "router.logs",
-            "mesh_config",
+            "router.daemon", "router.core", "router.bench", "router.management", "router.simulation", "router.launcher",
+            "router.logs", "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from router.bench.errors import BenchError
-from router.bench.processes import die_with_parent
 from router.bench.routers import ROOT
+from router.launcher import mortal
 
 BYTES: Final = 200
 WAIT_S: Final = 10.0
@@ -34,12 +34,11 @@ class EchoServer:
         Raises: BenchError
         """
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "router.bench.echo"],
+            mortal([sys.executable, "-m", "router.bench.echo"]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
             process_group=0,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 (this process has one thread)
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

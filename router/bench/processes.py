@@ -1,19 +1,14 @@
-"""Processes: what they use, as /proc tells it; and how they end with this one."""
+"""What processes use, as /proc tells it."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import signal
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_PR_SET_PDEATHSIG: Final = 1
-"""Source: prctl(2)."""
-_libc: Final = ctypes.CDLL(None)
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
@@ -34,11 +29,6 @@ def resident_bytes(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
     except OSError:
         return 0
-
-
-def die_with_parent() -> None:
-    """Between fork and exec: have the kernel kill this process when its parent's thread ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def processor() -> str:

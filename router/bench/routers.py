@@ -22,7 +22,7 @@ from mesh_config.render import render_mesh
 from router.bench.cases import Path as Way
 from router.bench.cases import hops_name
 from router.bench.errors import BenchError
-from router.bench.processes import die_with_parent
+from router.launcher import mortal
 
 LOOPBACK: Final = "127.0.0.1"
 START_S: Final = 120.0
@@ -116,19 +116,15 @@ class RouterLine:
 
     def _start(self, key: str) -> None:
         with self._log_file(key).open("wb") as log:
-            try:
-                self._routers[key] = subprocess.Popen(
-                    [*self._command, "run", str(self._file), "--router", key],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd=ROOT,
-                    env=self._environment,
-                    process_group=0,  # an interrupt at the terminal is for the benchmark, which stops them
-                    preexec_fn=die_with_parent,  # noqa: PLW1509 (this process has one thread)
-                )
-            except OSError as error:
-                raise BenchError(f"{self._command[0]} cannot be started: {error.strerror}") from error
+            self._routers[key] = subprocess.Popen(
+                mortal([*self._command, "run", str(self._file), "--router", key]),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env=self._environment,
+                process_group=0,  # an interrupt at the terminal is for the benchmark, which stops them
+            )
 
     def _wait(self, key: str, is_up: Callable[[str], bool]) -> None:
         end = time.monotonic() + START_S

@@ -96,18 +96,27 @@ def test_the_document_can_go_to_standard_output() -> None:
     assert json.loads(result.stdout)["schema"] == "amqp-mesh-bench"
 
 
-def test_a_terminated_benchmark_leaves_no_router_behind() -> None:
+@pytest.mark.parametrize("is_at_once", [True, False], ids=["at once", "later"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_benchmark_that_ends_early_leaves_no_router_behind(number: signal.Signals, is_at_once: bool) -> None:
+    """At once: in the moment in which the router's process comes to be, in which signals have been lost."""
     command = [sys.executable, "-m", "router", "bench", "stream-100B", "--hops", "1", "--seconds", "600"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: bool(children(process.pid)), "a router is started", 30)
-        started = children(process.pid)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 128 + signal.SIGTERM
+        while not (started := children(process.pid)):
+            assert process.poll() is None
+        if not is_at_once:
+            wait_until(lambda: is_router(started[0]), "it is a router", 30)
+        process.send_signal(number)
+        assert process.wait(30) == {signal.SIGTERM: 128 + number, signal.SIGINT: 1}.get(number, -number)
     finally:
         process.kill()
         process.wait()
     wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in started), "its routers end", 10)
+
+
+def is_router(pid: str) -> bool:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:4] == [b"-m", b"router", b"run"]
 
 
 def children(pid: int) -> list[str]:

@@ -12,9 +12,8 @@ from pathlib import Path
 import trio
 
 import router
-from router.cli.demo import launcher
+from router.launcher import mortal
 
-LAUNCHER = [sys.executable, "-I", "-S", launcher.__file__, str(os.getpid())]
 ROOT = Path(router.__file__).parents[1]
 """Where the package lies: `python -m` looks there first, so children run the very code that their parent runs."""
 STOP_S = 8.0
@@ -24,10 +23,7 @@ LOOK_S = 0.02
 
 
 class Child:
-    """One process.
-
-    Start it in the main thread: the kernel takes the end of the thread that started a process for its parent's death.
-    """
+    """One process; to be started in the main thread."""
 
     def __init__(
         self, name: str, module: str, arguments: Sequence[object], log: Path, *, has_pipes: bool = False
@@ -44,7 +40,7 @@ class Child:
         self._read = b""
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
-                [*LAUNCHER, sys.executable, "-m", module, *map(str, arguments)],
+                mortal([sys.executable, "-m", module, *map(str, arguments)]),
                 stdin=subprocess.PIPE if has_pipes else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if has_pipes else errors,
                 stderr=errors,
