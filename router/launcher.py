@@ -2,8 +2,8 @@
 
 A process of its own does that rather than code between fork and exec (`preexec_fn`). Such code may hang where the
 parent has threads, and for it Python calls functions in the parent, right after the fork, in which the exception of a
-signal's handler is lost: a parent that was told to end doesn't. The order to the kernel outlives `exec`, and the process
-keeps its id. This file imports nothing of the package, to start at once.
+signal's handler is lost: a parent that was told to end doesn't. The order to the kernel outlives `exec`, and the
+process keeps its id. This file imports nothing of the package, to start at once.
 """
 
 from __future__ import annotations
