@@ -15,7 +15,7 @@ from router.simulation.whatif.request import Request
 from router.simulation.whatif.table_files import read_table, validate
 from tests.whatif.naive import Naive, State
 from tests.whatif.runs import TABLES, everything, made
-from tests.whatif.small import mesh
+from tests.whatif.small import demand, mesh
 
 REQUEST = Request(
     families="links:1-2,routers:1,srlg,sites,links:1+routers:1", maintenance=("window",), costs=("r00--r01=9",)
@@ -140,25 +140,40 @@ def test_loads_are_those_of_the_mesh_as_it_is(played: Played) -> None:
 
 def test_the_worst_loads_and_their_causes_are_those_of_all_scenarios(played: Played) -> None:
     variants = {row["scenario"]: row["variant"] for row in played.rows("scenario")}
+    shares = {number: played.naive[variants[number]].utilisation(now) for number, now in played.states.items()}
     rows = played.rows("link_worst")
     assert any(len(row["scenarios"]) == 10 for row in rows)
     for row in rows:
-        key = row["link"], row["src"], 0
-        base = played.naive[row["variant"]].base.loads[key]
-        loads = sorted(
-            (-now.loads[key], number)
-            for number, now in played.states.items()
-            if variants[number] == row["variant"] and now.loads[key] > base
+        naive, key = played.naive[row["variant"]], (row["link"], row["src"])
+        before = naive.utilisation(naive.base).get(key, 0.0)
+        ranks = sorted(
+            (-shares[number].get(key, 0.0), number)
+            for number, variant in variants.items()
+            if variant == row["variant"] and shares[number].get(key, 0.0) > before
         )[:10]
-        assert row["scenarios"] == [number for _, number in loads]
-        assert row["scenario_msgs_per_s"] == [-load / MICRO for load, _ in loads]
-        assert row["base_msgs_per_s"] == base / MICRO
-        worst = played.states[loads[0][1]] if loads else played.naive[row["variant"]].base
-        assert row["worst_msgs_per_s"] == worst.loads[key] / MICRO
-        assert row["worst_bytes_per_s"] == worst.loads[row["link"], row["src"], 1] / MICRO
-        if loads:
-            shares = played.naive[row["variant"]].utilisation(worst)
-            assert row["worst_utilisation"] == shares[row["link"], row["src"]]
+        assert row["scenarios"] == [number for _, number in ranks]
+        assert row["scenario_utilisation"] == [-share for share, _ in ranks]
+        for place, column in enumerate(("msgs_per_s", "bytes_per_s")):
+            loads = [played.states[number].loads[*key, place] / MICRO for _, number in ranks]
+            assert row[f"scenario_{column}"] == loads
+            assert row[f"worst_{column}"] == (loads or [naive.base.loads[*key, place] / MICRO])[0]
+        assert row["base_msgs_per_s"] == naive.base.loads[*key, 0] / MICRO
+        assert row["base_utilisation"] == before
+        assert row["worst_utilisation"] == (row["scenario_utilisation"] or [before])[0]
+
+
+def test_the_worst_case_of_a_link_is_told_by_what_it_has_less_of(tmp_path: Path) -> None:
+    """Without B--D many small messages go by E, without C--D few large ones: it is bytes that get short."""
+    demands = [demand("B", "D", 50, is_address=False, size=10), demand("C", "D", 1, is_address=False, size=9000)]
+    model = mesh("B-D C-D B-E C-E D-E", capacity_msgs=1000.0, demands=demands)
+    model = attrs.evolve(model, links=[attrs.evolve(link, capacity_bytes=10_000.0) for link in model.links])
+    made(model, Request(families="links:1"), tmp_path / "run", engine="local")
+    failed = {row["scenario"]: row["failed_links"] for row in read_table(tmp_path / "run", "scenario").to_pylist()}
+    rows = read_table(tmp_path / "run", "link_worst").to_pylist()
+    (row,) = (row for row in rows if (row["link"], row["src"]) == ("D--E", "E"))
+    assert [failed[number] for number in row["scenarios"]] == [["C--D"], ["B--D"]]
+    assert row["scenario_utilisation"] == [0.9, 0.05]
+    assert (row["worst_msgs_per_s"], row["worst_bytes_per_s"], row["worst_utilisation"]) == (1, 9000, 0.9)
 
 
 def test_addresses_that_lose_something_are_listed(played: Played) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -249,20 +250,24 @@ def test_the_worst_scenarios_are_those_of_sorting_all_in_whatever_parts(
     failures = failures * 6  # the same loads from several scenarios
     numbers = rng.sample(range(1000), len(failures))
     kernel = Kernel(Network.of(model))
-    base = kernel.loads()[0]
+    base = shares_of(kernel)
     kept = [Worst(kernel) for _ in range(parts)]
     rows = []
     for number, failure in zip(numbers, failures, strict=True):
         failed(kernel, model, failure)
         kept[number % parts].offer(number)
-        rates, sizes = kernel.loads()
-        rows += [(link, -int(rates[link]), number, int(sizes[link])) for link in np.flatnonzero(rates > base)]
+        shares, loads = shares_of(kernel), zip(*(column.tolist() for column in kernel.loads()), strict=True)
+        rows += [
+            (link, -share, number, *load)
+            for link, (share, before, load) in enumerate(zip(shares, base, loads, strict=True))
+            if share > before
+        ]
         kernel.restore()
     assert all(len(worst.rows()[0]) <= 20 * len(model.links) for worst in kept)
     found = [
-        (link, -rate, number, size)
+        (link, -share, number, rate, size)
         for worst in kept
-        for link, number, rate, size in zip(*(column.tolist() for column in worst.rows()), strict=True)
+        for link, number, share, rate, size in zip(*(column.tolist() for column in worst.rows()), strict=True)
     ]
     assert first_ten(sorted(found)) == first_ten(sorted(rows))
     if parts == 1:
@@ -271,7 +276,16 @@ def test_the_worst_scenarios_are_those_of_sorting_all_in_whatever_parts(
     assert len(kept[0].rows()[0]) == 0
 
 
-def first_ten(rows: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+def shares_of(kernel: Kernel) -> list[float]:
+    """Utilisation of each directed link, of what the kernel tells."""
+    loads = np.column_stack(kernel.loads())
+    limits = np.repeat(kernel.network.link_capacity, 2, axis=0)
+    busiest = np.column_stack(kernel.base_loads()).max(axis=0, initial=0)
+    limits[np.isinf(limits).all(axis=1)] = np.where(busiest > 0, busiest, np.inf)
+    return (loads / limits).max(axis=1, initial=0).tolist()  # type: ignore[no-any-return]
+
+
+def first_ten(rows: list[Any]) -> list[Any]:
     """Of each link."""
     return [row for place, row in enumerate(rows) if place < 10 or rows[place - 10][0] != row[0]]
 

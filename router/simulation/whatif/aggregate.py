@@ -67,24 +67,22 @@ def _links(variant: str, elements: Elements, base: pa.Table, worst: pa.Table) ->
         *(pa.array(column / MICRO, mask=np.isinf(column)) for column in capacity.T),
         pa.array(_utilisation(rates, sizes, limits)),
     ]
-    link, rate, size, number = _highest(worst)
-    counts = np.bincount(link, minlength=len(rates))
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    top_rates, top_sizes = rates.copy(), sizes.copy()
-    has_worse = counts > 0
-    top_rates[has_worse], top_sizes[has_worse] = rate[starts[:-1][has_worse]], size[starts[:-1][has_worse]]
     schema = LINK_WORST.schema
+    worst = _highest(worst)
+    counts = np.bincount(worst.column("link"), minlength=len(rates))
+    starts = np.concatenate(([0], np.cumsum(counts)))
     offsets = pa.array(starts.astype(np.int32))
-    highest = [
-        *names,
-        pa.array(rates / MICRO),
-        pa.array(_utilisation(rates, sizes, limits)),
-        pa.array(top_rates / MICRO),
-        pa.array(top_sizes / MICRO),
-        pa.array(_utilisation(top_rates, top_sizes, limits)),
-        pa.ListArray.from_arrays(offsets, pa.array(number), type=schema.field("scenarios").type),
-        pa.ListArray.from_arrays(offsets, pa.array(rate / MICRO), type=schema.field("scenario_msgs_per_s").type),
-    ]
+    is_worse = counts > 0
+    base = (rates / MICRO, sizes / MICRO, _utilisation(rates, sizes, limits))
+    worse = (worst.column("rate").to_numpy() / MICRO, worst.column("bytes").to_numpy() / MICRO, worst.column("share"))
+    highest = [*names, pa.array(base[0]), pa.array(base[2])]
+    for before, after in zip(base, worse, strict=True):
+        top = before.copy()
+        top[is_worse] = np.asarray(after)[starts[:-1][is_worse]]
+        highest.append(pa.array(top))
+    lists = (worst.column("scenario"), *worse)
+    for name, column in zip(schema.names[-len(lists) :], lists, strict=True):
+        highest.append(pa.ListArray.from_arrays(offsets, pa.array(np.asarray(column)), type=schema.field(name).type))
     return pa.table(load, schema=LINK_LOAD.schema), pa.table(highest, schema=schema)
 
 
@@ -110,13 +108,12 @@ def _utilisation(rates: Longs, sizes: Longs, limits: Reals) -> Reals:
     return shares
 
 
-def _highest(worst: pa.Table) -> tuple[Longs, Longs, Longs, Longs]:
-    """Of each directed link the first KEPT rows: links, messages, bytes, scenarios; by link, then the worst first."""
-    link, rate, size, number = (worst.column(name).to_numpy() for name in ("link", "rate", "bytes", "scenario"))
-    order = np.lexsort((number, -rate, link))
+def _highest(worst: pa.Table) -> pa.Table:
+    """Of each directed link the first KEPT rows, by link, then the worst first."""
+    link, share, number = (worst.column(name).to_numpy() for name in ("link", "share", "scenario"))
+    order = np.lexsort((number, -share, link))
     starts = np.searchsorted(link[order], link[order], side="left")
-    order = order[np.arange(len(order)) - starts < KEPT]
-    return link[order], rate[order], size[order], number[order]
+    return worst.take(pa.array(order[np.arange(len(order)) - starts < KEPT]))
 
 
 def write_empty(folder: Path) -> None:

@@ -56,7 +56,10 @@ BASE_SCHEMA: Final = pa.schema(
     ]
 )
 """By directed link, millionths; capacities are infinite where the model has none."""
-WORST_SCHEMA: Final = pa.schema([("link", _LONG), ("rate", _LONG), ("bytes", _LONG), ("scenario", _LONG)])
+WORST_SCHEMA: Final = pa.schema(
+    [("link", _LONG), ("scenario", _LONG), ("share", pa.float64()), ("rate", _LONG), ("bytes", _LONG)]
+)
+"""By directed link, utilisation, millionths."""
 
 
 @attrs.frozen(kw_only=True)
@@ -234,10 +237,10 @@ class Evaluator:
 
     def _worst_loads(self, chunk: Chunk) -> pa.Table:
         """What the chunk has among the highest loads of all that was played here: all chunks together have them all."""
-        link, number, rate, size = self._worst.rows()
+        link, number, *amounts = self._worst.rows()
         own = (number >= chunk.first) & (number < chunk.stop)
-        columns = (link[own].astype(np.int64), rate[own], size[own], number[own])
-        return pa.table([pa.array(column) for column in columns], schema=WORST_SCHEMA)
+        columns = [link.astype(np.int64), number, *amounts]
+        return pa.table([pa.array(column[own]) for column in columns], schema=WORST_SCHEMA)
 
     def _base_loads(self) -> pa.Table:
         capacity = np.repeat(self.network.link_capacity, 2, axis=0)

@@ -52,10 +52,12 @@ cdef class Kernel:
     cdef long long _stretch(self, int percent) noexcept
     @cython.locals(graph=Graph, count=cython.longlong, index=int, place=int, part=int)
     cdef long long _count_dead_ends(self) noexcept
-    @cython.locals(trees=Trees, most=double, share=double, busiest=int, tail=int, arc=int, link=int, number=int)
+    @cython.locals(
+        trees=Trees, carried=cython.p_longlong, most=double, share=double, busiest=int, tail=int, arc=int, link=int,
+        number=int,
+    )
     cdef void _find_busiest(self) noexcept
-    @cython.locals(by_rate=double, by_bytes=double)
-    cdef inline double _utilisation(self, int arc, int link) noexcept
+    cdef double share(self, long long rate, long long size, int link) noexcept
     @cython.locals(graph=Graph, count=int, router=int, size=int, tail=int, head=int, arc=int)
     cdef int _count_components(self) noexcept
     @cython.locals(audience=Audience, count=int, address=int)

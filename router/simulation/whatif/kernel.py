@@ -295,6 +295,7 @@ class Kernel:
     def _find_busiest(self) -> None:
         """The directed link with the highest utilisation; of equal ones the first."""
         trees = self.state.trees
+        carried = self.state.traffic.carried
         most = 0.0
         busiest = NONE
         for tail in range(trees.size):
@@ -302,7 +303,7 @@ class Kernel:
                 link = trees.used_links[trees.pairs[arc]]
                 if link == NONE:
                     continue
-                share = self._utilisation(arc, link)
+                share = self.share(carried[2 * arc], carried[2 * arc + 1], link)
                 number = 2 * link + (tail > trees.heads[arc])
                 if share > most or (share == most and number < busiest):
                     most = share
@@ -310,11 +311,9 @@ class Kernel:
         self.max_utilisation = most
         self.max_utilisation_link = busiest
 
-    def _utilisation(self, arc: int, link: int) -> float:
-        """Load by capacity, of messages or of bytes, the larger one."""
-        by_rate = self.state.traffic.carried[2 * arc] / self.capacities[2 * link]
-        by_bytes = self.state.traffic.carried[2 * arc + 1] / self.capacities[2 * link + 1]
-        return max(by_rate, by_bytes)
+    def share(self, rate: int, size: int, link: int) -> float:
+        """The utilisation of a directed link that carries so much: of messages or of bytes, the larger one."""
+        return max(rate / self.capacities[2 * link], size / self.capacities[2 * link + 1])
 
     def _count_components(self) -> int:
         """Parts into which the living routers fall; `parts` has the part of each."""

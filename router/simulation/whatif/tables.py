@@ -200,24 +200,25 @@ LINK_LOAD: Final = Layout(
 
 LINK_WORST: Final = Layout(
     name="link_worst",
-    doc="The highest load of each direction of each link over all scenarios of a variant, and the scenarios that cause "
-    "it.",
+    doc="The highest utilisation of each direction of each link over all scenarios of a variant, and what causes it.",
     key=("variant", "link", "src"),
     columns=(
         _variant(),
         *_directed(),
         _real("base_msgs_per_s", "Messages sent when nothing has failed.", "msg/s"),
         _real("base_utilisation", "Its utilisation then, as in `link_load`.", "1"),
-        _real("worst_msgs_per_s", "Messages sent in the worst scenario; at least the base.", "msg/s"),
+        _real("worst_msgs_per_s", "Messages sent in the worst scenario.", "msg/s"),
         _real("worst_bytes_per_s", "Bytes of messages sent in that scenario.", "bytes/s"),
-        _real("worst_utilisation", "Utilisation in that scenario.", "1"),
+        _real("worst_utilisation", "Utilisation in that scenario; at least the base.", "1"),
         _list(
             "scenarios",
             _INT,
-            "Up to ten scenarios with the highest loads above the base, the highest first, then the lowest number; "
-            "empty when no failure adds load.",
+            "Up to ten scenarios with the highest utilisations above the base, the highest first, then the lowest "
+            "number; empty when no failure adds to it.",
         ),
-        _list("scenario_msgs_per_s", _REAL, "The load in each of them.", "msg/s"),
+        _list("scenario_msgs_per_s", _REAL, "Messages sent in each of them.", "msg/s"),
+        _list("scenario_bytes_per_s", _REAL, "Bytes of messages sent in each of them.", "bytes/s"),
+        _list("scenario_utilisation", _REAL, "Utilisation in each of them.", "1"),
     ),
 )
 

@@ -108,16 +108,21 @@ def _worst(subject: Subject, name: str) -> Listing | None:
     """The scenarios of a run that load a link most."""
     rows = subject.rows("link_worst", link=name, variant=subject.variant)
     failures = subject.failures([number for row in rows for number in row["scenarios"]])
+    ranks = ("scenario_utilisation", "scenarios", "scenario_msgs_per_s", "scenario_bytes_per_s")
     found = [
-        (row["src"], sent, number, failures.get(number))
+        (share, number, row["src"], sent, size)
         for row in rows
-        for number, sent in zip(row["scenarios"], row["scenario_msgs_per_s"], strict=True)
+        for share, number, sent, size in zip(*(row[column] for column in ranks), strict=True)
     ]
     if not found:
         return None
-    found.sort(key=lambda each: (-each[1], each[2], each[0]))
-    columns = ("from", "msg/s", "scenario", "what is down")
-    return Listing(title="Its worst cases in the run", columns=columns, rows=tuple(found[:SHOWN]))
+    found.sort(key=lambda each: (-each[0], each[1], each[2]))
+    columns = ("from", "msg/s", "bytes/s", "used", "scenario", "what is down")
+    shown = tuple(
+        (src, sent, size, percent(share), number, failures.get(number))
+        for share, number, src, sent, size in found[:SHOWN]
+    )
+    return Listing(title="Its worst cases in the run", columns=columns, rows=shown)
 
 
 def _loss(subject: Subject, without: Routes, what: str) -> Iterator[str]:

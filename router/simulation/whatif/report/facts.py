@@ -75,6 +75,7 @@ class LinkFacts:
     base_msgs_per_s: float
     base_utilisation: float
     worst_msgs_per_s: float
+    worst_bytes_per_s: float
     worst_utilisation: float
     scenarios: tuple[int, ...]
     """That cause it, the worst first."""
@@ -257,7 +258,7 @@ def _links(folder: Path) -> tuple[LinkFacts, ...]:
     table = table.filter(pc.equal(table.column("variant"), BASE))
     order = sorted(
         table.select(["link", "src", "dst", "base_msgs_per_s", "base_utilisation", "worst_msgs_per_s",
-                      "worst_utilisation", "scenarios"]).to_pylist(),
+                      "worst_bytes_per_s", "worst_utilisation", "scenarios"]).to_pylist(),
         key=lambda row: (-row["worst_utilisation"], -row["base_utilisation"], row["link"], row["src"]),
     )  # fmt: skip
     worse: dict[str, LinkFacts] = {}

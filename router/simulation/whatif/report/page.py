@@ -120,6 +120,7 @@ def _links(facts: Facts, pictures: Pictures) -> list[str]:
         Column("msg/s", lambda it: it.base_msgs_per_s, amount),
         Column("utilisation", lambda it: it.base_utilisation, percent),
         Column("worst msg/s", lambda it: it.worst_msgs_per_s, amount),
+        Column("worst bytes/s", lambda it: it.worst_bytes_per_s, amount),
         Column("worst utilisation", lambda it: it.worst_utilisation, percent),
         name("when this fails", _cause_of({row["scenario"]: row for row in facts.link_rows}), is_long=True),
     ]

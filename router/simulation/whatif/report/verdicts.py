@@ -93,6 +93,7 @@ def _links(facts: Facts) -> Iterator[Verdict]:
     cause = next((by_number[number] for number in worst.scenarios if number in by_number), None)
     where = f"{worst.src} to {worst.dst}"
     note = f"Now {percent(before)} at most. In the worst case {where} has {rate(worst.worst_msgs_per_s)}"
+    note += f" and {amount(worst.worst_bytes_per_s)} bytes/s" if worst.worst_bytes_per_s else ""
     note += f", in {scenario_text(cause)}." if cause else "."
     if not facts.has_capacities:
         note += " The model has no capacities: 100 % is the busiest link as it is."
