@@ -132,10 +132,15 @@ class Naive:
         graph.add_edges_from(tuple(ends) for ends in now.used)
         return nx.number_connected_components(graph)
 
-    def utilisation(self, now: State) -> dict[tuple[str, str], float]:
-        """By link and router that sends, for those that are in use."""
+    def utilisation(self, now: State, yardstick: Naive | None = None) -> dict[tuple[str, str], float]:
+        """By link and router that sends, for those that are in use.
+
+        Args:
+            yardstick: whose busiest link those are measured by of which it is not known what they can carry.
+        """
         found = {}
-        busiest = [max((v for (*_, k), v in self.base.loads.items() if k == kind), default=0) for kind in (0, 1)]
+        calm = (yardstick or self).base.loads
+        busiest = [max((v for (*_, k), v in calm.items() if k == kind), default=0) for kind in (0, 1)]
         for link in now.used.values():
             given = link.capacity_msgs, link.capacity_bytes
             for src in (link.a, link.b):

@@ -71,7 +71,7 @@ def test_every_scenario_does_what_it_does_when_worked_out_anew(played: Played) -
         for percent in (50, 95, 99):
             assert row[f"stretch_p{percent}"] == naive.stretch(now, percent) / 1000
             assert row[f"delay_p{percent}_ms"] == naive.delay_us(now, percent) / 1000
-        shares = naive.utilisation(now)
+        shares = naive.utilisation(now, played.naive["base"])
         assert row["max_utilisation"] == max(shares.values())
         assert shares[row["max_utilisation_link"], row["max_utilisation_src"]] == row["max_utilisation"]
 
@@ -134,18 +134,19 @@ def test_loads_are_those_of_the_mesh_as_it_is(played: Played) -> None:
         assert row["msgs_per_s"] == naive.base.loads[link.id, row["src"], 0] / MICRO
         assert row["bytes_per_s"] == naive.base.loads[link.id, row["src"], 1] / MICRO
         assert (row["capacity_msgs_per_s"], row["capacity_bytes_per_s"]) == (link.capacity_msgs, link.capacity_bytes)
-        shares = naive.utilisation(naive.base)
+        shares = naive.utilisation(naive.base, played.naive["base"])
         assert row["utilisation"] == shares.get((link.id, row["src"]), 0.0)
 
 
 def test_the_worst_loads_and_their_causes_are_those_of_all_scenarios(played: Played) -> None:
     variants = {row["scenario"]: row["variant"] for row in played.rows("scenario")}
-    shares = {number: played.naive[variants[number]].utilisation(now) for number, now in played.states.items()}
+    base = played.naive["base"]
+    shares = {number: played.naive[variants[number]].utilisation(now, base) for number, now in played.states.items()}
     rows = played.rows("link_worst")
     assert any(len(row["scenarios"]) == 10 for row in rows)
     for row in rows:
         naive, key = played.naive[row["variant"]], (row["link"], row["src"])
-        before = naive.utilisation(naive.base).get(key, 0.0)
+        before = naive.utilisation(naive.base, played.naive["base"]).get(key, 0.0)
         ranks = sorted(
             (-shares[number].get(key, 0.0), number)
             for number, variant in variants.items()
@@ -174,6 +175,21 @@ def test_the_worst_case_of_a_link_is_told_by_what_it_has_less_of(tmp_path: Path)
     assert [failed[number] for number in row["scenarios"]] == [["C--D"], ["B--D"]]
     assert row["scenario_utilisation"] == [0.9, 0.05]
     assert (row["worst_msgs_per_s"], row["worst_bytes_per_s"], row["worst_utilisation"]) == (1, 9000, 0.9)
+
+
+def test_links_without_capacity_are_measured_by_the_busiest_one_of_the_mesh_as_it_is(tmp_path: Path) -> None:
+    demands = [demand("A", "B", 30, is_address=False), demand("C", "B", 10, is_address=False)]
+    model = mesh("A-B B-C C-A", demands=demands)
+    request = Request(families="links:1", growth="1:3:1", costs=("A--B=9",), links=("B,C,1,capacity_msgs=100",))
+    made(model, request, tmp_path / "run", engine="local")
+    found = {
+        row["variant"]: row["max_utilisation"]
+        for row in read_table(tmp_path / "run", "scenario").to_pylist()
+        if row["family"] == "none"
+    }
+    assert [found[name] for name in ("base", "growth 2", "growth 3")] == [1, 2, 3]
+    # All of it goes from C to B.
+    assert [found[name] for name in ("changed", "changed, growth 2")] == pytest.approx([4 / 3, 8 / 3])
 
 
 def test_addresses_that_lose_something_are_listed(played: Played) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from router.simulation.whatif.evaluate import BASE_LOADS, WORST_LOADS, WORST_SCHEMA, file_name
 from router.simulation.whatif.failures import Elements, Maintenance
@@ -31,8 +30,6 @@ STAGE: Final = (BASE_LOADS, WORST_LOADS)
 KEPT: Final = 10
 """Scenarios for each directed link."""
 
-Longs = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 def write_links(folder: Path, plan: Plan) -> None:
@@ -57,15 +54,16 @@ def write_links(folder: Path, plan: Plan) -> None:
 def _links(variant: str, elements: Elements, base: pa.Table, worst: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Rows of one variant for `link_load` and `link_worst`."""
     rates, sizes = base.column("rate").to_numpy(), base.column("bytes").to_numpy()
-    capacity = np.column_stack([base.column(name).to_numpy() for name in ("capacity_rate", "capacity_bytes")])
-    limits = _limits(capacity, rates, sizes)
+    capacity = [base.column(name).to_numpy() for name in ("capacity_rate", "capacity_bytes")]
+    limit_rate, limit_bytes = (base.column(name).to_numpy() for name in ("limit_rate", "limit_bytes"))
+    utilisation = np.maximum(rates / limit_rate, sizes / limit_bytes)
     names = [pa.array([variant] * len(rates), pa.string()), *_directed(elements)]
     load = [
         *names,
         pa.array(rates / MICRO),
         pa.array(sizes / MICRO),
-        *(pa.array(column / MICRO, mask=np.isinf(column)) for column in capacity.T),
-        pa.array(_utilisation(rates, sizes, limits)),
+        *(pa.array(column / MICRO, mask=np.isinf(column)) for column in capacity),
+        pa.array(utilisation),
     ]
     schema = LINK_WORST.schema
     worst = _highest(worst)
@@ -73,10 +71,10 @@ def _links(variant: str, elements: Elements, base: pa.Table, worst: pa.Table) ->
     starts = np.concatenate(([0], np.cumsum(counts)))
     offsets = pa.array(starts.astype(np.int32))
     is_worse = counts > 0
-    base = (rates / MICRO, sizes / MICRO, _utilisation(rates, sizes, limits))
+    calm = (rates / MICRO, sizes / MICRO, utilisation)
     worse = (worst.column("rate").to_numpy() / MICRO, worst.column("bytes").to_numpy() / MICRO, worst.column("share"))
-    highest = [*names, pa.array(base[0]), pa.array(base[2])]
-    for before, after in zip(base, worse, strict=True):
+    highest = [*names, pa.array(calm[0]), pa.array(utilisation)]
+    for before, after in zip(calm, worse, strict=True):
         top = before.copy()
         top[is_worse] = np.asarray(after)[starts[:-1][is_worse]]
         highest.append(pa.array(top))
@@ -93,19 +91,6 @@ def _directed(elements: Elements) -> tuple[pa.Array, pa.Array, pa.Array]:
     senders = [elements.routers[one] for one, _ in ends]
     receivers = [elements.routers[other] for _, other in ends]
     return tuple(pa.array(column, pa.string()) for column in (links, senders, receivers))
-
-
-def _limits(capacity: Reals, rates: Longs, sizes: Longs) -> Reals:
-    """Capacities; the load of the busiest direction where the model gives none. As the kernel has it."""
-    limits: Reals = capacity.copy()
-    busiest = np.array([rates.max(initial=0), sizes.max(initial=0)])
-    limits[np.isinf(capacity).all(axis=1)] = np.where(busiest > 0, busiest, np.inf)
-    return limits
-
-
-def _utilisation(rates: Longs, sizes: Longs, limits: Reals) -> Reals:
-    shares: Reals = np.maximum(rates / limits[:, 0], sizes / limits[:, 1])
-    return shares
 
 
 def _highest(worst: pa.Table) -> pa.Table:

@@ -53,9 +53,11 @@ BASE_SCHEMA: Final = pa.schema(
         ("bytes", _LONG),
         ("capacity_rate", pa.float64()),
         ("capacity_bytes", pa.float64()),
+        ("limit_rate", pa.float64()),
+        ("limit_bytes", pa.float64()),
     ]
 )
-"""By directed link, millionths; capacities are infinite where the model has none."""
+"""By directed link, millionths; capacities are infinite where the model has none, limits as in `Kernel.limits`."""
 WORST_SCHEMA: Final = pa.schema(
     [("link", _LONG), ("scenario", _LONG), ("share", pa.float64()), ("rate", _LONG), ("bytes", _LONG)]
 )
@@ -243,16 +245,10 @@ class Evaluator:
         return pa.table([pa.array(column[own]) for column in columns], schema=WORST_SCHEMA)
 
     def _base_loads(self) -> pa.Table:
-        capacity = np.repeat(self.network.link_capacity, 2, axis=0)
-        rates, sizes = self.kernel.base_loads()
-        columns = [
-            np.arange(len(rates), dtype=np.int64),
-            rates,
-            sizes,
-            np.ascontiguousarray(capacity[:, 0]),
-            np.ascontiguousarray(capacity[:, 1]),
-        ]
-        return pa.table([pa.array(column) for column in columns], schema=BASE_SCHEMA)
+        loads = self.kernel.base_loads()
+        limits = np.repeat(np.column_stack((self.network.link_capacity, self.kernel.limits())), 2, axis=0)
+        columns = (np.arange(len(limits), dtype=np.int64), *loads, *limits.T)
+        return pa.table([pa.array(np.ascontiguousarray(column)) for column in columns], schema=BASE_SCHEMA)
 
 
 class _Pairs:

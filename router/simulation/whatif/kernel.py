@@ -66,7 +66,7 @@ class Kernel:
         self.starved_publishers = 0
         """Pairs of a living router and an address to which it sends, some of which no subscriber takes."""
         self.max_utilisation = 0.0
-        """Load by capacity of the busiest directed link; where a link has no capacity, by the highest base load."""
+        """Load by what it can carry of the busiest directed link."""
         self.max_utilisation_link = NONE
         """That directed link; of equal ones the first; -1 when nothing is sent."""
         self.stretch_p50 = self.stretch_p95 = self.stretch_p99 = 0
@@ -80,11 +80,7 @@ class Kernel:
 
     def _make_room(self) -> None:
         n = self.origin.graph.size
-        capacities = self.network.link_capacity.copy()
-        is_free = np.isinf(capacities).all(axis=1)
-        busiest = np.frombuffer(self._carried(True), dtype=np.int64).reshape(-1, 2).max(axis=0, initial=0)
-        capacities[is_free] = np.where(busiest > 0, busiest, np.inf)
-        self._capacities = array("d", capacities.tobytes() + bytes(8))
+        self._capacities = array("d", self._limits().tobytes() + bytes(8))
         self.capacities = doubles(self._capacities)
         self._queue = array("i", bytes(4 * n))
         self.queue = ints(self._queue)
@@ -104,6 +100,23 @@ class Kernel:
             self.base_pairs += self.part_sizes[part] * (self.part_sizes[part] - 1)
         # Of pairs whose path costs another amount, one for both directions; in thousandths.
         self.stretches = Ranking(array("q", [0]))
+
+    def _limits(self) -> NDArray[np.float64]:
+        """What each link can carry in a direction, of messages and of bytes; see `Network.free_capacity`."""
+        found = self.network.link_capacity.copy()
+        is_free = np.isinf(found).all(axis=1)
+        free = self.network.free_capacity
+        found[is_free] = np.where(np.isinf(free), self.busiest(), free)
+        return found
+
+    def busiest(self) -> NDArray[np.float64]:
+        """Most of messages and of bytes that a direction of a link has with nothing failed; infinite for nothing."""
+        most = np.frombuffer(self._carried(True), dtype=np.int64).reshape(-1, 2).max(axis=0, initial=0)
+        return np.where(most > 0, most, np.inf)
+
+    def limits(self) -> NDArray[np.float64]:
+        """By link: millionths of messages/s and of bytes/s that a utilisation of 1 is, in each direction."""
+        return np.frombuffer(self._capacities, dtype=np.float64)[:-1].reshape(-1, 2).copy()
 
     def _take_base(self) -> None:
         """The state is a base state, as it is or held: summarise it, and keep that."""

@@ -58,6 +58,8 @@ class Network:
     """One way, microseconds; -1 where it is not known."""
     link_capacity: Floats
     """By link: millionths of messages/s and of bytes/s in each direction; infinite where not given."""
+    free_capacity: Floats
+    """The same two of links of which neither is given; infinite: what the busiest direction of this mesh has."""
     first: Ints
     """By router, and one more: its first arc."""
     head: Ints
@@ -139,6 +141,11 @@ class Network:
             )
 
     @property
+    def has_free_links(self) -> bool:
+        """Whether there are links of which it is not known what they can carry."""
+        return bool(np.isinf(self.link_capacity).all(axis=1).any())
+
+    @property
     def has_delays(self) -> bool:
         """Whether the delay of any link is known."""
         return bool((self.link_delay_us > 0).any())
@@ -183,6 +190,7 @@ def _links(model: Model, place: dict[str, int]) -> dict[str, Any]:
         "link_cost": np.array([link.cost for link in links], dtype=np.int32),
         "link_delay_us": np.array(delays, dtype=np.int64),
         "link_capacity": np.array(capacity, dtype=np.float64).reshape(len(links), 2),
+        "free_capacity": np.full(2, np.inf),
     }
 
 

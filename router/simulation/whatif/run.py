@@ -16,7 +16,8 @@ import attrs
 
 from router import SPEED, __version__
 from router.simulation.whatif import aggregate, local
-from router.simulation.whatif.evaluate import LOST, MESH, Work
+from router.simulation.whatif.evaluate import ECMP, LOST, MESH, Work
+from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import Network, NetworkError
 from router.simulation.whatif.payload import packed
@@ -150,22 +151,30 @@ def _works(
     variants: Sequence[tuple[str, Model]], plan: Plan, chunks: Sequence[Chunk], identity: Mapping[str, object]
 ) -> dict[int, Work]:
     """What must be known of each variant that has something left to be played."""
+    networks = {place: _network(*variants[place]) for place in sorted({0, *(chunk.variant for chunk in chunks)})}
+    free_capacity = networks[0].free_capacity
+    if len(variants) > 1 and any(network.has_free_links for network in networks.values()):
+        # All are measured by the same, or else no link would be busier when all send twice as much.
+        free_capacity = Kernel(networks[0], is_split=identity["routing"] == ECMP).busiest()
     found = {}
     for place in sorted({chunk.variant for chunk in chunks}):
-        name, model = variants[place]
-        try:
-            network = packed(Network.of(model))
-        except NetworkError as error:
-            raise NetworkError(f"variant {name}: {error}") from error
-        text = json.dumps([identity, name], sort_keys=True).encode()
+        text = json.dumps([identity, variants[place][0]], sort_keys=True).encode()
         found[place] = Work(
             key=hashlib.sha256(text).hexdigest(),
-            network=network,
+            network=packed(attrs.evolve(networks[place], free_capacity=free_capacity)),
             plan=plan.of_variant(place),
             pairs=str(identity["pairs"]),
             routing=str(identity["routing"]),
         )
     return found
+
+
+def _network(name: str, model: Model) -> Network:
+    """That of a variant. Raises: NetworkError with its name"""
+    try:
+        return Network.of(model)
+    except NetworkError as error:
+        raise NetworkError(f"variant {name}: {error}") from error
 
 
 def _play(

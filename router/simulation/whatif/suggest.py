@@ -223,7 +223,8 @@ def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
     for done, gain in enumerate(candidates):
         progress(done, len(candidates))
         changed = with_links(mesh.model, [_new_link(mesh, gain, known)])
-        after = Kernel(Network.of(changed)).max_utilisation
+        network = attrs.evolve(Network.of(changed), free_capacity=mesh.kernel.busiest())
+        after = Kernel(network).max_utilisation
         if after < before:
             found.append((after, gain))
     progress(len(candidates), len(candidates))
