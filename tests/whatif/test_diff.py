@@ -157,6 +157,16 @@ def test_runs_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
     assert "pairs without a path in the worst scenario: 8, 0 before" in list(found.worsenings())
 
 
+def test_utilisation_is_compared_where_it_is_known_what_every_link_can_carry(tmp_path: Path) -> None:
+    known = square()
+    unknown = attrs.evolve(known, links=[attrs.evolve(known.links[0], capacity_msgs=None), *known.links[1:]])
+    runs = {name: run(model, tmp_path / name) for name, model in (("known", known), ("unknown", unknown))}
+    for name, is_compared in (("known", True), ("unknown", False)):
+        found = compare(runs["known"], runs[name])
+        assert found.run is not None
+        assert ("max_utilisation" in found.run.highest) == is_compared
+
+
 def test_a_run_differs_from_itself_in_nothing_and_is_compared_with_a_model_as_a_model(tmp_path: Path) -> None:
     model = everything()
     one = run(model, tmp_path / "one", Request(families="links:1-2", growth="2"))

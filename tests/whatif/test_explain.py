@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -47,6 +48,11 @@ def square(**parts: Any) -> Model:
         ],
         **parts,
     )
+
+
+def without_capacity(model: Model, link: str) -> Model:
+    links = [attrs.evolve(one, capacity_msgs=None) if one.id == link else one for one in model.links]
+    return attrs.evolve(model, links=links)
 
 
 def rows(found: Explanation, title: str) -> list[dict[str, object]]:
@@ -214,6 +220,20 @@ def test_a_scenario_of_a_run_is_played_again_as_it_was(whole: Path) -> None:
         assert kernel.lost_rate / 1e6 == row["lost_msgs_per_s"]
         assert kernel.max_utilisation == row["max_utilisation"]
         assert explain_scenario(subject).title.startswith(f"Scenario {row['scenario']}: ")
+
+
+@pytest.mark.parametrize("routing", ["mesh", "ecmp"])
+def test_a_scenario_is_explained_as_its_run_routes_and_measures(routing: str, tmp_path: Path) -> None:
+    model = without_capacity(square(), "A--D")
+    request = Request(families="links:1", growth="1:3:1", costs=("A--B=3",))
+    made(model, request, tmp_path / "run", engine="local", routing=routing)
+    answers.write(tmp_path / "run", model)
+    for row in read_table(tmp_path / "run", "scenario").to_pylist():
+        subject = Subject.of_run(tmp_path / "run", scenario=row["scenario"])
+        assert subject.now.kernel.max_utilisation == row["max_utilisation"]
+        assert subject.utilisation(subject.now).max() == row["max_utilisation"]
+    done = CliRunner().invoke(main, ["whatif", "explain", str(tmp_path / "run"), "--scenario", "1"])
+    assert ("split over all shortest paths (ECMP)" in done.output) == (routing == "ecmp")
 
 
 def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> None:

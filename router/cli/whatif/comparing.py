@@ -27,7 +27,7 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
     """Tell what differs between OLD and NEW: two models, such as two snapshots of a live mesh, or two runs.
 
     First what was added, removed or changed, then what that does while nothing fails; of two runs also what it does in
-    scenarios that both have.
+    scenarios that both have: utilisation only where it is known what every link can carry.
 
     Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, else 0.
     """
@@ -105,7 +105,7 @@ def _say_run(run: Any) -> None:
     click.echo(f"{run.common:,} in both; {run.only_before:,} only before, {run.only_after:,} only after.")
     rows = [
         (comparing.MEASURES[measure], run.worse[measure], run.better[measure], *map(cell, run.highest[measure]))
-        for measure in comparing.MEASURES
+        for measure in run.highest
     ]
     columns = ("measure", "scenarios worse", "better", "highest before", "highest")
     say_table("How scenarios that both have compare", columns, rows)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from router.cli.tables import printable
 from router.cli.whatif.asking import answering, folder_argument, is_run, json_option, read_model, say_json, say_table
+
+SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."
 
 
 @click.command("explain", short_help="Tell all of one scenario, link, router, pair or address.")
@@ -61,6 +63,8 @@ def explain(
             found = explaining.explain_address(subject, address)
         else:
             found = explaining.explain_scenario(subject)
+        if subject.is_split:
+            found = found.noting(SPLIT)
         if picture is not None:
             drawing = importlib.import_module("router.simulation.whatif.report.mesh_file")
             drawing.write_picture(found, subject.model, picture)

@@ -133,14 +133,15 @@ class Difference:
             yield f"{row['kind']} {row['element']} is a new single point of failure: {harm_of(row)}"
         for measure, (before, after) in (self.run.highest if self.run else {}).items():
             if after > before * (1 + SLACK):
-                words = percent if measure == "max_utilisation" else amount
+                words = percent if measure == MAX_UTILISATION else amount
                 yield f"{MEASURES[measure]} in the worst scenario: {words(after)}, {words(before)} before"
 
 
+MAX_UTILISATION: Final = "max_utilisation"
 MEASURES: Final = {
     "living_pairs": "pairs without a path",
     "lost_msgs_per_s": "messages/s lost",
-    "max_utilisation": "highest utilisation",
+    MAX_UTILISATION: "highest utilisation",
     "stretch_p99": "stretch of 99 % of the paths",
 }
 
@@ -154,7 +155,8 @@ def compare(before: Path, after: Path) -> Difference:
     are_runs = is_run(before) and is_run(after)
     found = compare_models(*models, has_spof=not are_runs)
     if are_runs:
-        found = attrs.evolve(found, run=compare_runs(Outcomes.read(before), Outcomes.read(after)))
+        measures = [name for name in MEASURES if name != MAX_UTILISATION or not any(map(_has_free_links, models))]
+        found = attrs.evolve(found, run=compare_runs(Outcomes.read(before), Outcomes.read(after), measures))
         rows = [read_table(folder, "router_spof").to_pylist() for folder in (before, after)]
         found = attrs.evolve(found, new_spof=_only(rows[1], rows[0]), gone_spof=_only(rows[0], rows[1]))
     return found
@@ -315,8 +317,13 @@ def _loads(routes: Routes) -> Iterator[tuple[tuple[str, str], int]]:
 # Runs
 
 
-def compare_runs(before: Outcomes, after: Outcomes) -> RunImpact:
-    """Scenarios of two runs in which the same fails in the same variant."""
+def _has_free_links(model: Model) -> bool:
+    """Whether utilisation is that of the busiest link of the model itself, which tells nothing of another one's."""
+    return any(link.capacity_msgs is None and link.capacity_bytes is None for link in model.links)
+
+
+def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> RunImpact:
+    """Scenarios of two runs in which the same fails in the same variant, by some of MEASURES."""
     old, new = _by_failure(before), _by_failure(after)
     common = sorted(old.keys() & new.keys(), key=lambda key: new[key])
     one, other = (np.array([rows[key] for key in common], dtype=np.intp) for rows in (old, new))
@@ -324,7 +331,7 @@ def compare_runs(before: Outcomes, after: Outcomes) -> RunImpact:
     better: dict[str, int] = {}
     changed: list[ScenarioChange] = []
     highest: dict[str, tuple[float, float]] = {}
-    for measure in MEASURES:
+    for measure in measures:
         values = [_values(outcomes, measure) for outcomes in (before, after)]
         a, b = values[0][one], values[1][other]
         more = b - a

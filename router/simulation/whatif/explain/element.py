@@ -76,8 +76,8 @@ def _directions(subject: Subject, place: int) -> Listing:
 def _carried(subject: Subject, place: int) -> Listing | None:
     """The largest flows over a link."""
     routes = subject.now
-    if not routes.kernel.loads()[0][2 * place : 2 * place + 2].any():
-        return None
+    if subject.is_split or not routes.kernel.loads()[0][2 * place : 2 * place + 2].any():
+        return None  # split, a flow has no path of which all of it goes
     ends = int(subject.network.link_a[place]), int(subject.network.link_b[place])
     steps = {ends, ends[::-1]}
     rows = []

@@ -42,6 +42,10 @@ class Explanation:
     listings: tuple[Listing, ...] = ()
     marks: Marks = Marks()
 
+    def noting(self, sentence: str) -> Explanation:
+        """The same with another sentence at its end."""
+        return attrs.evolve(self, sentences=(*self.sentences, sentence))
+
     def plain(self) -> dict[str, object]:
         """As JSON can hold it."""
         return {

@@ -8,12 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
 from router.simulation.whatif.deliveries import deliveries
+from router.simulation.whatif.evaluate import ECMP
 from router.simulation.whatif.failures import Elements
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
@@ -43,6 +45,8 @@ class Subject:
         row: dict[str, Any] | None = None,
         folder: Path | None = None,
         variant: str = BASE,
+        origin: Model | None = None,
+        is_split: bool = False,
     ) -> None:
         """For what fails, by ids.
 
@@ -50,6 +54,8 @@ class Subject:
             row: of the table `scenario`, when it is a scenario of a run.
             folder: of the run, if there is one.
             variant: of the run's model.
+            origin: the run's model, if *model* is a variant of it.
+            is_split: as `Kernel` has it.
         """
         self.model = model
         self.row = row
@@ -57,12 +63,16 @@ class Subject:
         self.variant = variant
         self.links = tuple(sorted(links))
         self.routers = tuple(sorted(routers))
+        self.is_split = is_split
         self.network = Network.of(model)
-        self.base = Routes(self.network, Kernel(self.network))
+        if origin is not None and self.network.has_free_links:
+            yardstick = Kernel(Network.of(origin), is_split=is_split).busiest()  # as in the run
+            self.network = attrs.evolve(self.network, free_capacity=yardstick)
+        self.base = Routes(self.network, self._kernel())
         self.now = self.base
         if links or routers:
             places = [self.link(link) for link in self.links], [self.router(router) for router in self.routers]
-            kernel = Kernel(self.network)
+            kernel = self._kernel()
             kernel.fail(*places)
             self.now = Routes(self.network, kernel, *places)
 
@@ -74,23 +84,25 @@ class Subject:
 
         Raises: TableError for what is not there; SettingsError when the model can't be used.
         """
-        model = model_of(folder)
+        origin = model_of(folder)
+        run = read_table(folder, "run").to_pylist()[0]
+        common = {"folder": folder, "origin": origin, "is_split": run["routing"] == ECMP}
         if scenario is None:
-            model = variant_of(folder, model, variant)
-            return cls(model, folder=folder, variant=variant, **_named(model, down))
+            model = variant_of(folder, origin, variant)
+            return cls(model, variant=variant, **_named(model, down), **common)
         row = Outcomes.read(folder).row_of(scenario)
         if row is None:
-            count = read_table(folder, "run").to_pylist()[0]["scenarios"]
-            raise TableError(f"no scenario {scenario} in {folder}; expected a number from 0 to {count - 1}")
+            most = run["scenarios"] - 1
+            raise TableError(f"no scenario {scenario} in {folder}; expected a number from 0 to {most}")
         if down:
             raise TableError("a scenario says what is down; expected no more")
         return cls(
-            variant_of(folder, model, row["variant"]),
+            variant_of(folder, origin, row["variant"]),
             links=row["failed_links"],
             routers=row["failed_routers"],
             row=row,
-            folder=folder,
             variant=row["variant"],
+            **common,
         )
 
     @classmethod
@@ -139,25 +151,17 @@ class Subject:
         finally:
             self._spare.restore()
 
+    def _kernel(self) -> Kernel:
+        return Kernel(self.network, is_split=self.is_split)
+
     @cached_property
     def _spare(self) -> Kernel:
-        return Kernel(self.network)
-
-    @cached_property
-    def limits(self) -> Floats:
-        """By link, messages and bytes: what it can carry in each direction, millionths per second.
-
-        Where the model gives neither, the load of the busiest direction when nothing fails, as in a run.
-        """
-        limits: Floats = self.network.link_capacity.copy()
-        busiest = np.array([loads.max(initial=0) for loads in self.base.kernel.loads()], dtype=np.float64)
-        limits[np.isinf(limits).all(axis=1)] = np.where(busiest > 0, busiest, np.inf)
-        return limits
+        return self._kernel()
 
     def utilisation(self, routes: Routes) -> Floats:
         """By directed link."""
         rates, sizes = routes.kernel.loads()
-        limits = np.repeat(self.limits, 2, axis=0)
+        limits = np.repeat(routes.kernel.limits(), 2, axis=0)
         found: Floats = np.maximum(rates / limits[:, 0], sizes / limits[:, 1])
         return found
 
