@@ -129,6 +129,81 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("capacity", "costs", "links", "expected"),
+    [
+        (
+            40.0,
+            ("A--B=5",),
+            (),
+            {
+                "With the changes": ("worse", "bad", "The busiest link has 100 % while nothing fails, not 75 %."),
+                "Room to grow": (
+                    "1 x",
+                    "good",
+                    "With 1.25 times the messages the busiest link has 94 %, and 125 % in the worst case.",
+                ),
+                "Room to grow with the changes": (
+                    "1 x",
+                    "good",
+                    "With 1.25 times the messages the busiest link has 125 %, and 125 % in the worst case.",
+                ),
+            },
+        ),
+        (
+            None,
+            (),
+            ("A,B,1",),
+            {
+                "With the changes": (
+                    "no matter",
+                    "plain",
+                    "The busiest link has as much, and as much gets lost, in the worst case too.",
+                ),
+            },
+        ),
+        (
+            20.0,
+            (),
+            ("A,D,1",),
+            {
+                "With the changes": (
+                    "better",
+                    "good",
+                    (
+                        "The busiest link has 150 % in the worst case, not 200 %; "
+                        "0 msg/s get lost at most, not 10 msg/s; at most 0 pairs lose each other, not 6 pairs."
+                    ),
+                ),
+                "Room to grow": (
+                    "none",
+                    "bad",
+                    "With 1 times the messages the busiest link has 150 %, and 200 % in the worst case.",
+                ),
+                "Room to grow with the changes": (
+                    "none",
+                    "bad",
+                    "With 1 times the messages the busiest link has 150 %, and 150 % in the worst case.",
+                ),
+            },
+        ),
+    ],
+)
+def test_verdicts_tell_what_changes_and_growth_do(
+    capacity: float | None,
+    costs: tuple[str, ...],
+    links: tuple[str, ...],
+    expected: dict[str, tuple[str, str, str]],
+    tmp_path: Path,
+) -> None:
+    demands = [demand("A", "B", 30, is_address=False), demand("A", "D", 10, is_address=False)]
+    model = mesh("A-B B-C C-A C-D", capacity_msgs=capacity, demands=demands)
+    request = Request(families="links:1", growth="1:2:0.25", costs=costs, links=links)
+    folder = run(model, request, tmp_path / "run")
+    found = {it.label: (it.value, it.state.value, it.note) for it in verdicts(facts_of(folder, model))}
+    assert {label: found[label] for label in found if label in expected or "grow" in label} == expected
+
+
 def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
     model = mesh(
         "A-B B-C C-A C-D", demands=[demand("A", "D", 30, is_address=False), demand("A", "B", 10, is_address=False)]

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
 
-from router.simulation.whatif.report.facts import Facts, Row
-from router.simulation.whatif.words import amount, counted, failure_of, harm_of, listed, per_year, percent, rate, served
+from router.simulation.whatif.report.facts import Facts, Row, VariantFacts
+from router.simulation.whatif.words import (
+    BASE,
+    amount,
+    counted,
+    failure_of,
+    harm_of,
+    listed,
+    per_year,
+    percent,
+    rate,
+    served,
+)
 
 BUSY: Final = 0.8
 """From this utilisation on a link is said to be busy: bursts find little room."""
@@ -44,7 +56,7 @@ class Verdict:
 def verdicts(facts: Facts) -> list[Verdict]:
     """Of a run, in the order of the report."""
     makers: tuple[Callable[[Facts], Iterator[Verdict]], ...] = (
-        _spof, _lost, _links, _paths, _addresses, _credit, _availability,
+        _spof, _lost, _links, _paths, _addresses, _credit, _changes, _growth, _availability,
     )  # fmt: skip
     return [verdict for make in makers for verdict in make(facts)]
 
@@ -119,7 +131,7 @@ def _addresses(facts: Facts) -> Iterator[Verdict]:
         return
     without = [it for it in facts.addresses if not it.subscriber_routers]
     single = [it for it in facts.addresses if it.subscriber_routers == 1]
-    label = "Addresses at one router only"
+    label = "Addresses at one router at most"
     if not single and not without:
         note = f"All {counted(len(facts.addresses), 'address')} have subscribers at two routers or more."
         yield Verdict(topic="addresses", label=label, value="none", note=note, state=State.GOOD)
@@ -130,7 +142,8 @@ def _addresses(facts: Facts) -> Iterator[Verdict]:
     if without:
         said.append(f"Nobody subscribes to {listed([it.address for it in without], most=2)}.")
     state = State.BAD if without else State.FAIR
-    yield Verdict(topic="addresses", label=label, value=f"{len(single):,}", note=" ".join(said), state=state)
+    count = f"{len(single) + len(without):,}"
+    yield Verdict(topic="addresses", label=label, value=count, note=" ".join(said), state=state)
 
 
 def _credit(facts: Facts) -> Iterator[Verdict]:
@@ -150,6 +163,62 @@ def _credit(facts: Facts) -> Iterator[Verdict]:
         f"{worst['shared_needed']:,}, and {worst['configured']:,} are configured."
     )
     yield Verdict(topic="credit", label=label, value=f"{len(short):,}", note=note, state=State.BAD)
+
+
+def _changes(facts: Facts) -> Iterator[Verdict]:
+    """What the changes that were asked for make of the mesh as it is."""
+    before = next(it for it in facts.variants if it.name == BASE)
+    after = next((it for it in facts.variants if it.is_changed and it.growth == 1), None)
+    if after is None:
+        return
+    said = []
+    signs = set()
+    for what, text, old, new in (
+        ("the busiest link has {} while nothing fails", percent, before.base_utilisation, after.base_utilisation),
+        ("the busiest link has {} in the worst case", percent, before.worst_utilisation, after.worst_utilisation),
+        ("{} get lost while nothing fails", rate, before.base_lost_msgs_per_s, after.base_lost_msgs_per_s),
+        ("{} get lost at most", rate, before.worst_lost_msgs_per_s, after.worst_lost_msgs_per_s),
+        ("at most {} lose each other", _pairs, before.worst_living_pairs, after.worst_living_pairs),
+    ):
+        if text(new) != text(old):  # what can't be read is no difference
+            signs.add(new > old)
+            said.append(f"{what.format(text(new))}, not {text(old)}")
+    value, state = {
+        (): ("no matter", State.PLAIN),
+        (False,): ("better", State.GOOD),
+        (True,): ("worse", State.BAD),
+        (False, True): ("better and worse", State.FAIR),
+    }[tuple(sorted(signs))]
+    note = "; ".join(said) if said else "the busiest link has as much, and as much gets lost, in the worst case too"
+    yield Verdict(topic="variants", label="With the changes", value=value, note=_sentence(note), state=state)
+
+
+def _growth(facts: Facts) -> Iterator[Verdict]:
+    """How much more all can send."""
+    for is_changed, label in ((False, "Room to grow"), (True, "Room to grow with the changes")):
+        steps = [it for it in facts.variants if it.is_changed == is_changed]
+        steps.sort(key=_factor)
+        if len(steps) < 2 or not facts.has_capacities:
+            continue
+        within = list(itertools.takewhile(lambda step: step.worst_utilisation <= 1, steps))
+        shown = steps[min(len(within), len(steps) - 1)]
+        note = f"With {amount(shown.growth)} times the messages the busiest link has {percent(shown.base_utilisation)}"
+        note += f", and {percent(shown.worst_utilisation)} in the worst case."
+        value = f"{amount(within[-1].growth)} x" if within else "none"
+        state = State.GOOD if within else State.BAD
+        yield Verdict(topic="variants", label=label, value=value, note=note, state=state)
+
+
+def _factor(variant: VariantFacts) -> float:
+    return variant.growth
+
+
+def _pairs(count: float) -> str:
+    return counted(int(count), "pair")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _availability(facts: Facts) -> Iterator[Verdict]:
