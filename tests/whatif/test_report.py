@@ -140,12 +140,12 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                 "With the changes": ("worse", "bad", "The busiest link has 100 % while nothing fails, not 75 %."),
                 "Room to grow": (
                     "1 x",
-                    "good",
+                    "fair",
                     "With 1.25 times the messages the busiest link has 94 %, and 125 % in the worst case.",
                 ),
                 "Room to grow with the changes": (
                     "1 x",
-                    "good",
+                    "fair",
                     "With 1.25 times the messages the busiest link has 125 %, and 125 % in the worst case.",
                 ),
             },

@@ -205,7 +205,7 @@ def _growth(facts: Facts) -> Iterator[Verdict]:
         note = f"With {amount(shown.growth)} times the messages the busiest link has {percent(shown.base_utilisation)}"
         note += f", and {percent(shown.worst_utilisation)} in the worst case."
         value = f"{amount(within[-1].growth)} x" if within else "none"
-        state = State.GOOD if within else State.BAD
+        state = State.BAD if not within else State.GOOD if within[-1].growth > 1 else State.FAIR
         yield Verdict(topic="variants", label=label, value=value, note=note, state=state)
 
 
