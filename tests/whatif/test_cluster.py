@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.request import Request
 from router.simulation.whatif.store import write_model
-from router.simulation.whatif.table_files import read_table
+from router.simulation.whatif.table_files import are_equal, read_table
 from tests.whatif.cluster import connect, environment, standalone
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
@@ -33,6 +35,22 @@ def local(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    table = converged(tmp_path_factory.mktemp("grid") / "local", "--engine", "local", "--workers", "1")
+    assert table.num_rows == 2 * 2 * (1 + 2 * 2)  # the start, and two failures and repairs
+    return table
+
+
+def converged(folder: Path, *options: str) -> pa.Table:
+    """Of a grid of twins."""
+    words = [sys.executable, "-m", "router", "whatif", "converge", "-o", str(folder), "--instant"]
+    words += ["--generate", "ring", "--sizes", "5,8", "--seeds", "2", "--failures", "2", *options]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return read_table(folder, "convergence")
+
+
 def command(model: Model, folder: Path, *more: str) -> subprocess.Popen[str]:
     write_model(model, folder / "model")
     words = [
@@ -51,11 +69,13 @@ def command(model: Model, folder: Path, *more: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_cluster_that_loses_a_worker_loses_no_scenario(model: Model, local: Path, tmp_path: Path) -> None:
-    with (
-        standalone(tmp_path) as cluster,
-        command(model, tmp_path, "--master", cluster.url, "--spark-conf", "spark.executor.memory=600m") as process,
-    ):
+def test_a_cluster_that_loses_a_worker_loses_no_scenario(
+    model: Model, local: Path, grid: pa.Table, tmp_path: Path
+) -> None:
+    with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(standalone(tmp_path))
+        options = ("--master", cluster.url, "--spark-conf", "spark.executor.memory=600m")
+        process = stack.enter_context(command(model, tmp_path, *options))
         assert process.stderr is not None
         lines = []
         for line in process.stderr:
@@ -67,19 +87,23 @@ def test_a_cluster_that_loses_a_worker_loses_no_scenario(model: Model, local: Pa
         # Those that are worked on go on with the other one.
         cluster.workers[0].kill()
         lines += process.stderr
+        twins = converged(tmp_path / "twins", *options)
     assert process.returncode == 0, "".join(lines)
     assert_equal(local, tmp_path / "run")
+    assert are_equal(twins, grid, "convergence")
     assert nothing_beside(tmp_path / "run")
     (row,) = read_table(tmp_path / "run", "run").to_pylist()
     assert row["engine"] == f"spark {cluster.url}"
 
 
-def test_spark_connect_makes_the_same_tables(model: Model, local: Path, tmp_path: Path) -> None:
+def test_spark_connect_makes_the_same_tables(model: Model, local: Path, grid: pa.Table, tmp_path: Path) -> None:
     with connect() as address, command(model, tmp_path, "--remote", address) as process:
         assert process.stderr is not None
         said = process.stderr.read()
+        twins = converged(tmp_path / "twins", "--remote", address)
     assert process.returncode == 0, said
     assert_equal(local, tmp_path / "run")
+    assert are_equal(twins, grid, "convergence")
     (row,) = read_table(tmp_path / "run", "run").to_pylist()
     assert row["engine"] == f"spark {address}"
 
