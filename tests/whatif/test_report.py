@@ -219,6 +219,18 @@ def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
     assert lost.note.endswith(": router A.")
 
 
+@pytest.mark.parametrize(("most", "is_said"), [(3, True), (4, False)])
+def test_a_report_says_what_is_not_looked_for_in_a_large_mesh(
+    most: int, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.simulation.whatif.suggest.MOST_ROUTERS", most)
+    monkeypatch.setattr("router.simulation.whatif.report.page.MOST_ROUTERS", most)
+    folder = run(mesh("A-B B-C C-D"), Request(), tmp_path / "run")
+    measures = {row["measure"] for row in read_table(folder, "placement").to_pylist()}
+    assert ("mean_cost" in measures) != is_said
+    assert ("ask amqp-mesh whatif suggest" in (folder / report.PAGE).read_text()) == is_said
+
+
 def test_written_again_a_report_is_the_same(whole: Path) -> None:
     before = [(whole / name).read_bytes() for name in (report.PAGE, report.SUMMARY)]
     report.write(whole, model_of(whole))

@@ -15,6 +15,7 @@ from router.simulation.whatif.report.drawing import Picture, style_of_colors
 from router.simulation.whatif.report.facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.simulation.whatif.report.markup import Column, escaped, name, paragraph, section, table
 from router.simulation.whatif.report.verdicts import Verdict
+from router.simulation.whatif.suggest import MOST_ROUTERS
 from router.simulation.whatif.words import BASE, amount, counted, failure_of, per_year, percent, served
 
 
@@ -265,6 +266,9 @@ def _placement(facts: Facts, pictures: Pictures) -> list[str]:
         rows = [row for row in facts.placement if row["kind"] == kind]
         if rows:
             parts.append(table(caption, chosen, rows, most=ROWS, source="placement"))
+    if facts.run["routers"] > MOST_ROUTERS:
+        said = f"With more than {MOST_ROUTERS} routers a run does not look for links that make paths or loads better: "
+        parts.append(paragraph(f"{said}ask amqp-mesh whatif suggest."))
     return parts
 
 
