@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -111,13 +112,18 @@ def growth_factors(text: str) -> tuple[Decimal, ...]:
         numbers = [Decimal(word.strip()) for word in text.split(":")]
     except InvalidOperation:
         numbers = []
-    if not numbers or not all(number.is_finite() and number > 0 for number in numbers) or len(numbers) not in (1, 3):
+    # A Decimal may be larger, or nearer to 0, than what it can be calculated with.
+    are_usable = all(number.is_finite() and 0 < float(number) < math.inf for number in numbers)
+    if len(numbers) not in (1, 3) or not are_usable:
         raise plan_error("--growth", f"`{text}`", expected)
     if len(numbers) == 1:
         steps = numbers
     else:
         low, high, step = numbers
-        count = (high - low) // step + 1
+        try:
+            count = (high - low) // step + 1
+        except InvalidOperation:  # more steps than a Decimal has digits for
+            raise plan_error("--growth", f"`{text}` has too many steps", f"1 to {MAX_GROWTH_STEPS} steps") from None
         if not 1 <= count <= MAX_GROWTH_STEPS:
             raise plan_error("--growth", f"`{text}` has {max(count, 0)} steps", f"1 to {MAX_GROWTH_STEPS} steps")
         steps = [low + number * step for number in range(int(count))]
