@@ -178,6 +178,21 @@ def test_what_is_no_run_is_not_replaced(model: Model, tmp_path: Path) -> None:
     assert made(model, Request(), tmp_path / "empty").scenarios == 39
 
 
+@pytest.mark.parametrize("place", ["/", ".", ".."])
+def test_a_folder_without_a_name_is_refused_before_anything_is_played(place: str, model: Model, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def tell(what: str, done: int, total: int) -> None:
+        told.append(what)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        with pytest.raises(RunError, match="a folder without a name; expected a new folder"):
+            run(model, REQUEST, place, on_progress=tell)
+    assert told == ["planning"]
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> None:
     out = tmp_path / "run"
     refused: list[str] = []

@@ -118,6 +118,8 @@ class Stage:
             shutil.rmtree(old)
 
     def _check_place(self) -> None:
+        if self.out.name in ("", ".."):  # `/`, `.`: in the end it could not be given its name
+            raise run_error(self.out, "a folder without a name", "a new folder, or a run to be replaced")
         if not self.out.exists():
             return
         if not self.out.is_dir():
