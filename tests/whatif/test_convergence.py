@@ -22,6 +22,7 @@ from router.simulation.whatif.model import LinkEdge, Model, RouterNode
 from router.simulation.whatif.store import write_model
 from router.simulation.whatif.table_files import are_equal, read_table
 from router.simulation.whatif.twins import Engine, TwinError
+from tests.whatif.models import edges
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ INSTANT = Conditions(labor=None)
 TEN = Ground(name="chords", routers=10)
 SQUARE = Ground(
     name="square",
+    ids=tuple("ABCD"),
     links=(("A", "B", 1, 0.001), ("B", "C", 1, 0.001), ("C", "D", 1, 0.02), ("A", "D", 1, None)),
     routers=4,
 )
@@ -140,10 +142,38 @@ def test_links_have_the_delays_of_the_model() -> None:
 
 
 def test_parallel_links_stand_by() -> None:
-    ground = Ground(name="pair", links=(("A", "B", 1, None), ("A", "B", 1, None), ("B", "C", 1, None)), routers=3)
+    links = (("A", "B", 1, None), ("A", "B", 1, None), ("B", "C", 1, None))
+    ground = Ground(name="pair", routers=3, ids=("A", "B", "C"), links=links)
     rows = play(small(ground=ground, failures=6, kinds=(Kind.LINK,)))
     assert {row["wrong"] for row in rows} == {0}
     assert rows[0]["links"] == 3
+
+
+def test_routers_without_links_are_part_of_the_mesh() -> None:
+    # D has nothing to learn, and A, B, C can't learn of it: all agree on what can be reached.
+    model = Model(routers=[RouterNode(id=name) for name in "ABCD"], links=edges("AB", "BC"))
+    ground = Ground.of_model(model)
+    twin = Twin(small(ground=ground, kinds=(Kind.ROUTER,), failures=20, is_repaired=False))
+    rows = list(twin.rows())
+    assert sorted(twin.mesh.routers) == ["A", "B", "C", "D"]
+    assert [(row["kind"], row["routers"], row["links"], row["wrong"]) for row in rows] == [
+        ("start", 4, 2, 0), ("router", 4, 2, 0), ("router", 4, 2, 0), ("router", 4, 2, 0),
+    ]  # fmt: skip
+    assert "D" in {row["what"] for row in rows}
+
+
+def test_parts_of_a_mesh_agree_each_for_itself() -> None:
+    model = Model(routers=[RouterNode(id=name) for name in "ABCDE"], links=edges("AB", "CD", "DE"))
+    rows = play(small(ground=Ground.of_model(model), failures=4))
+    assert {row["wrong"] for row in rows} == {0}
+    assert len(rows) == 9
+
+
+def test_a_model_is_no_shape_whatever_its_name_is() -> None:
+    # A router alone knows all that it can.
+    ground = Ground.of_model(Model(name="ring", routers=[RouterNode(id="A"), RouterNode(id="B")]))
+    (start,) = play(small(ground=ground, failures=0))
+    assert (start["links"], start["converge_s"], start["wrong"]) == (0, 0.0, 0)
 
 
 def test_a_mesh_that_never_agrees_is_said_to_be_wrong() -> None:
@@ -287,6 +317,14 @@ def test_the_command_takes_a_model(tmp_path: Path) -> None:
     rows = read_table(tmp_path / "out", "convergence").to_pylist()
     assert [(row["mesh"], row["routers"], row["kind"]) for row in rows] == [("three", 3, "start"), ("three", 3, "link")]
     assert rows[0]["converge_s"] > 0.012
+
+
+def test_the_command_refuses_a_model_without_links(tmp_path: Path) -> None:
+    write_model(Model(name="apart", routers=[RouterNode(id=name) for name in "AB"]), tmp_path / "model")
+    result = converge(tmp_path / "model", "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "the model `apart` has no links" in result.output
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -60,22 +60,25 @@ FAILURES: Final = (Kind.LINK, Kind.ROUTER, Kind.LINK, Kind.ROUTER, Kind.SILENT_R
 
 @attrs.frozen(kw_only=True)
 class Ground:
-    """What a twin's mesh is made of. It has either links or a shape."""
+    """What a twin's mesh is made of: the routers and links of a model, or a shape that is generated."""
 
     name: str
     """Of the model or the shape."""
+    routers: int
+    """How many there are."""
+    ids: tuple[str, ...] | None = None
+    """Of the routers of a model, those without links too; None: a shape."""
     links: tuple[tuple[str, str, int, float | None], ...] = ()
-    """Two routers, cost, and time on the way in seconds or None."""
-    routers: int = 0
-    """Of a shape."""
+    """Of a model: two routers, cost, and time on the way in seconds or None."""
 
     @classmethod
     def of_model(cls, model: Model) -> Ground:
         """The routers and links of a model, with their delays."""
+        ids = tuple(router.id for router in model.routers)
         links = (
             (link.a, link.b, link.cost, None if link.delay_ms is None else link.delay_ms / 1000) for link in model.links
         )
-        return cls(name=model.name, links=tuple(links), routers=len(model.routers))
+        return cls(name=model.name, routers=len(ids), ids=ids, links=tuple(links))
 
 
 @attrs.frozen(kw_only=True)
@@ -305,8 +308,8 @@ def _mesh(case: Case) -> Mesh:
     )
     ground = case.ground
     links: Sequence[tuple[str, str, int, float | None]] = ground.links
-    names = sorted({name for link in links for name in link[:2]})
-    if not links:
+    names = sorted(ground.ids or ())
+    if ground.ids is None:
         shape = generate(ground.name, ground.routers, **({"seed": case.seed} if ground.name in SEEDED else {}))
         names = sorted(shape.routers)
         links = [

@@ -110,8 +110,12 @@ def grid(
 
     Args:
         case: makes one of `ground`, `timers` and `seed`.
+    Raises: TwinError for a model without links, whose routers have nothing to agree on.
     """
-    settings, seeds = list(settings), list(seeds)
+    grounds, settings, seeds = list(grounds), list(settings), list(seeds)
+    for ground in grounds:
+        if ground.ids is not None and not ground.links:
+            raise _error("links", f"the model `{ground.name}` has no links", "one at least: else nothing has to agree")
     cases = [
         case(ground=ground, timers=chosen, seed=seed) for ground in grounds for chosen in settings for seed in seeds
     ]
