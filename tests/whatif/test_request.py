@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
 import pytest
 
 from mesh_config.models import Treatment
@@ -56,6 +59,41 @@ def test_subscribers_that_come_to_others_join_them() -> None:
     assert variants(moves=("q,C,C",))["changed"] == MODEL
 
 
+SITES = attrs.evolve(
+    MODEL,
+    subscribers=[
+        SubscriberSite(address="q", router="A", count=4, credit=0, service_ms=None),
+        SubscriberSite(address="q", router="B", count=1, credit=10, service_ms=1.0),
+        SubscriberSite(address="q", router="C", count=3, credit=600, service_ms=5.0),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "router", "expected"),
+    [
+        ({"subscribers": ("q,C",)}, "C", (4, 800, 5.0)),
+        ({"subscribers": ("q,A",)}, "A", (5, 0, None)),
+        ({"moves": ("q,B,C",)}, "C", (4, 610, 4.0)),
+        ({"moves": ("q,C,B",)}, "B", (4, 610, 4.0)),
+        ({"moves": ("q,A,C",)}, "C", (7, 600, None)),
+        ({"moves": ("q,C,A",)}, "A", (7, 600, None)),
+    ],
+)
+def test_who_joins_others_is_like_them_or_makes_a_mean_with_them(
+    fields: dict[str, Any], router: str, expected: tuple[int, int, float | None]
+) -> None:
+    changed = dict(Request(**fields).variants(SITES))["changed"]
+    (site,) = (each for each in changed.subscribers if each.router == router)
+    assert (site.count, site.credit, site.service_ms) == expected
+
+
+def test_subscribers_that_grant_nothing_are_no_more_generous_elsewhere() -> None:
+    model = attrs.evolve(MODEL, subscribers=[SubscriberSite(address="q", router="C", count=4, credit=0)])
+    changed = dict(Request(subscribers=("q,A",)).variants(model))["changed"]
+    assert [(site.router, site.count, site.credit) for site in changed.subscribers] == [("A", 1, 0), ("C", 4, 0)]
+
+
 @pytest.mark.parametrize(
     ("text", "factors"),
     [("1:2:0.5", "1.5 2"), ("0.9:1.1:0.1", "0.9 1.1"), ("1.10", "1.1"), ("1", ""), ("", ""), ("10:30:10", "10 20 30")],
@@ -79,6 +117,7 @@ def test_growth_has_both_its_ends(text: str, factors: str) -> None:
         ({"costs": ("A--B=x",)}, "`x` is no cost"),
         ({"costs": ("A--Bee=3",)}, "no link `A--Bee`.*did you mean `A--B`"),
         ({"costs": ("A--B=0",)}, "cost"),
+        ({"costs": ("A--B=2", "A--B=3")}, "--cost: `A--B=3`: the cost of `A--B` is given twice; expected each link"),
         (
             {"links": ("A,C,3,delay=1",)},
             "`A,C,3,delay=1`: `delay=1`; expected FIELD=NUMBER, each once, of delay_ms, capacity_msgs, capacity_bytes",

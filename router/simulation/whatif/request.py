@@ -90,7 +90,7 @@ class Request:
 
     def _changed(self, model: Model) -> Model:
         if self.costs:
-            model = with_costs(model, dict(_cost(text) for text in self.costs))
+            model = with_costs(model, _costs(self.costs))
         if self.links:
             model = with_links(model, _new_links(model, self.links))
         for text in self.moves:
@@ -152,6 +152,17 @@ def _cost(text: str) -> tuple[str, int]:
     return link.strip(), _whole("--cost", text, cost.strip())
 
 
+def _costs(texts: Sequence[str]) -> dict[str, int]:
+    """By link."""
+    found: dict[str, int] = {}
+    for text in texts:
+        link, cost = _cost(text)
+        if link in found:
+            raise plan_error("--cost", f"`{text}`: the cost of `{link}` is given twice", "each link once")
+        found[link] = cost
+    return found
+
+
 def _new_links(model: Model, texts: Sequence[str]) -> Iterator[LinkEdge]:
     """Each with the next usual id that is free."""
     wanted = []
@@ -195,12 +206,15 @@ def _moved(model: Model, text: str) -> Model:
 
 def _subscribed(model: Model, text: str) -> Model:
     address, router = _words("--add-subscriber", text, "ADDRESS,ROUTER")
-    like = next((site for site in model.subscribers if site.address == address), None)
+    there = _site(model, address, router)
+    like = there or next((site for site in model.subscribers if site.address == address), None)
     new = SubscriberSite(address=address, router=router)
-    if like is not None:  # one more of the kind that the address has
-        credit = None if like.credit is None else max(1, like.credit // like.count)
+    if like is not None:  # one more of the kind that is there, or else that the address has
+        credit = like.credit
+        if credit:
+            credit = max(1, credit // like.count)
         new = attrs.evolve(new, credit=credit, service_ms=like.service_ms)
-    return with_subscribers(model, [_joined(_site(model, address, router), new)])
+    return with_subscribers(model, [_joined(there, new)])
 
 
 def _site(model: Model, address: str, router: str) -> SubscriberSite | None:
@@ -208,8 +222,17 @@ def _site(model: Model, address: str, router: str) -> SubscriberSite | None:
 
 
 def _joined(there: SubscriberSite | None, new: SubscriberSite) -> SubscriberSite:
-    """Subscribers that come to where there are some already."""
+    """Subscribers that come to where there are some already: their credit in all, and their mean service time.
+
+    What is not known of some is not known of all.
+    """
     if there is None:
         return new
+    count = there.count + new.count
     credit = None if there.credit is None or new.credit is None else there.credit + new.credit
-    return attrs.evolve(there, count=there.count + new.count, credit=credit)
+    service_ms = there.service_ms
+    if there.service_ms is None or new.service_ms is None:
+        service_ms = None
+    elif there.service_ms != new.service_ms:  # else the mean might be another one in its last digit
+        service_ms = (there.count * there.service_ms + new.count * new.service_ms) / count
+    return attrs.evolve(there, count=count, credit=credit, service_ms=service_ms)
