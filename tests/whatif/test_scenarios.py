@@ -313,3 +313,14 @@ def test_groups_that_are_not_there_are_refused() -> None:
     with pytest.raises(PlanError, match="no group of kind srlg"):
         plan_of(ring(), "srlg")
     assert Groups(GroupKind.SRLG).text == "srlg"
+
+
+@pytest.mark.parametrize("text", ["links:6", "routers:6", "links:1-6", "links:6+routers:1"])
+def test_more_failures_at_once_than_there_are_things_are_refused(text: str) -> None:
+    with pytest.raises(PlanError, match=r"--fail: `.*6.*`: the mesh has 5 links and 5 routers; expected fewer failures"):
+        plan_of(ring(5), text)
+
+
+def test_a_mesh_without_links_has_single_failures_of_routers() -> None:
+    alone = Model(routers=[RouterNode(id="A")])
+    assert len(plan_of(alone, "links:1,routers:1")) == 2

@@ -26,6 +26,7 @@ from router.simulation.whatif.failures import (
     Maintenance,
     Nothing,
 )
+from router.simulation.whatif.words import counted
 
 BASE: Final = "base"
 """The variant that is the mesh as it is."""
@@ -268,6 +269,10 @@ def _checked_count(family: Family, elements: Elements) -> int:
     count = family.count(elements)
     if not count and isinstance(family, Groups):
         raise plan_error("--fail", f"`{family.text}`: the model has no group of kind {family.kind}")
+    # Single failures are what is played unless it is said: a mesh without links may be asked for them.
+    if not count and isinstance(family, Combinations) and family.links + family.routers > 1:
+        there = f"{counted(len(elements.links), 'link')} and {counted(len(elements.routers), 'router')}"
+        raise plan_error("--fail", f"`{family.text}`: the mesh has {there}", "fewer failures at once")
     return count
 
 
