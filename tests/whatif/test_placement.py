@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router.cli import main
 from router.simulation.whatif import placement
 from router.simulation.whatif.connectivity import analyse
+from router.simulation.whatif.model import Model
 from router.simulation.whatif.placement import Gain, Goal
+from router.simulation.whatif.request import Request
+from router.simulation.whatif.store import write_model
+from tests.whatif.runs import made
+from tests.whatif.small import demand, mesh
 
 Edge = tuple[int, int, int]
 """Both ends and the cost; parallel ones may be there."""
@@ -203,3 +212,39 @@ def test_a_ring_is_best_cut_in_half() -> None:
     assert not placement.best_links(
         before, placement.even_weight(nodes), 1, connectivity, goal=Goal.RESILIENCE, count=6
     )
+
+
+# The command
+
+
+def suggested(model: Model, folder: Path, *words: str, routing: str = "mesh") -> list[dict[str, Any]]:
+    """What `suggest` says of a run of a model, without a word on subscribers."""
+    made(model, Request(families="routers:1"), folder, engine="local", workers=1, routing=routing)
+    write_model(model, folder / "model")
+    done = CliRunner().invoke(main, ["whatif", "suggest", str(folder), "--no-subscribers", "--json", *words])
+    assert done.exit_code == 0, done.output
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("links", "rates", "as_mesh", "as_ecmp"),
+    [
+        # A has two ways to E, and what B sends goes along one of them.
+        ("A-B B-C C-D D-E E-F F-G G-H A-H", {"AE": 40, "BE": 30}, (0.7, 0.4), (0.5, 0.4)),
+        # With A--D there are two ways to C.
+        ("A-B B-C C-D", {"AC": 40, "AD": 10}, (0.5, 0.4), (0.5, 0.3)),
+    ],
+)
+def test_utilisation_is_that_of_the_routing_of_the_run(
+    links: str,
+    rates: dict[str, float],
+    as_mesh: tuple[float, float],
+    as_ecmp: tuple[float, float],
+    tmp_path: Path,
+) -> None:
+    demands = [demand(src, dst, rate, is_address=False) for (src, dst), rate in rates.items()]
+    model = mesh(links, capacity_msgs=100.0, demands=demands)
+    for routing, expected in (("mesh", as_mesh), ("ecmp", as_ecmp)):
+        best = suggested(model, tmp_path / routing, "--goal", "utilisation", routing=routing)[0]
+        assert (best["before"], best["after"]) == expected, routing

@@ -13,6 +13,7 @@ from router.cli.whatif.asking import (
     AnswerError,
     answering,
     folder_argument,
+    is_run,
     json_option,
     read_model,
     say_json,
@@ -34,10 +35,18 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
     return int(value)
 
 
-def _kernel(model: Any) -> tuple[Any, Any]:
+def _kernel(model: Any, *, is_split: bool) -> tuple[Any, Any]:
     """Network and kernel of a model."""
     network = importlib.import_module("router.simulation.whatif.network").Network.of(model)
-    return network, importlib.import_module("router.simulation.whatif.kernel").Kernel(network)
+    return network, importlib.import_module("router.simulation.whatif.kernel").Kernel(network, is_split=is_split)
+
+
+def _is_split(folder: Path) -> bool:
+    """Whether it is a run whose messages are split over equal paths. Raises: TableError"""
+    if not is_run(folder):
+        return False
+    row = importlib.import_module("router.simulation.whatif.table_files").read_table(folder, "run").to_pylist()[0]
+    return bool(row["routing"] == importlib.import_module("router.simulation.whatif.evaluate").ECMP)
 
 
 @click.command("credit", short_help="Tell the credit that paths need, and what they have.")
@@ -166,7 +175,7 @@ def suggest(
     suggesting = importlib.import_module("router.simulation.whatif.suggest")
     with answering():
         model = read_model(folder)
-        network, kernel = _kernel(model)
+        network, kernel = _kernel(model, is_split=_is_split(folder))
         for text in addresses:
             if text not in network.addresses:
                 raise AnswerError(f"no address `{text}` in the model")

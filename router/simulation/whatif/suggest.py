@@ -212,7 +212,8 @@ def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
     """The links after which the busiest one is the least busy, as rows of `placement`.
 
     There is no closed form for it: those that shorten the paths of messages most are played, PLAYED for each that is
-    wanted. A new link can carry what half of the links can. Links without known capacity make no row.
+    wanted, by the routing of the mesh's kernel. A new link can carry what half of the links can. No link with a known
+    capacity: no rows.
     """
     known = [link for link in mesh.model.links if link.capacity_msgs or link.capacity_bytes]
     if not known:
@@ -223,8 +224,7 @@ def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
     for done, gain in enumerate(candidates):
         progress(done, len(candidates))
         changed = with_links(mesh.model, [_new_link(mesh, gain, known)])
-        network = attrs.evolve(Network.of(changed), free_capacity=mesh.kernel.busiest())
-        after = Kernel(network).max_utilisation
+        after = Kernel(Network.of(changed), is_split=mesh.kernel.is_split).max_utilisation
         if after < before:
             found.append((after, gain))
     progress(len(candidates), len(candidates))
