@@ -193,9 +193,125 @@ def test_an_address_tells_who_sends_to_whom_and_whether_credit_is_enough() -> No
 
 
 def test_a_multicast_survives_the_loss_of_one_of_its_routers() -> None:
-    found = explain_address(Subject.of_model(square(), down=["B"]), "news")
+    found = explain_address(Subject.of_model(square()), "news")
     assert "It has subscribers at 2 routers, so that no single router takes all of them away." in said(found)
+    found = explain_address(Subject.of_model(square(), down=["B"]), "news")
+    assert "All its subscribers that are left are at D: without that router it has none." in said(found)
     assert {row["router"]: row["is"] for row in rows(found, "Subscribers")} == {"B": "down", "D": "up"}
+
+
+# With something down
+
+
+def tailed(*down: str, **parts: Any) -> Subject:
+    """A - B - D - C - A, and E at D, with some things down."""
+    return Subject.of_model(mesh("A-B A-C B-D C-D D-E", **parts), down=down)
+
+
+def test_the_loss_of_a_link_or_router_is_told_on_top_of_what_is_down() -> None:
+    found = explain_link(tailed("A--B"), "C--D")
+    assert "It is a single point of failure: without it 12 ordered pairs of others lose each other." in said(found)
+    found = explain_router(tailed("A--B"), "C")
+    assert "It is a single point of failure: without it 6 ordered pairs of others lose each other." in said(found)
+    found = explain_router(tailed("D"), "B")
+    assert "Without it all others still reach each other, as far as they do now." in said(found)
+
+
+def test_what_is_lost_already_is_not_lost_again() -> None:
+    subject = tailed("D--E", demands=[demand("A", "E", 5, is_address=False), demand("C", "D", 7, is_address=False)])
+    assert "Without it all others still reach each other" in said(explain_link(subject, "A--B"))
+    assert "7 msg/s more then reach nobody" in said(explain_router(subject, "D"))
+    found = explain_router(subject, "E")
+    assert "Without it all others still reach each other" in said(found)
+    assert "then reach nobody" not in said(found)
+
+
+def test_what_gets_more_to_carry_is_compared_with_what_it_carries_now() -> None:
+    demands = [demand("A", "B", 5, is_address=False), demand("A", "D", 3, is_address=False)]
+    subject = tailed("A--C", demands=demands)
+    assert not any(each.title.startswith("When it fails") for each in explain_link(subject, "C--D").listings)
+    assert not any(each.title.startswith("When it fails") for each in explain_link(subject, "A--C").listings)
+
+
+def test_what_is_down_itself_is_told_no_loss() -> None:
+    for found in (explain_link(tailed("D--E"), "D--E"), explain_link(tailed("E"), "D--E")):
+        assert "It is down." in said(found)
+        assert "ithout it" not in said(found)
+    found = explain_router(tailed("E", addresses=[address("q")], subscribers=[site("q", "E")]), "E")
+    assert found.sentences[1:] == ("It is down.", "It has subscribers of q.")
+
+
+def test_a_router_is_the_only_one_left_with_subscribers() -> None:
+    subject = tailed("E", addresses=[address("q")], subscribers=[site("q", "E"), site("q", "A")])
+    assert "It is the only router left with subscribers of q." in said(explain_router(subject, "A"))
+
+
+def test_of_parallel_links_one_that_is_up_is_in_use() -> None:
+    def told(link: str, *down: str) -> str:
+        return said(explain_link(Subject.of_model(mesh("A-B A-B A-B"), down=down), link))
+
+    assert "Of 3 parallel links it is the one in use." in told("A--B#2", "A--B")
+    assert "Of 3 parallel links it stands by, A--B#2 is in use." in told("A--B#3", "A--B")
+    assert "Of 3 parallel links A--B#2 is in use. It" not in told("A--B", "A--B")
+    assert "Of 3 parallel links A--B#2 is in use." in told("A--B", "A--B")
+    assert "Of 3 parallel links none is up." in told("A--B", "A")
+
+
+def test_a_pair_tells_what_takes_the_path_away_that_is_left() -> None:
+    found = explain_pair(tailed("A--B"), "A", "D")
+    assert "Without any one of these too there is no path. 1 router: C; 2 links: A--C and C--D." in said(found)
+    assert [(row["without link"], row["path"]) for row in rows(found, "When one link")] == [
+        ("A--C", "none"), ("C--D", "none"),
+    ]  # fmt: skip
+    found = explain_pair(tailed("D--E"), "A", "D")
+    assert "No further failure of another router or a link takes every path away." in said(found)
+    assert [row["times"] for row in rows(explain_pair(tailed("A--B"), "A", "B"), "When one link")] == [None] * 3
+
+
+def test_a_pair_without_a_path_is_told_nothing_more_that_takes_it_away() -> None:
+    for down in (["D--E"], ["E"], ["D"]):
+        found = explain_pair(tailed(*down), "A", "E")
+        assert "there is no path." in found.sentences[0]
+        assert found.sentences[1].startswith("When nothing fails: A - ")
+        assert len(found.sentences) == 2
+        assert not found.listings
+
+
+def test_an_address_tells_what_takes_it_away_on_top_of_what_is_down() -> None:
+    parts = {
+        "addresses": [address("q")],
+        "subscribers": [site("q", "D"), site("q", "E")],
+        "demands": [demand("A", "q", 5)],
+    }
+    assert "from all subscribers: router D." in said(explain_address(tailed(**parts), "q"))
+    found = explain_address(tailed("A--B", **parts), "q")
+    assert "from all subscribers: link A--C, link C--D, router C and router D." in said(found)
+    found = explain_address(tailed("E", **parts), "q")
+    assert "from all subscribers: router D." in said(found)
+    found = explain_address(tailed("D", "E", **parts), "q")
+    assert "All its subscribers are down." in said(found)
+    assert "Each of these" not in said(found)
+
+
+@given(models(), st.data())
+def test_what_is_said_of_a_loss_is_what_both_failures_do_beyond_the_first(model: Model, data: st.DataObject) -> None:
+    routers = [router.id for router in model.routers]
+    names = routers + [link.id for link in model.links]
+    down = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
+    more = data.draw(st.sampled_from(names))
+    now = Subject.of_model(model, down=down)
+    then = Subject.of_model(model, down=[*down, *({more} - set(down))])
+    gone = [lost_pairs(subject, set(then.routers)) for subject in (now, then)]
+    found = explain_router(now, more) if more in routers else explain_link(now, more)
+    lost = len(gone[1] - gone[0])
+    assert (f"without it {lost:,} ordered pair" in said(found)) == bool(lost)
+
+
+def lost_pairs(subject: Subject, dead: set[str]) -> set[tuple[int, int]]:
+    """Those of routers that are not dead."""
+    src, dst = subject.now.kernel.lost_pairs()
+    places = {subject.router(router) for router in dead}
+    return {pair for pair in zip(src.tolist(), dst.tolist(), strict=True) if not places & set(pair)}
 
 
 # Runs, and names

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from mesh_config.models import Treatment
-from router.simulation.whatif.connectivity import analyse
 from router.simulation.whatif.credit_plan import Terms, credit_rows
 from router.simulation.whatif.explain.explanation import Explanation, Listing, Marks
 from router.simulation.whatif.explain.scenario import SHOWN
@@ -72,11 +71,15 @@ def _fate(subject: Subject, text: str, number: int) -> Iterator[str]:
 
 def _single(subject: Subject, text: str) -> Iterator[str]:
     """Which single failures leave it without subscribers."""
-    sites = [site.router for site in subject.model.subscribers if site.address == text]
+    known = [site.router for site in subject.model.subscribers if site.address == text]
+    sites = [router for router in known if router not in subject.routers]
     if not sites:
-        yield "It has no subscribers."
+        yield "All its subscribers are down." if known else "It has no subscribers."
     elif len(sites) == 1:
-        yield f"All its subscribers are at {sites[0]}: without that router it has none."
+        left = " that are left" if len(known) > 1 else ""
+        yield f"All its subscribers{left} are at {sites[0]}: without that router it has none."
+    elif len(sites) < len(known):
+        yield f"It has subscribers left at {len(sites):,} routers, so that no single router takes all of them away."
     else:
         yield f"It has subscribers at {counted(len(sites), 'router')}, so that no single router takes all of them away."
     only = list(_alone(subject, text))
@@ -85,11 +88,11 @@ def _single(subject: Subject, text: str) -> Iterator[str]:
 
 
 def _alone(subject: Subject, text: str) -> Iterator[str]:
-    """Links and routers whose loss keeps living publishers from every subscriber."""
-    network = subject.network
-    sites = {subject.router(site.router) for site in subject.model.subscribers if site.address == text}
+    """Links and routers whose loss, on top of what is down, keeps living publishers from every subscriber."""
+    network, found = subject.network, subject.connectivity
+    down = {subject.router(router) for router in subject.routers}
+    sites = {subject.router(site.router) for site in subject.model.subscribers if site.address == text} - down
     srcs = network.publisher_src[network.publisher_address == subject.address(text)].tolist()
-    found = analyse(len(network.routers), list(zip(network.link_a.tolist(), network.link_b.tolist(), strict=True)))
     served = found.component[sorted(sites)]
     srcs = [src for src in srcs if found.component[src] in served]  # the others are never served
     for link in found.bridges:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+import attrs
 import numpy as np
 
 from router.simulation.whatif.explain import scenario
 from router.simulation.whatif.explain.explanation import Explanation, Listing, Marks
 from router.simulation.whatif.explain.scenario import SHOWN
 from router.simulation.whatif.explain.subject import Subject
+from router.simulation.whatif.model import LinkEdge
 from router.simulation.whatif.network import MICRO
 from router.simulation.whatif.routes import Routes
 from router.simulation.whatif.words import amount, counted, listed, milliseconds, percent, rate
@@ -21,16 +24,13 @@ def explain_link(subject: Subject, name: str) -> Explanation:
     place = subject.link(name)
     link = subject.model.links[place]
     said = [_link(subject, place)]
-    if name in subject.links or {link.a, link.b} & set(subject.routers):
-        said.append("It is down.")
     listings = [_directions(subject, place), _carried(subject, place), _worst(subject, name)]
-    with subject.trying(links=[name]) as without:
-        rising = scenario.rising(subject, without)
-        said += _loss(subject, without, "it")
-    if rising is not None:
-        listings.append(
-            Listing(title="When it fails, these get more to carry", columns=rising.columns, rows=rising.rows)
-        )
+    if subject.is_up(link):
+        with subject.trying(links=[name]) as without:
+            said += _loss(subject, without)
+            listings.append(_rising(subject, without))
+    else:
+        said.append("It is down.")
     marks = Marks(
         utilisation=subject.by_link(subject.now),
         marked_links=frozenset([name]),
@@ -56,10 +56,18 @@ def _link(subject: Subject, place: int) -> str:
     said += f", and can carry {listed(limits)} each way." if limits else "; what it can carry is not known."
     parallel = [each for each in subject.model.links if (each.a, each.b) == (link.a, link.b)]
     if len(parallel) > 1:
-        used = min(parallel, key=lambda each: (each.cost, each.id))
-        stands = "it is the one in use" if used is link else f"it stands by, {used.id} is in use"
-        said += f" Of {len(parallel)} parallel links {stands}."
+        said += f" Of {len(parallel)} parallel links {_standing(subject, link, parallel)}."
     return said
+
+
+def _standing(subject: Subject, link: LinkEdge, parallel: Sequence[LinkEdge]) -> str:
+    """Which of parallel links is in use."""
+    used = min((each for each in parallel if subject.is_up(each)), key=lambda each: (each.cost, each.id), default=None)
+    if used is None:
+        return "none is up"
+    if used is link:
+        return "it is the one in use"
+    return f"it stands by, {used.id} is in use" if subject.is_up(link) else f"{used.id} is in use"
 
 
 def _directions(subject: Subject, place: int) -> Listing:
@@ -125,39 +133,54 @@ def _worst(subject: Subject, name: str) -> Listing | None:
     return Listing(title="Its worst cases in the run", columns=columns, rows=shown)
 
 
-def _loss(subject: Subject, without: Routes, what: str) -> Iterator[str]:
-    """What the loss of something does, by itself."""
-    kernel = without.kernel
-    pairs = kernel.unreachable_pairs - kernel.dead_end_pairs
+def _loss(subject: Subject, without: Routes) -> Iterator[str]:
+    """What the loss of something that is up does, on top of what is down."""
+    kernel, now = without.kernel, subject.now.kernel
+    pairs = _lost_pairs(subject, without)
     if pairs:
-        said = counted(pairs, "ordered pair")
-        yield f"It is a single point of failure: without {what} {said} of others lose each other."
+        yield f"It is a single point of failure: without it {counted(pairs, 'ordered pair')} of others lose each other."
     else:
-        yield f"Without {what} all others still reach each other, as far as they do now."
-    dead = kernel.dead_addresses - subject.base.kernel.dead_addresses
+        yield "Without it all others still reach each other, as far as they do now."
+    dead = kernel.dead_addresses - now.dead_addresses
     if dead > 0:
         yield f"{counted(dead, 'address')} then {'has' if dead == 1 else 'have'} no subscriber."
-    more = (kernel.lost_rate - subject.base.kernel.lost_rate) / MICRO
-    if more > 0:
-        own = ", what it sends itself and is sent included" if without.failed_routers else ""
-        yield f"{rate(more)} then reach nobody{own}."
+    lost = (kernel.lost_rate - now.lost_rate) / MICRO
+    if lost > 0:
+        more = " more" if now.lost_rate else ""
+        is_router = len(without.failed_routers) > len(subject.routers)
+        own = ", what it sends itself and is sent included" if is_router else ""
+        yield f"{rate(lost)}{more} then reach nobody{own}."
+
+
+def _lost_pairs(subject: Subject, without: Routes) -> int:
+    """Ordered pairs of living routers that lose each other now that something more is down."""
+    kernel = without.kernel
+    lost = kernel.unreachable_pairs - kernel.dead_end_pairs
+    if not subject.is_failing:
+        return lost
+    src, dst = subject.now.kernel.lost_pairs()
+    # Those of a router that is tried are lost now but no pairs of others then.
+    dead = sorted(without.failed_routers)
+    return lost - int((~np.isin(src, dead) & ~np.isin(dst, dead)).sum())
+
+
+def _rising(subject: Subject, without: Routes) -> Listing | None:
+    """Links that get more to carry than they have now."""
+    found = scenario.rising(subject, subject.now, without)
+    return None if found is None else attrs.evolve(found, title="When it fails, these get more to carry")
 
 
 def explain_router(subject: Subject, name: str) -> Explanation:
     """A router. Raises: TableError when the model has none of that name."""
     place = subject.router(name)
     said = [_router(subject, place)]
-    if name in subject.routers:
-        said.append("It is down.")
-    said += _clients(subject, place)
-    with subject.trying(routers=[name]) as without:
-        rising = scenario.rising(subject, without)
-        said += _loss(subject, without, "it")
     listings = [_neighbors(subject, place)]
-    if rising is not None:
-        listings.append(
-            Listing(title="When it fails, these get more to carry", columns=rising.columns, rows=rising.rows)
-        )
+    if name in subject.routers:
+        said += ["It is down.", *_clients(subject, place)]
+    else:
+        with subject.trying(routers=[name]) as without:
+            said += [*_clients(subject, place), *_loss(subject, without)]
+            listings.append(_rising(subject, without))
     marks = Marks(
         utilisation=subject.by_link(subject.now),
         marked_routers=frozenset([name]),
@@ -191,11 +214,12 @@ def _clients(subject: Subject, place: int) -> Iterator[str]:
     here = [site for site in subject.model.subscribers if site.router == network.routers[place]]
     if here:
         yield f"It has subscribers of {listed([site.address for site in here])}."
-    alone = [
-        site.address for site in here if sum(other.address == site.address for other in subject.model.subscribers) == 1
-    ]
+    if network.routers[place] in subject.routers:
+        return
+    living = Counter(site.address for site in subject.model.subscribers if site.router not in subject.routers)
+    alone = [site.address for site in here if living[site.address] == 1]
     if alone:
-        yield f"It is the only router with subscribers of {listed(alone)}."
+        yield f"It is the only router{' left' if subject.is_failing else ''} with subscribers of {listed(alone)}."
 
 
 def _neighbors(subject: Subject, place: int) -> Listing | None:

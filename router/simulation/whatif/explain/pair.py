@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from router.simulation.whatif.connectivity import Connectivity, analyse
+from router.simulation.whatif.connectivity import Connectivity
 from router.simulation.whatif.explain.explanation import Explanation, Listing, Marks
 from router.simulation.whatif.explain.scenario import SHOWN
 from router.simulation.whatif.explain.subject import Subject
@@ -79,24 +79,23 @@ def _demand(subject: Subject, src: int, dst: int) -> Iterator[str]:
 
 
 def _separating(subject: Subject, src: int, dst: int) -> Iterator[str]:
-    """The single failures that take the path away."""
-    if src == dst or not subject.base.path(src, dst):
+    """The single failures that take the path away, on top of what is down."""
+    if src == dst or not subject.now.path(src, dst):
         return
-    network = subject.network
-    ends = list(zip(network.link_a.tolist(), network.link_b.tolist(), strict=True))
-    found = analyse(len(network.routers), ends)
+    network, found = subject.network, subject.connectivity
     links = [network.links[link] for link in found.bridges if _splits(found, link, src, dst)]
     routers = [router for router in found.cuts if router not in (src, dst)]
     names = [network.routers[router] for router in routers if _parts(found, router, src, dst)]
     if not links and not names:
-        yield "No single failure of another router or a link takes every path away."
+        how = "further" if subject.is_failing else "single"
+        yield f"No {how} failure of another router or a link takes every path away."
         return
     words = []
     if names:
         words.append(f"{counted(len(names), 'router')}: {listed(names, most=8)}")
     if links:
         words.append(f"{counted(len(links), 'link')}: {listed(links, most=8)}")
-    yield f"Without any one of these there is no path. {'; '.join(words)}."
+    yield f"Without any one of these{' too' if subject.is_failing else ''} there is no path. {'; '.join(words)}."
 
 
 def _splits(found: Connectivity, link: int, src: int, dst: int) -> bool:
@@ -110,11 +109,10 @@ def _parts(found: Connectivity, router: int, src: int, dst: int) -> bool:
 
 
 def _detours(subject: Subject, src: int, dst: int) -> Listing | None:
-    """The path when one link of it fails by itself."""
-    path = subject.base.path(src, dst)
-    before = subject.base.distance(src, dst)
+    """The path when one link of it fails, on top of what is down."""
+    before = subject.now.distance(src, dst)
     rows: list[tuple[object, ...]] = []
-    for link in subject.base.links(path):
+    for link in subject.now.links(subject.now.path(src, dst)):
         name = subject.network.links[link]
         with subject.trying(links=[name]) as without:
             cost = without.distance(src, dst)

@@ -154,18 +154,18 @@ def _rising(subject: Subject) -> Listing | None:
     """Links that get the most more to carry."""
     if not subject.is_failing:
         return None
-    return rising(subject, subject.now)
+    return rising(subject, subject.base, subject.now)
 
 
-def rising(subject: Subject, routes: Routes) -> Listing | None:
-    """Links by how much more they carry in some state than when nothing fails."""
-    before, now = subject.base.kernel.loads()[0], routes.kernel.loads()[0]
+def rising(subject: Subject, old: Routes, new: Routes) -> Listing | None:
+    """Links by how much more they carry in a new state than in an old one."""
+    before, now = old.kernel.loads()[0], new.kernel.loads()[0]
     more = now - before
     places = np.flatnonzero(more > 0)
     places = places[np.lexsort((places, -more[places]))][:SHOWN]
     if not places.size:
         return None
-    shares = subject.utilisation(subject.base), subject.utilisation(routes)
+    shares = subject.utilisation(old), subject.utilisation(new)
     rows = []
     for place in places.tolist():
         link, src, dst = subject.network.directed_link(place)

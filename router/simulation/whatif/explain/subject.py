@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
+from router.simulation.whatif.connectivity import Connectivity, analyse
 from router.simulation.whatif.deliveries import deliveries
 from router.simulation.whatif.evaluate import ECMP
 from router.simulation.whatif.failures import Elements
 from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Model
+from router.simulation.whatif.model import LinkEdge, Model
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.routes import Routes
@@ -139,12 +140,28 @@ class Subject:
         row = self.row or {"group": None, "family": ""}
         return failure(self.links, self.routers, row["group"], row["family"])
 
+    def is_up(self, link: LinkEdge) -> bool:
+        """Whether neither a link nor a router at one of its ends is down."""
+        return link.id not in self.links and not {link.a, link.b} & set(self.routers)
+
+    @cached_property
+    def connectivity(self) -> Connectivity:
+        """That of what is up; links by their places, and what is down has no links."""
+        network = self.network
+        up = [place for place, link in enumerate(self.model.links) if self.is_up(link)]
+        ends = zip(network.link_a[up].tolist(), network.link_b[up].tolist(), strict=True)
+        found = analyse(len(network.routers), list(ends))
+        return attrs.evolve(found, bridges={up[link]: below for link, below in found.bridges.items()})
+
     # Numbers
 
     @contextmanager
     def trying(self, links: Sequence[str] = (), routers: Sequence[str] = ()) -> Iterator[Routes]:
-        """The mesh with something down, and nothing else, for a while; one at a time."""
-        places = [self.link(link) for link in links], [self.router(router) for router in routers]
+        """The mesh with something down beside what is down already, for a while; one at a time."""
+        places = (
+            [self.link(link) for link in sorted({*self.links, *links})],
+            [self.router(router) for router in sorted({*self.routers, *routers})],
+        )
         self._spare.fail(*places)
         try:
             yield Routes(self.network, self._spare, *places)
