@@ -362,6 +362,21 @@ def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> N
     assert rows(explain_address(subject, impact["address"]), "Scenarios of the run that touch it")
 
 
+def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
+    model = square()
+    made(model, Request(families="links:1", growth="2"), tmp_path / "run", engine="local", workers=1)
+    answers.write(tmp_path / "run", model)
+    table = read_table(tmp_path / "run", "scenario").to_pylist()
+    variants = {row["scenario"]: row["variant"] for row in table}
+    assert len(set(variants.values())) == 2
+    for variant in set(variants.values()):
+        subject = Subject.of_run(tmp_path / "run", variant=variant)
+        pairs = rows(explain_pair(subject, "A", "E"), "Scenarios of the run without a path: 1,")
+        assert [(row["what is down"], variants[row["scenario"]]) for row in pairs] == [("link C--E", variant)]
+        found = rows(explain_address(subject, "q"), "Scenarios of the run that touch it: 1,")
+        assert [(row["what is down"], variants[row["scenario"]]) for row in found] == [("link C--E", variant)]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

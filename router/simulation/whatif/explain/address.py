@@ -135,8 +135,8 @@ def _flows(subject: Subject, text: str, number: int) -> Listing | None:
 
 
 def _harm(subject: Subject, text: str) -> Listing | None:
-    """The scenarios of the run that are worst for it."""
-    rows = subject.rows("address_impact", address=text)
+    """The scenarios of the run, of this variant, that are worst for it."""
+    rows = subject.variant_rows("address_impact", address=text)
     if not rows:
         return None
     rows.sort(key=lambda row: (-row["lost_msgs_per_s"], -row["starved_publishers"], row["scenario"]))

@@ -126,8 +126,8 @@ def _detours(subject: Subject, src: int, dst: int) -> Listing | None:
 
 
 def _losses(subject: Subject, src: str, dst: str) -> Listing | None:
-    """Scenarios of the run in which the pair has no path though both live."""
-    rows = subject.rows("pair_impact", is_lost=True, src=src, dst=dst)
+    """Scenarios of the run, of this variant, in which the pair has no path though both live."""
+    rows = subject.variant_rows("pair_impact", is_lost=True, src=src, dst=dst)
     if not rows:
         return None
     failures = subject.failures([row["scenario"] for row in rows[:SHOWN]])

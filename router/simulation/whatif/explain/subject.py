@@ -200,15 +200,29 @@ class Subject:
         found = [pq.read_table(file, filters=wanted) for file in files_of(self.folder, table)]
         return [row for part in found for row in part.to_pylist()]
 
+    def variant_rows(self, table: str, **values: object) -> list[dict[str, Any]]:
+        """The same of a table by scenario: rows of the scenarios of this variant."""
+        found = self.rows(table, **values)
+        if not found:
+            return []
+        here = self.outcomes.numbers("scenario")[self.outcomes.having("variant", self.variant)]
+        is_here = np.isin([row["scenario"] for row in found], here)
+        return [row for row, is_kept in zip(found, is_here.tolist(), strict=True) if is_kept]
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Those of the run, which there must be."""
+        assert self.folder is not None
+        return Outcomes.read(self.folder)
+
     def failures(self, scenarios: Sequence[int]) -> dict[int, str]:
         """What fails in scenarios of the run, in words, by number."""
         if self.folder is None or not scenarios:
             return {}
-        outcomes = Outcomes.read(self.folder)
-        places = np.searchsorted(outcomes.numbers("scenario"), sorted(scenarios))
+        places = np.searchsorted(self.outcomes.numbers("scenario"), sorted(scenarios))
         return {
             row["scenario"]: failure(row["failed_links"], row["failed_routers"], row["group"], row["family"])
-            for row in outcomes.rows(places)
+            for row in self.outcomes.rows(places)
         }
 
 
