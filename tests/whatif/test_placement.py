@@ -14,15 +14,18 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mesh_config.models import Treatment
 from router.cli import main
-from router.simulation.whatif import placement
+from router.simulation.whatif import placement, suggest
 from router.simulation.whatif.connectivity import analyse
+from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
+from router.simulation.whatif.network import Network
 from router.simulation.whatif.placement import Gain, Goal
 from router.simulation.whatif.request import Request
 from router.simulation.whatif.store import write_model
 from tests.whatif.runs import made
-from tests.whatif.small import demand, mesh
+from tests.whatif.small import address, demand, mesh, site
 
 Edge = tuple[int, int, int]
 """Both ends and the cost; parallel ones may be there."""
@@ -212,6 +215,34 @@ def test_a_ring_is_best_cut_in_half() -> None:
     assert not placement.best_links(
         before, placement.even_weight(nodes), 1, connectivity, goal=Goal.RESILIENCE, count=6
     )
+
+
+# Messages
+
+
+def test_multicasts_are_no_part_of_what_a_link_saves() -> None:
+    # One copy of `all` goes along A-B-C-D, whoever listens there: no path of its own for each is made shorter.
+    links, sites = "A-B B-C C-D D-E", [site("all", "C"), site("all", "D"), site("q", "E")]
+    addresses = [address("all", Treatment.MULTICAST), address("q")]
+    model = mesh(links, addresses=addresses, subscribers=sites, demands=[demand("A", "all", 100), demand("A", "q", 3)])
+    network = Network.of(model)
+    rows = suggest.link_rows(suggest.Mesh(model, network, Kernel(network), suggest.Wish()), Goal.TRAFFIC)
+    assert (rows[0]["a"], rows[0]["b"], rows[0]["before"], rows[0]["after"]) == ("A", "E", 12, 3)
+
+
+def test_links_that_relieve_the_busiest_are_looked_for_where_there_are_multicasts_alone() -> None:
+    model = mesh(
+        "A-B B-C C-D",
+        capacity_msgs=100.0,
+        addresses=[address("all", Treatment.MULTICAST)],
+        subscribers=[site("all", "C")],
+        demands=[demand("A", "all", 40), demand("B", "all", 10)],
+    )
+    network = Network.of(model)
+    whole = suggest.Mesh(model, network, Kernel(network), suggest.Wish())
+    assert suggest.link_rows(whole, Goal.TRAFFIC) == []
+    best = suggest.utilisation_rows(whole)[0]
+    assert (best["before"], best["after"]) == (0.5, 0.4)
 
 
 # The command

@@ -145,8 +145,9 @@ def _say_credit(rows: list[dict[str, Any]], limit: int) -> None:
     "goals",
     type=click.Choice(GOALS),
     multiple=True,
-    help="distance: shorter paths; traffic: shorter paths of messages; resilience: fewer pairs cut off by single "
-    "failures; utilisation: a less busy busiest link. Can be repeated.  [default: the first three]",
+    help="distance: shorter paths; traffic: shorter paths of messages that are no multicasts; resilience: fewer "
+    "pairs cut off by single failures; utilisation: a less busy busiest link. Can be repeated.  [default: "
+    "the first three]",
 )
 @click.option("--links/--no-links", "has_links", default=True, help="Look for links.")
 @click.option("--subscribers/--no-subscribers", "has_subscribers", default=True, help="Look for places of subscribers.")
@@ -168,7 +169,9 @@ def suggest(
 ) -> None:
     """Tell where one more link would help most, and at which router subscribers had better be.
 
-    Every pair of routers is judged, and every router. By `traffic`, messages keep the destinations that they have now.
+    Every pair of routers is judged, and every router. By `traffic`, messages keep the destinations that they have now;
+    multicasts are left out, since a link carries one copy for all subscribers behind it. What is told of subscribers
+    is as if they always had credit.
 
     Exit status: 2 for input that can't be used, else 0.
     """

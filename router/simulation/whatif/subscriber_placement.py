@@ -6,6 +6,9 @@ messages that find no subscriber when one link or one router fails, summed over 
 Subscribers that are added at a router r take over the publishers that r is nearer to than any other: what is saved is
 a sum over publishers. A multicast grows by the way from r to where its tree is already. Subscribers that are moved are
 taken away, then added.
+
+All of it is told as if credit sufficed: publishers of a balanced address reach the nearest subscribers, whatever these
+grant, and what is lost is what has no path. How much more would go farther, or be lost, a run tells.
 """
 
 from __future__ import annotations

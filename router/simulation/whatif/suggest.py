@@ -10,11 +10,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from mesh_config.models import Treatment
 from router.simulation.whatif import placement
 from router.simulation.whatif.connectivity import Connectivity, analyse
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import LinkEdge, Model, link_ids, with_links
-from router.simulation.whatif.network import MICRO, Network
+from router.simulation.whatif.network import MICRO, TREATMENTS, Network
 from router.simulation.whatif.placement import Bools, Floats, Gain, Goal
 from router.simulation.whatif.routes import Routes
 from router.simulation.whatif.subscriber_placement import Audience, Place, load_places, loss_places
@@ -84,8 +85,13 @@ class Mesh:
             found = found & (self.kilometres <= self.wish.max_km)
         return found
 
-    def traffic(self) -> Floats:
-        """Weight of pairs by messages/s: demands for routers, and those for addresses as they flow now."""
+    def traffic(self, *, has_multicasts: bool = False) -> Floats:
+        """Weight of pairs by messages/s: demands for routers, and those for addresses as they flow now.
+
+        Args:
+            has_multicasts: whether they count, once for each router with subscribers. A link carries one copy for all
+                that are behind it, so that a sum over pairs is more than what links carry.
+        """
         network = self.network
         rates = list(
             zip(
@@ -95,8 +101,10 @@ class Mesh:
                 strict=True,
             )
         )
-        flows = Routes(network, self.kernel).flows()
-        rates += [(flow.src, flow.dst, flow.rate / MICRO) for flow in flows if flow.dst is not None]
+        for flow in Routes(network, self.kernel).flows():
+            is_multicast = TREATMENTS[network.treatment[flow.address]] is Treatment.MULTICAST
+            if flow.dst is not None and (has_multicasts or not is_multicast):
+                rates.append((flow.src, flow.dst, flow.rate / MICRO))
         return placement.weight_of(rates, len(network.routers))
 
 
@@ -139,7 +147,10 @@ def kilometres(model: Model) -> Floats:
 
 
 def link_rows(mesh: Mesh, goal: Goal, progress: Progress = _untold) -> list[Row]:
-    """The best links within parts of the mesh by one goal, as rows of `placement`."""
+    """The best links within parts of the mesh by one goal, as rows of `placement`.
+
+    `load` is that of all messages but multicasts, which go to the subscribers that they reach now.
+    """
     weight = mesh.traffic() if goal is Goal.TRAFFIC else placement.even_weight(len(mesh.network.routers))
     whole = _whole(mesh, goal, weight)
     scale = _scale(mesh, goal)
@@ -218,7 +229,7 @@ def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
     known = [link for link in mesh.model.links if link.capacity_msgs or link.capacity_bytes]
     if not known:
         return []
-    candidates = _best(mesh, Goal.TRAFFIC, mesh.traffic(), PLAYED * mesh.wish.count, _untold)
+    candidates = _best(mesh, Goal.TRAFFIC, mesh.traffic(has_multicasts=True), PLAYED * mesh.wish.count, _untold)
     before = mesh.kernel.max_utilisation
     found: list[tuple[float, Gain]] = []
     for done, gain in enumerate(candidates):
@@ -261,6 +272,8 @@ def _middle(values: Iterable[float | None]) -> float | None:
 
 def subscriber_rows(mesh: Mesh, addresses: Sequence[str] | None = None) -> list[Row]:
     """The best moves and additions of subscribers, as rows of `placement`.
+
+    `load` and `lost_msgs` are told as if credit sufficed, also of balanced addresses where it is bounded.
 
     Args:
         addresses: that are looked at; all when absent.
