@@ -362,6 +362,14 @@ def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> N
     assert rows(explain_address(subject, impact["address"]), "Scenarios of the run that touch it")
 
 
+def test_a_scenario_and_its_own_variant_may_be_given_both(whole: Path) -> None:
+    row = next(row for row in read_table(whole, "scenario").to_pylist() if row["variant"] != "base")
+    subject = Subject.of_run(whole, scenario=row["scenario"], variant=row["variant"])
+    assert subject.variant == row["variant"]
+    with pytest.raises(TableError, match=f"is of variant `{row['variant']}`"):
+        Subject.of_run(whole, scenario=row["scenario"], variant="another")
+
+
 def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
     model = square()
     made(model, Request(families="links:1", growth="2"), tmp_path / "run", engine="local", workers=1)
@@ -388,6 +396,7 @@ def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
         (("--address", "wrok"), "no address `wrok` in the model; did you mean `work`?"),
         (("--pair", "r00", "r99"), "no router `r99` in the model"),
         (("--scenario", "1", "--down", "r01"), "a scenario says what is down"),
+        (("--scenario", "1", "--variant", "x2"), "scenario 1 is of variant `base`; expected it, or no variant"),
         (("--link", "x", "--router", "y"), "only one of them"),
         (("--picture", "x.png"), "ends in .svg"),
     ],

@@ -97,6 +97,8 @@ class Subject:
             raise TableError(f"no scenario {scenario} in {folder}; expected a number from 0 to {most}")
         if down:
             raise TableError("a scenario says what is down; expected no more")
+        if variant not in (BASE, row["variant"]):
+            raise TableError(f"scenario {scenario} is of variant `{row['variant']}`; expected it, or no variant")
         return cls(
             variant_of(folder, origin, row["variant"]),
             links=row["failed_links"],
