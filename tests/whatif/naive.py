@@ -136,10 +136,11 @@ class Naive:
         """By link and router that sends, for those that are in use.
 
         Args:
-            yardstick: whose busiest link those are measured by of which it is not known what they can carry.
+            yardstick: by whose busiest link all are measured, if it is not known of any of its links what it can carry.
         """
         found = {}
         calm = (yardstick or self).base.loads
+        is_known = any(link.capacity_msgs or link.capacity_bytes for link in (yardstick or self).model.links)
         busiest = [max((v for (*_, k), v in calm.items() if k == kind), default=0) for kind in (0, 1)]
         for link in now.used.values():
             given = link.capacity_msgs, link.capacity_bytes
@@ -147,9 +148,9 @@ class Naive:
                 shares = [0.0]
                 for kind in (0, 1):
                     load = now.loads[link.id, src, kind]
-                    if given[kind] is not None:
+                    if is_known and given[kind] is not None:
                         shares.append(load / max(1, micro(given[kind])))
-                    elif given == (None, None) and busiest[kind]:
+                    elif not is_known and busiest[kind]:
                         shares.append(load / busiest[kind])
                 found[link.id, src] = max(shares)
         return found

@@ -222,3 +222,49 @@ def test_a_folder_that_is_no_run_ends_with_2(tmp_path: Path) -> None:
     done = command(tmp_path, "--max-util", "0.5")
     assert done.exit_code == 2
     assert "no run" in done.output
+
+
+def test_credit_and_availability_are_those_of_the_variant(tmp_path: Path) -> None:
+    model = mesh(
+        "A-B~1 B-C~1 C-A~5",
+        addresses=[address("q")],
+        subscribers=[site("q", "B", credit=10, service_ms=10)],
+        demands=[demand("A", "q", 100)],
+    )
+    rates = {"failures_per_year": 10.0, "repair_hours": 10.0}
+    model = attrs.evolve(model, links=[attrs.evolve(link, **rates) for link in model.links])
+    request = Request(families="links:1", growth="1:50:49", moves=("q,B,C",), costs=("A--C=9",))
+    folder = run(model, tmp_path / "run", request)
+    assert answer(folder, model, enough_credit=True).is_kept
+    short = answer(folder, model, enough_credit=True, variant="growth 50")
+    # 5,000 msg/s, each for 10 ms and 2 ms on the way.
+    assert (short.is_kept, short.faults) == (False, ("q at B: 60 needed by 1 path, 10 configured",))
+    moved = answer(folder, model, enough_credit=True, variant="changed, growth 50")
+    assert moved.faults == ("q at C: 70 needed by 1 path, 10 configured",)
+    base, grown = (answer(folder, model, min_availability=0.9, variant=name) for name in ("base", "growth 50"))
+    assert base.found == grown.found
+    assert base.found.endswith(", if 3 routers without failure and repair rates never fail")
+    cut = attrs.evolve(model, links=[link for link in model.links if link.id != "A--C"])
+    folder = run(cut, tmp_path / "cut", Request(families="links:1", moves=("q,B,C",)))
+    one, two = (answer(folder, cut, min_availability=0.9, variant=name) for name in ("base", "changed"))
+    assert one.found > two.found, "by way of one link, or of two"
+
+
+def test_utilisation_is_that_of_links_whose_capacity_is_known(tmp_path: Path) -> None:
+    model = mesh("A-B B-C", capacity_msgs=100.0, demands=[demand("A", "C", 50, is_address=False)])
+    one = attrs.evolve(model, links=[attrs.evolve(model.links[0], capacity_msgs=None), model.links[1]])
+    found = answer(run(one, tmp_path / "one", Request()), one, max_util=0.8)
+    assert found.is_kept
+    assert found.found == "50 % utilisation (without 1 link of which no capacity is known) at most"
+    none = attrs.evolve(model, links=[attrs.evolve(link, capacity_msgs=None) for link in model.links])
+    folder = run(none, tmp_path / "none", Request(links=("A,C,1,capacity_msgs=10",)))
+    for variant in ("base", "changed"):
+        assert "the model has no capacities" in answer(folder, none, max_util=0.8, variant=variant).found
+
+
+def test_no_delay_can_be_told_where_no_path_is_the_only_one(tmp_path: Path) -> None:
+    model = mesh("A-B~1 B-C~1", demands=[demand("A", "C", 50, is_address=False)])
+    made(model, Request(), tmp_path / "run", engine="local", routing="ecmp")
+    answers.write(tmp_path / "run", model)
+    found = answer(tmp_path / "run", model, max_delay_ms=5)
+    assert (found.is_kept, found.found) == (False, "can't be told: no path is the only one with --routing ecmp")

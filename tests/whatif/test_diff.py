@@ -70,9 +70,9 @@ def test_each_kind_of_change_is_named() -> None:
         Change(part="addresses", key="q", what="treatment", before=Treatment.CLOSEST, after=Treatment.BALANCED),
         Change(part="subscribers", key="q at C", what="credit", before=5, after=9),
         Change(part="subscribers", key="q at D", what="added"),
-        Change(part="demands", key="A to q", what="msgs_per_s", before=10.0, after=15.0),
-        Change(part="demands", key="B to D", what="removed", before=20.0),
-        Change(part="demands", key="C to A", what="added", after=1.0),
+        Change(part="demands", key="A to address q", what="msgs_per_s", before=10.0, after=15.0),
+        Change(part="demands", key="B to router D", what="removed", before=20.0),
+        Change(part="demands", key="C to router A", what="added", after=1.0),
         Change(part="groups", key="duct", what="added"),
     ]
 
@@ -133,6 +133,20 @@ def test_counters_of_two_snapshots_give_what_passed_between_them() -> None:
     assert found.is_none
 
 
+def test_other_sizes_and_another_kind_of_destination_are_changes() -> None:
+    sent = [demand("A", "B", 3, size=10)]
+    before = mesh("A-B", addresses=[address("B")], subscribers=[site("B", "B")], demands=sent)
+    larger = attrs.evolve(before, demands=[demand("A", "B", 3, size=20)])
+    assert list(changes(before, larger)) == [
+        Change(part="demands", key="A to address B", what="msg_bytes", before=10.0, after=20.0)
+    ]
+    other = attrs.evolve(before, demands=[demand("A", "B", 3, is_address=False, size=10)])
+    assert {(it.key, it.what) for it in changes(before, other)} == {
+        ("A to address B", "removed"),
+        ("A to router B", "added"),
+    }
+
+
 # Runs
 
 
@@ -154,17 +168,30 @@ def test_runs_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
     assert {row["element"] for row in found.new_spof} == {"A--B", "A--D", "B--C", "A", "B"}
     worst = next(it for it in found.run.changes if it.measure == "living_pairs")
     assert (worst.fails, worst.before, worst.after) == ("link A--B", 0, 8)
-    assert "pairs without a path in the worst scenario: 8, 0 before" in list(found.worsenings())
+    assert "pairs that lose each other in the worst scenario: 8, 0 before" in list(found.worsenings())
 
 
-def test_utilisation_is_compared_where_it_is_known_what_every_link_can_carry(tmp_path: Path) -> None:
+def test_utilisation_is_compared_where_it_is_known_what_links_can_carry(tmp_path: Path) -> None:
     known = square()
-    unknown = attrs.evolve(known, links=[attrs.evolve(known.links[0], capacity_msgs=None), *known.links[1:]])
+    unknown = attrs.evolve(known, links=[attrs.evolve(link, capacity_msgs=None) for link in known.links])
     runs = {name: run(model, tmp_path / name) for name, model in (("known", known), ("unknown", unknown))}
     for name, is_compared in (("known", True), ("unknown", False)):
         found = compare(runs["known"], runs[name])
         assert found.run is not None
         assert ("max_utilisation" in found.run.highest) == is_compared
+
+
+def test_what_only_one_run_has_played_makes_it_no_worse(tmp_path: Path) -> None:
+    model = square()
+    folders = [
+        run(model, tmp_path / name, Request(families="links:1", growth=growth))
+        for name, growth in (("one", ""), ("other", "3"))
+    ]
+    found = compare(*folders)
+    assert found.run is not None
+    assert (found.run.common, found.run.only_after) == (5, 5)
+    assert list(found.worsenings()) == []
+    assert all(before == after for before, after in found.run.highest.values())
 
 
 def test_a_run_differs_from_itself_in_nothing_and_is_compared_with_a_model_as_a_model(tmp_path: Path) -> None:

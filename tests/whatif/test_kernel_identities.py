@@ -280,8 +280,9 @@ def shares_of(kernel: Kernel) -> list[float]:
     """Utilisation of each directed link, of what the kernel tells."""
     loads = np.column_stack(kernel.loads())
     limits = np.repeat(kernel.network.link_capacity, 2, axis=0)
-    busiest = np.column_stack(kernel.base_loads()).max(axis=0, initial=0)
-    limits[np.isinf(limits).all(axis=1)] = np.where(busiest > 0, busiest, np.inf)
+    if np.isinf(limits).all():
+        busiest = np.column_stack(kernel.base_loads()).max(axis=0, initial=0)
+        limits[:] = np.where(busiest > 0, busiest, np.inf)
     return (loads / limits).max(axis=1, initial=0).tolist()  # type: ignore[no-any-return]
 
 

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import attrs
 import jsonschema
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from router.simulation.whatif.run_folder import model_of
 from router.simulation.whatif.table_files import read_table
 from tests.whatif import browser
 from tests.whatif.runs import everything, made
-from tests.whatif.small import demand, mesh, models
+from tests.whatif.small import address, demand, mesh, models, site
 
 REQUEST = Request(families="links:1-2,routers:1,srlg", maintenance=("window",), growth="1:2:0.5")
 EVIL = "x<b>&$a_1$"
@@ -172,7 +173,7 @@ def test_a_changed_mesh_has_curves_of_its_own(tmp_path: Path) -> None:
                     "good",
                     (
                         "The busiest link has 150 % in the worst case, not 200 %; "
-                        "0 msg/s get lost at most, not 10 msg/s; at most 0 pairs lose each other, not 6 pairs."
+                        "0 msg/s get lost at most, not 10 msg/s; 0 pairs have none in the worst case, not 6 pairs."
                     ),
                 ),
                 "Room to grow": (
@@ -217,6 +218,46 @@ def test_verdicts_name_what_is_wrong(tmp_path: Path) -> None:
     assert lost.value == "100 %"
     assert lost.note.startswith("40 msg/s, what it sends itself and is sent included, in scenario ")
     assert lost.note.endswith(": router A.")
+
+
+def test_to_join_a_mesh_makes_it_no_worse(tmp_path: Path) -> None:
+    model = mesh("A-B C-D")
+    folder = run(model, Request(families="links:1", links=("B,C,1",)), tmp_path / "run")
+    found = {it.label: it for it in verdicts(facts_of(folder, model))}["With the changes"]
+    assert (found.value, found.state) == ("better", "good")
+    assert found.note == (
+        "0 pairs have no path while nothing fails, not 8 pairs; 8 pairs have none in the worst case, not 10 pairs."
+    )
+
+
+def test_what_is_lost_while_nothing_fails_is_told_and_is_no_harm_of_failures(tmp_path: Path) -> None:
+    rates = {"failures_per_year": 10.0, "repair_hours": 10.0}
+    model = mesh(
+        "A-B B-C C-A Z",
+        addresses=[address("jobs"), address("nobody")],
+        subscribers=[site("jobs", "B"), site("jobs", "C")],
+        demands=[demand("A", "jobs", 30), demand("Z", "jobs", 90), demand("A", "nobody", 5)],
+    )
+    model = attrs.evolve(model, links=[attrs.evolve(link, **rates) for link in model.links])
+    facts = facts_of(run(model, Request(families="links:1"), tmp_path / "run"), model)
+    assert [family.harmful for family in facts.families] == [0]
+    found = {it.address: it for it in facts.addresses}
+    assert (found["nobody"].dead, found["nobody"].worst_lost_msgs_per_s) == (4, 5)
+    assert (found["jobs"].dead, found["jobs"].worst_lost_msgs_per_s) == (0, 90)
+    (said,) = (it for it in verdicts(facts) if it.topic == "availability")
+    assert said.note.endswith(" Without rates, and taken never to fail: 4 routers.")
+    assert facts.availability is not None
+    served = {it.address: it for it in facts.availability.addresses}
+    assert served["nobody"].demand.at_most == pytest.approx(1 - facts.availability.coverage)
+    assert served["nobody"].subscribed.at_most == pytest.approx(1 - facts.availability.coverage)
+    assert served["jobs"].demand.at_most == pytest.approx(1 - 0.75 * facts.availability.coverage)
+
+
+def test_suggestions_for_subscribers_are_shown(tmp_path: Path) -> None:
+    model = mesh("A-B B-C C-D", addresses=[address("q")], subscribers=[site("q", "A")], demands=[demand("D", "q", 9)])
+    page = (run(model, Request(), tmp_path / "run") / report.PAGE).read_text()
+    assert "Where subscribers had better sit." in page
+    assert "Where one more subscriber helps most." in page
 
 
 @pytest.mark.parametrize(("most", "is_said"), [(3, True), (4, False)])

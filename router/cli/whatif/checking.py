@@ -48,7 +48,7 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
     help="Whatever fails alone, the others keep their paths, and addresses a subscriber.",
 )
 @click.option("--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure.")
-@_limit("--max-lost-pairs", click.IntRange(min=0), "Most ordered pairs of living routers without a path.", "N")
+@_limit("--max-lost-pairs", click.IntRange(min=0), "Most ordered pairs of living routers that lose each other.", "N")
 @_limit("--max-lost-msgs", click.FloatRange(min=0), "Most messages/s that reach nobody.", "X")
 @_limit("--max-dead-addresses", click.IntRange(min=0), "Most addresses that lose their last subscriber.", "N")
 @_limit("--max-starved-publishers", click.IntRange(min=0), "Most publishers that find no subscriber.", "N")

@@ -27,7 +27,7 @@ def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: boo
     """Tell what differs between OLD and NEW: two models, such as two snapshots of a live mesh, or two runs.
 
     First what was added, removed or changed, then what that does while nothing fails; of two runs also what it does in
-    scenarios that both have: utilisation only where it is known what every link can carry.
+    scenarios that both have: utilisation only where both know what links can carry.
 
     Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, else 0.
     """

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from router.simulation.whatif.connectivity import analyse
 from router.simulation.whatif.deliveries import deliveries, deliveries_to
+from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
+from router.simulation.whatif.network import MICRO, Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.table_files import files_of, read_table
-from router.simulation.whatif.words import BASE, MAINTENANCE
+from router.simulation.whatif.words import BASE, MAINTENANCE, counted, listed
 
 SHOWN: Final = 10
 """Pairs that are named."""
@@ -91,25 +93,27 @@ class Availability:
     """The least available first; empty when the run lists no pairs."""
 
 
-def availability(folder: Path, outcomes: Outcomes, model: Model) -> Availability | None:
+def availability(folder: Path, outcomes: Outcomes, model: Model, variant: str = BASE) -> Availability | None:
     """From a run's tables; None when its scenarios have no probabilities.
 
+    Args:
+        model: that of the *variant*.
     Raises: TableError.
     """
-    counted = _counted(outcomes)
-    if not counted.size:
+    rows = _counted(outcomes, variant)
+    if not rows.size:
         return None
     probability = outcomes.numbers("probability")
-    coverage = min(1.0, math.fsum(probability[counted]))
+    coverage = min(1.0, math.fsum(probability[rows]))
     residual = 1 - coverage
     sent = deliveries(model)
-    lost = math.fsum(probability[counted] * outcomes.numbers("lost_msgs_per_s")[counted])
+    lost = math.fsum(probability[rows] * outcomes.numbers("lost_msgs_per_s")[rows])
     pairs = connected_pairs(model)
-    apart = math.fsum(probability[counted] * outcomes.numbers("unreachable_pairs")[counted])
+    apart = math.fsum(probability[rows] * outcomes.numbers("unreachable_pairs")[rows])
     weights = np.zeros(int(outcomes.numbers("scenario").max()) + 1)
-    weights[outcomes.numbers("scenario")[counted]] = probability[counted]
+    weights[outcomes.numbers("scenario")[rows]] = probability[rows]
     return Availability(
-        scenarios=len(counted),
+        scenarios=len(rows),
         coverage=coverage,
         residual=residual,
         demand=Range.of(lost / sent, residual) if sent else None,
@@ -120,13 +124,22 @@ def availability(folder: Path, outcomes: Outcomes, model: Model) -> Availability
     )
 
 
-def _counted(outcomes: Outcomes) -> NDArray[np.intp]:
-    """Rows that count: of the mesh as it is, with a probability; no maintenance, whose probabilities have a condition.
+def unrated(model: Model) -> str:
+    """Links and routers that count as never failing, in words: it is not known how often and for how long they do."""
+    counts = [
+        counted(sum(it.failures_per_year is None or it.repair_hours is None for it in parts), what)
+        for parts, what in ((model.links, "link"), (model.routers, "router"))
+    ]
+    return listed([text for text in counts if not text.startswith("0 ")])
+
+
+def _counted(outcomes: Outcomes, variant: str) -> NDArray[np.intp]:
+    """Rows that count: of a variant, with a probability; no maintenance, whose probabilities have a condition.
 
     No state of the mesh is there twice: families have no scenario in common, and samples don't repeat.
     """
     is_known = ~np.isnan(outcomes.numbers("probability"))
-    return np.flatnonzero(is_known & outcomes.having("variant", BASE) & ~outcomes.having("family", MAINTENANCE))
+    return np.flatnonzero(is_known & outcomes.having("variant", variant) & ~outcomes.having("family", MAINTENANCE))
 
 
 def connected_pairs(model: Model) -> int:
@@ -139,24 +152,39 @@ def connected_pairs(model: Model) -> int:
 def _addresses(folder: Path, model: Model, weights: NDArray[np.float64], residual: float) -> Sequence[AddressTime]:
     table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])
     weight = weights[table.column("scenario").to_numpy()]
+    played = math.fsum(weights.tolist())
     lost = weight * table.column("lost_msgs_per_s").to_numpy()
     dead = np.where(table.column("subscriber_routers").to_numpy() == 0, weight, 0.0)
     names = table.column("address").combine_chunks().dictionary_encode()
     codes, known = names.indices.to_numpy(), names.dictionary.to_pylist()
     lost_of = dict(zip(known, np.bincount(codes, lost, len(known)).tolist(), strict=True))
     dead_of = dict(zip(known, np.bincount(codes, dead, len(known)).tolist(), strict=True))
-    sent = deliveries_to(model)
+    listed_of = dict(zip(known, np.bincount(codes, weight, len(known)).tolist(), strict=True))
+    sent, calm = deliveries_to(model), calm_losses(model)
     has_subscribers = {site.address for site in model.subscribers}
-    found = [
-        AddressTime(
-            address=name,
-            demand=Range.of(lost_of.get(name, 0.0) / sent[name] if sent.get(name) else 0.0, residual),
-            subscribed=Range.of(dead_of.get(name, 0.0), residual),
+    found = []
+    for name in (address.text for address in model.addresses):
+        if name not in has_subscribers and not sent.get(name):
+            continue
+        # In a scenario that is not listed as much is lost as while nothing fails.
+        missing = lost_of.get(name, 0.0) + calm[name] * max(0.0, played - listed_of.get(name, 0.0))
+        found.append(
+            AddressTime(
+                address=name,
+                demand=Range.of(missing / sent[name] if sent.get(name) else 0.0, residual),
+                subscribed=Range.of(dead_of.get(name, 0.0) if name in has_subscribers else played, residual),
+            )
         )
-        for name in (address.text for address in model.addresses)
-        if name in has_subscribers
-    ]
     return sorted(found, key=lambda it: (it.demand.at_least, it.subscribed.at_least, it.address))
+
+
+def calm_losses(model: Model) -> dict[str, float]:
+    """By address: messages/s that reach nobody while nothing fails. Raises: NetworkError"""
+    if not model.addresses:
+        return {}
+    network = Network.of(model)
+    losses = Kernel(network).address_losses()
+    return {name: lost / MICRO for name, lost in zip(network.addresses, losses, strict=True)}
 
 
 # Pairs

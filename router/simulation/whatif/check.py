@@ -9,15 +9,17 @@ from typing import Any, Final
 
 import attrs
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
-from router.simulation.whatif.availability import availability
+from router.simulation.whatif.availability import availability, unrated
+from router.simulation.whatif.credit_plan import Terms, credit_rows
+from router.simulation.whatif.evaluate import ECMP
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import NOTHING, Outcomes
+from router.simulation.whatif.routes import Routes
 from router.simulation.whatif.run_folder import variant_of
 from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.table_files import read_table
@@ -181,7 +183,10 @@ def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model)
             found = "can't be told: the model has no capacities of links"
             yield Answer(limit=f"{option} {amount(most)}", is_kept=False, found=found)
             continue
-        yield _at_most(outcomes, among, option, most, outcomes.numbers("max_utilisation"), percent, "utilisation")
+        what = "utilisation"
+        if unknown := sum(not (link.capacity_msgs or link.capacity_bytes) for link in model.links):
+            what += f" (without {counted(unknown, 'link')} of which no capacity is known)"
+        yield _at_most(outcomes, among, option, most, outcomes.numbers("max_utilisation"), percent, what)
 
 
 def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
@@ -217,7 +222,7 @@ def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -
 def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
     among = _counting(outcomes, limits)
     for option, most, values, text, what in (
-        ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _whole, "pairs without a path"),
+        ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _whole, "pairs that lose each other"),
         ("--max-lost-msgs", limits.max_lost_msgs, outcomes.numbers("lost_msgs_per_s"), rate, "lost"),
         (
             "--max-dead-addresses", limits.max_dead_addresses, outcomes.numbers("dead_addresses"), _whole,
@@ -245,7 +250,9 @@ def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> It
         limit = f"--max-delay-ms {amount(limits.max_delay_ms)}"
         delay = outcomes.numbers("delay_p99_ms")
         if np.isnan(delay[among]).all():
-            yield Answer(limit=limit, is_kept=False, found="can't be told: the model has no delays of links")
+            is_split = read_table(folder, "run").to_pylist()[0]["routing"] == ECMP
+            why = "no path is the only one with --routing ecmp" if is_split else "the model has no delays of links"
+            yield Answer(limit=limit, is_kept=False, found=f"can't be told: {why}")
         else:
             yield _at_most(outcomes, among, "--max-delay-ms", limits.max_delay_ms, delay, milliseconds, "for 99 %")
 
@@ -259,13 +266,15 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
     if least is None:
         return
     limit = f"--min-availability {least:g}"
-    found = availability(folder, outcomes, model)
+    found = availability(folder, outcomes, variant_of(folder, model, limits.variant), limits.variant)
     share = None if found is None else found.demand or found.pairs
     if found is None or share is None:
         yield Answer(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
         return
     what = "messages" if found.demand else "pairs"
     said = f"{served(share.at_least)} of all {what} at least, {served(share.at_most)} at most"
+    if without := unrated(model):
+        said += f", if {without} without failure and repair rates never fail"
     faults: tuple[str, ...] = ()
     if share.at_least < least <= share.at_most:
         faults = (f"{percent(found.residual)} of the time is not covered: more failures at once may tell",)
@@ -276,9 +285,9 @@ def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
     if not limits.enough_credit:
         return
     limit = "--enough-credit"
-    rows = read_table(folder, "credit_plan")
-    known = pc.sum(pc.is_valid(rows.column("is_enough"))).as_py() or 0
-    short = [row for row in rows.to_pylist() if row["is_enough"] is False]
+    rows = _credit_rows(folder, limits, model)
+    known = sum(row["is_enough"] is not None for row in rows)
+    short = [row for row in rows if row["is_enough"] is False]
     if short:
         # The credit of a router's subscribers is that of all paths that end there.
         pools = Counter((row["address"], row["dst"], row["shared_needed"], row["configured"]) for row in short)
@@ -294,8 +303,18 @@ def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
             ),
             count=len(pools),
         )
-    elif rows.num_rows and not known:
+    elif rows and not known:
         found = "can't be told: the model has no credit of subscribers, or no delays of links"
         yield Answer(limit=limit, is_kept=False, found=found)
     else:
         yield Answer(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
+
+
+def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, Any]]:
+    """Rows of `credit_plan`; the run has those of the mesh as it is, of other variants they are made here."""
+    if limits.variant == BASE:
+        found: list[dict[str, Any]] = read_table(folder, "credit_plan").to_pylist()
+        return found
+    changed = variant_of(folder, model, limits.variant)
+    network = Network.of(changed)
+    return credit_rows(Routes(network, Kernel(network)), changed, Terms())

@@ -97,7 +97,7 @@ class RunImpact:
     changes: tuple[ScenarioChange, ...]
     """Those that grow worse the most; the first SHOWN of each measure."""
     highest: Mapping[str, tuple[float, float]]
-    """By measure: the highest value over all scenarios of each run."""
+    """By measure: the highest value over the scenarios that both have, of each run."""
 
 
 @attrs.frozen(kw_only=True)
@@ -139,7 +139,7 @@ class Difference:
 
 MAX_UTILISATION: Final = "max_utilisation"
 MEASURES: Final = {
-    "living_pairs": "pairs without a path",
+    "living_pairs": "pairs that lose each other",
     "lost_msgs_per_s": "messages/s lost",
     MAX_UTILISATION: "highest utilisation",
     "stretch_p99": "stretch of 99 % of the paths",
@@ -155,7 +155,7 @@ def compare(before: Path, after: Path) -> Difference:
     are_runs = is_run(before) and is_run(after)
     found = compare_models(*models, has_spof=not are_runs)
     if are_runs:
-        measures = [name for name in MEASURES if name != MAX_UTILISATION or not any(map(_has_free_links, models))]
+        measures = [name for name in MEASURES if name != MAX_UTILISATION or all(map(_has_capacities, models))]
         found = attrs.evolve(found, run=compare_runs(Outcomes.read(before), Outcomes.read(after), measures))
         rows = [read_table(folder, "router_spof").to_pylist() for folder in (before, after)]
         found = attrs.evolve(found, new_spof=_only(rows[1], rows[0]), gone_spof=_only(rows[0], rows[1]))
@@ -230,21 +230,30 @@ def _demands(before: Demands, after: Demands) -> Iterator[Change]:
     for key in sorted(one.keys() | other.keys()):
         old, new = one.get(key), other.get(key)
         if old != new:
-            src, dst, klass = key
-            text = f"{src} to {dst}" + (f" ({klass})" if klass != "default" else "")
-            what = "removed" if new is None else "added" if old is None else "msgs_per_s"
-            yield Change(part="demands", key=text, what=what, before=old, after=new)
+            src, dst, is_address, klass = key
+            text = f"{src} to {'address' if is_address else 'router'} {dst}"
+            text += f" ({klass})" if klass != "default" else ""
+            if old is None or new is None:
+                what = "removed" if new is None else "added"
+                yield Change(part="demands", key=text, what=what, before=old and old[0], after=new and new[0])
+                continue
+            if old[0] != new[0]:
+                yield Change(part="demands", key=text, what="msgs_per_s", before=old[0], after=new[0])
+            small, large = sorted(sizes := [volume / sent if sent else 0.0 for sent, volume in (old, new)])
+            if large - small > SLACK * large:
+                yield Change(part="demands", key=text, what="msg_bytes", before=sizes[0], after=sizes[1])
 
 
-def _rates(demands: Demands) -> dict[tuple[str, str, str], float]:
-    """Messages/s by source, destination or address, and class."""
+def _rates(demands: Demands) -> dict[tuple[str, str, bool, str], tuple[float, float]]:
+    """Messages/s and bytes/s by source, destination, whether that is an address, and class."""
     names = demands.names
     to = np.where(demands.dst == NOBODY, demands.address, demands.dst)
-    found: dict[tuple[str, str, str], float] = {}
-    columns = (demands.src.tolist(), to.tolist(), demands.klass.tolist(), demands.msgs_per_s.tolist())
-    for src, dst, klass, sent in zip(*columns, strict=True):
-        key = names[src], names[dst], names[klass]
-        found[key] = found.get(key, 0.0) + sent
+    found: dict[tuple[str, str, bool, str], tuple[float, float]] = {}
+    columns = (demands.src, to, demands.dst == NOBODY, demands.klass, demands.msgs_per_s, demands.msg_bytes)
+    for src, dst, is_address, klass, sent, size in zip(*(column.tolist() for column in columns), strict=True):
+        key = names[src], names[dst], is_address, names[klass]
+        messages, volume = found.get(key, (0.0, 0.0))
+        found[key] = messages + sent, volume + sent * size
     return found
 
 
@@ -317,9 +326,9 @@ def _loads(routes: Routes) -> Iterator[tuple[tuple[str, str], int]]:
 # Runs
 
 
-def _has_free_links(model: Model) -> bool:
-    """Whether utilisation is that of the busiest link of the model itself, which tells nothing of another one's."""
-    return any(link.capacity_msgs is None and link.capacity_bytes is None for link in model.links)
+def _has_capacities(model: Model) -> bool:
+    """Whether utilisation is not relative to the busiest link of the model itself, which tells nothing of another's."""
+    return any(link.capacity_msgs or link.capacity_bytes for link in model.links)
 
 
 def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> RunImpact:
@@ -341,7 +350,7 @@ def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> 
         for place in places[np.lexsort((places, -more[places]))][:SHOWN]:
             _, fails = _text(common[place])
             changed.append(ScenarioChange(fails=fails, measure=measure, before=float(a[place]), after=float(b[place])))
-        highest[measure] = (float(values[0].max(initial=0)), float(values[1].max(initial=0)))
+        highest[measure] = (float(a.max(initial=0)), float(b.max(initial=0)))
     return RunImpact(
         common=len(common),
         only_before=len(old) - len(common),

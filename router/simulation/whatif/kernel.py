@@ -105,14 +105,15 @@ class Kernel:
         """What each link can carry in a direction, of messages and of bytes; see `Network.free_capacity`."""
         found = self.network.link_capacity.copy()
         is_free = np.isinf(found).all(axis=1)
-        free = self.network.free_capacity
-        found[is_free] = np.where(np.isinf(free), self.busiest(), free)
+        free = np.where(self.network.free_capacity == 0, self.busiest(), self.network.free_capacity)
+        found[is_free] = np.where(free > 0, free, np.inf)
         return found
 
     def busiest(self) -> NDArray[np.float64]:
-        """Most of messages and of bytes that a direction of a link has with nothing failed; infinite for nothing."""
-        most = np.frombuffer(self._carried(True), dtype=np.int64).reshape(-1, 2).max(axis=0, initial=0)
-        return np.where(most > 0, most, np.inf)
+        """Most messages and bytes that a direction of a link has with nothing failed, millionths per second."""
+        both = np.frombuffer(self._carried(True), dtype=np.int64).reshape(-1, 2)
+        most: NDArray[np.float64] = both.max(axis=0, initial=0).astype(np.float64)
+        return most
 
     def limits(self) -> NDArray[np.float64]:
         """By link: millionths of messages/s and of bytes/s that a utilisation of 1 is, in each direction."""
@@ -456,6 +457,10 @@ class Kernel:
             starved, missing = audience.misses(address)
             found.append((address, living, sites - living, starved, missing))
         return found
+
+    def address_losses(self) -> list[int]:
+        """By address: millionths of messages/s that reach nobody."""
+        return [self.state.audience.misses(address)[1] for address in range(len(self.network.addresses))]
 
     def _check_routers(self, src: int, dst: int) -> None:
         for number in (src, dst):

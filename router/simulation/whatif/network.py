@@ -59,7 +59,8 @@ class Network:
     link_capacity: Floats
     """By link: millionths of messages/s and of bytes/s in each direction; infinite where not given."""
     free_capacity: Floats
-    """The same two of links of which neither is given; infinite: what the busiest direction of this mesh has."""
+    """The same two of links of which neither is given; 0: what the busiest direction of this mesh has. Infinite, so
+    that such links are never busy, where any link's capacity is known: that tells nothing of the others."""
     first: Ints
     """By router, and one more: its first arc."""
     head: Ints
@@ -140,10 +141,23 @@ class Network:
                 f"{longest}; expected less than {2**30}"
             )
 
+    def measured_as(self, base: Network, busiest: Floats) -> Network:
+        """The same with links measured as those of *base*, of which it is a variant: else both could not be compared.
+
+        Where nothing is known of what links of *base* can carry, all are measured by the busiest of them, links too
+        that a change has added with a capacity.
+
+        Args:
+            busiest: messages and bytes of the busiest direction of *base*, see `Kernel.busiest`.
+        """
+        if base.has_capacities:
+            return self
+        return attrs.evolve(self, link_capacity=np.full_like(self.link_capacity, np.inf), free_capacity=busiest)
+
     @property
-    def has_free_links(self) -> bool:
-        """Whether there are links of which it is not known what they can carry."""
-        return bool(np.isinf(self.link_capacity).all(axis=1).any())
+    def has_capacities(self) -> bool:
+        """Whether it is known of any link what it can carry."""
+        return bool(np.isfinite(self.link_capacity).any())
 
     @property
     def has_delays(self) -> bool:
@@ -190,7 +204,7 @@ def _links(model: Model, place: dict[str, int]) -> dict[str, Any]:
         "link_cost": np.array([link.cost for link in links], dtype=np.int32),
         "link_delay_us": np.array(delays, dtype=np.int64),
         "link_capacity": np.array(capacity, dtype=np.float64).reshape(len(links), 2),
-        "free_capacity": np.full(2, np.inf),
+        "free_capacity": np.full(2, np.inf if np.isfinite(capacity).any() else 0.0),
     }
 
 

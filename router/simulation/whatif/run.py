@@ -152,16 +152,15 @@ def _works(
 ) -> dict[int, Work]:
     """What must be known of each variant that has something left to be played."""
     networks = {place: _network(*variants[place]) for place in sorted({0, *(chunk.variant for chunk in chunks)})}
-    free_capacity = networks[0].free_capacity
-    if len(variants) > 1 and any(network.has_free_links for network in networks.values()):
-        # All are measured by the same, or else no link would be busier when all send twice as much.
-        free_capacity = Kernel(networks[0], is_split=identity["routing"] == ECMP).busiest()
+    if len(variants) > 1:
+        busiest = Kernel(networks[0], is_split=identity["routing"] == ECMP).busiest()
+        networks = {place: network.measured_as(networks[0], busiest) for place, network in networks.items()}
     found = {}
     for place in sorted({chunk.variant for chunk in chunks}):
         text = json.dumps([identity, variants[place][0]], sort_keys=True).encode()
         found[place] = Work(
             key=hashlib.sha256(text).hexdigest(),
-            network=packed(attrs.evolve(networks[place], free_capacity=free_capacity)),
+            network=packed(networks[place]),
             plan=plan.of_variant(place),
             pairs=str(identity["pairs"]),
             routing=str(identity["routing"]),

@@ -144,7 +144,7 @@ SCENARIO: Final = Layout(
             "Demands for an address whose router lives and that find no subscriber, or none with credit left.",
             unit="demands",
         ),
-        _real("max_utilisation", "Load of the busiest link direction, as a share of its capacity.", "1"),
+        _real("max_utilisation", "The highest utilisation of a link direction, as in `link_load`.", "1"),
         _text("max_utilisation_link", "The busiest link; null when nothing is sent.", is_nullable=True),
         _text("max_utilisation_src", "The router that sends on it in the busiest direction.", is_nullable=True),
         *_percentiles(
@@ -191,8 +191,8 @@ LINK_LOAD: Final = Layout(
         _real("capacity_bytes_per_s", "The same in bytes.", "bytes/s", is_nullable=True),
         _real(
             "utilisation",
-            "Load as a share of capacity, the larger of messages and bytes; where the model gives neither capacity, as "
-            "a share of the load of the busiest direction.",
+            "Load as a share of capacity, the larger of messages and bytes; 0 where the link has neither capacity. In "
+            "a model without any it is a share of the busiest direction of the mesh as it is.",
             "1",
         ),
     ),

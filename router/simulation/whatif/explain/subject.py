@@ -66,9 +66,9 @@ class Subject:
         self.routers = tuple(sorted(routers))
         self.is_split = is_split
         self.network = Network.of(model)
-        if origin is not None and self.network.has_free_links:
-            yardstick = Kernel(Network.of(origin), is_split=is_split).busiest()  # as in the run
-            self.network = attrs.evolve(self.network, free_capacity=yardstick)
+        if origin is not None:
+            base = Kernel(Network.of(origin), is_split=is_split)
+            self.network = self.network.measured_as(base.network, base.busiest())  # as in the run
         self.base = Routes(self.network, self._kernel())
         self.now = self.base
         if links or routers:

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from router.simulation.whatif.availability import Availability, availability
+from router.simulation.whatif.availability import Availability, availability, calm_losses, connected_pairs
 from router.simulation.whatif.deliveries import deliveries
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.outcomes import NOTHING, Outcomes
 from router.simulation.whatif.request import CHANGED
+from router.simulation.whatif.run_folder import variant_of
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
 from router.simulation.whatif.words import BASE
@@ -63,6 +64,8 @@ class VariantFacts:
     base_lost_msgs_per_s: float
     worst_lost_msgs_per_s: float
     worst_living_pairs: int
+    apart_pairs: int
+    """Ordered pairs of routers without a path while nothing fails."""
 
 
 @attrs.frozen(kw_only=True)
@@ -159,7 +162,7 @@ def facts_of(folder: Path, model: Model) -> Facts:
         outcomes=outcomes,
         base=base,
         families=tuple(_families(outcomes)),
-        variants=tuple(_variants(outcomes)),
+        variants=tuple(_variants(folder, model, outcomes)),
         worst=tuple(rows[place] for place in shown),
         worst_by={harm: rows[int(places[0])] if len(places) else None for harm, places in worst.items()},
         links=links,
@@ -190,15 +193,17 @@ def _harm(outcomes: Outcomes, harm: str) -> NDArray[Any]:
 
 
 def is_harmful(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """By scenario: whether living routers lose each other, publishers find no subscriber, or addresses lose all.
+    """By scenario: whether living routers lose each other, publishers all subscribers, or addresses all of theirs.
 
-    What is lost with a failed router is no harm to others.
+    What is lost with a failed router is no harm to others, and what is lost while nothing fails no harm of a failure.
     """
-    found: NDArray[np.bool_] = (
-        (outcomes.living_pairs > 0)
-        | (outcomes.numbers("starved_publishers") > 0)
-        | (outcomes.numbers("dead_addresses") > 0)
-    )
+    found: NDArray[np.bool_] = outcomes.living_pairs > 0
+    is_calm = outcomes.having("family", NOTHING)
+    for variant in outcomes.values("variant"):
+        here = outcomes.having("variant", variant)
+        for name in ("starved_publishers", "dead_addresses"):
+            values = outcomes.numbers(name)
+            found = found | (here & (values > values[here & is_calm].max(initial=0)))
     return found
 
 
@@ -230,26 +235,35 @@ def _families(outcomes: Outcomes) -> list[FamilyFacts]:
 _GROWTH: Final = re.compile(r"growth ([0-9.]+)$")
 
 
-def _variants(outcomes: Outcomes) -> list[VariantFacts]:
+def _variants(folder: Path, model: Model, outcomes: Outcomes) -> list[VariantFacts]:
     found = []
+    apart = {False: _apart_pairs(model)}
+    if CHANGED in outcomes.values("variant"):
+        apart[True] = _apart_pairs(variant_of(folder, model, CHANGED))
     utilisation, lost = outcomes.numbers("max_utilisation"), outcomes.numbers("lost_msgs_per_s")
     calm = outcomes.having("family", NOTHING)
     for variant in outcomes.values("variant"):
         here = outcomes.having("variant", variant)
         growth = _GROWTH.search(variant)
+        is_changed = variant.startswith(CHANGED)
         found.append(
             VariantFacts(
                 name=variant,
                 growth=float(growth[1]) if growth else 1.0,
-                is_changed=variant.startswith(CHANGED),
+                is_changed=is_changed,
                 base_utilisation=float(utilisation[here & calm].max(initial=0.0)),
                 worst_utilisation=float(utilisation[here].max()),
                 base_lost_msgs_per_s=float(lost[here & calm].max(initial=0.0)),
                 worst_lost_msgs_per_s=float(lost[here].max()),
                 worst_living_pairs=int(outcomes.living_pairs[here].max()),
+                apart_pairs=apart[is_changed],
             )
         )
     return found
+
+
+def _apart_pairs(model: Model) -> int:
+    return len(model.routers) * (len(model.routers) - 1) - connected_pairs(model)
 
 
 def _links(folder: Path) -> tuple[LinkFacts, ...]:
@@ -284,18 +298,21 @@ def _addresses(folder: Path, model: Model, outcomes: Outcomes) -> list[AddressFa
     is_dead = table.column("subscriber_routers").to_numpy() == 0
     lost, scenario = table.column("lost_msgs_per_s").to_numpy(), table.column("scenario").to_numpy()
     found = []
+    calm = calm_losses(model)
     for address in model.addresses:
         here = np.flatnonzero(codes == code_of.get(address.text, -1))
         worst = int(here[np.lexsort((scenario[here], -lost[here]))[0]]) if here.size else None
+        is_worse = worst is not None and lost[worst] >= calm[address.text]
+        most = float(lost[worst]) if is_worse else calm[address.text]
         found.append(
             AddressFacts(
                 address=address.text,
                 treatment=str(address.treatment),
                 subscriber_routers=sites.get(address.text, 0),
                 harmful=here.size,
-                dead=int(is_dead[here].sum()),
-                worst_lost_msgs_per_s=0.0 if worst is None else float(lost[worst]),
-                worst_scenario=None if worst is None else int(scenario[worst]),
+                dead=int(is_dead[here].sum()) if address.text in sites else int(is_base.sum()),
+                worst_lost_msgs_per_s=most,
+                worst_scenario=None if not most else int(scenario[worst]) if is_worse else 0,
             )
         )
     return sorted(found, key=lambda it: (-it.dead, -it.worst_lost_msgs_per_s, -it.harmful, it.address))

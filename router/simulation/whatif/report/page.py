@@ -261,7 +261,8 @@ def _placement(facts: Facts, pictures: Pictures) -> list[str]:
     parts = []
     for kind, caption, chosen in (
         ("link", "Where one more link helps most.", columns),
-        ("subscriber", "Where subscribers had better sit.", moves),
+        ("move", "Where subscribers had better sit.", moves),
+        ("addition", "Where one more subscriber helps most.", [column for column in moves if column is not moves[2]]),
     ):
         rows = [row for row in facts.placement if row["kind"] == kind]
         if rows:

@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from router.simulation.whatif.availability import unrated
 from router.simulation.whatif.report.facts import Facts, Row, VariantFacts
 from router.simulation.whatif.words import (
     BASE,
@@ -109,6 +110,8 @@ def _links(facts: Facts) -> Iterator[Verdict]:
     note += f", in {scenario_text(cause)}." if cause else "."
     if not facts.has_capacities:
         note += " The model has no capacities: 100 % is the busiest link as it is."
+    elif unknown := sum(not (link.capacity_msgs or link.capacity_bytes) for link in facts.model.links):
+        note += f" Without {counted(unknown, 'link')} of which no capacity is known."
     yield Verdict(topic="links", label="Busiest link", value=percent(after), note=note, state=state)
 
 
@@ -178,7 +181,13 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
         ("the busiest link has {} in the worst case", percent, before.worst_utilisation, after.worst_utilisation),
         ("{} get lost while nothing fails", rate, before.base_lost_msgs_per_s, after.base_lost_msgs_per_s),
         ("{} get lost at most", rate, before.worst_lost_msgs_per_s, after.worst_lost_msgs_per_s),
-        ("at most {} lose each other", _pairs, before.worst_living_pairs, after.worst_living_pairs),
+        ("{} have no path while nothing fails", _pairs, before.apart_pairs, after.apart_pairs),
+        (
+            "{} have none in the worst case",
+            _pairs,
+            before.apart_pairs + before.worst_living_pairs,
+            after.apart_pairs + after.worst_living_pairs,
+        ),
     ):
         if text(new) != text(old):  # what can't be read is no difference
             signs.add(new > old)
@@ -232,6 +241,8 @@ def _availability(facts: Facts) -> Iterator[Verdict]:
     if found.residual > VAGUE:
         value = f"{served(share.at_least)} to {served(share.at_most)}"
         note = f"{what}: {percent(found.residual)} of the time more is down at once than was played."
+    if without := unrated(facts.model):
+        note += f" Without rates, and taken never to fail: {without}."
     yield Verdict(
         topic="availability",
         label="Availability",
