@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from router.simulation.whatif.demand_table import NOBODY, Demands
+from router.simulation.whatif.evaluate import ECMP, MESH
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import MICRO, Network
@@ -33,7 +34,7 @@ class Change:
     """One thing that is in one model only, or not the same in both."""
 
     part: str
-    """`routers`, `links`, `addresses`, `subscribers`, `demands`, `groups`."""
+    """`routers`, `links`, `addresses`, `subscribers`, `demands`, `groups`; `run` for how it was made."""
     key: str
     what: str
     """`added`, `removed`, or the field that changed."""
@@ -153,7 +154,8 @@ def compare(before: Path, after: Path) -> Difference:
     """
     models = [model_of(folder) if is_run(folder) else read_model(folder) for folder in (before, after)]
     are_runs = is_run(before) and is_run(after)
-    found = compare_models(*models, has_spof=not are_runs)
+    routings = [read_table(folder, "run").to_pylist()[0]["routing"] for folder in (before, after)] if are_runs else []
+    found = compare_models(*models, has_spof=not are_runs, routings=routings or (MESH, MESH))
     if are_runs:
         measures = [name for name in MEASURES if name != MAX_UTILISATION or all(map(_has_capacities, models))]
         found = attrs.evolve(found, run=compare_runs(Outcomes.read(before), Outcomes.read(after), measures))
@@ -162,28 +164,36 @@ def compare(before: Path, after: Path) -> Difference:
     return found
 
 
-def compare_models(before: Model, after: Model, *, has_spof: bool = True) -> Difference:
+def compare_models(
+    before: Model, after: Model, *, has_spof: bool = True, routings: Sequence[str] = (MESH, MESH)
+) -> Difference:
     """What differs between two models, and what that does.
 
     Args:
         has_spof: whether single points of failure are looked for, which takes the longest.
+        routings: MESH or ECMP, by which each of the two routes.
     """
     states = []
-    for model in (before, after):
+    for model, routing in zip((before, after), routings, strict=True):
         network = Network.of(model)
-        states.append(Routes(network, Kernel(network)))
+        states.append(Routes(network, Kernel(network, is_split=routing == ECMP)))
     rows: list[list[Mapping[str, Any]]] = [[], []]
     if has_spof:
         models = zip((before, after), states, strict=True)
         rows = [list(spof_rows(None, model, state.network, state.kernel)) for model, state in models]
     return Difference(
-        changes=tuple(changes(before, after)),
+        changes=(*_routing(routings), *changes(before, after)),
         impact=_impact(*states),
         new_spof=_only(rows[1], rows[0]),
         gone_spof=_only(rows[0], rows[1]),
         counters=tuple(_counters(before, after)),
         run=None,
     )
+
+
+def _routing(routings: Sequence[str]) -> Iterator[Change]:
+    if routings[0] != routings[1]:
+        yield Change(part="run", key="--routing", what="routing", before=routings[0], after=routings[1])
 
 
 def _only(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -282,7 +292,7 @@ def _impact(before: Routes, after: Routes) -> Impact:
         gained_count=int(gained.sum()),
         longer=int((both & (new > old)).sum()),
         shorter=int((both & (new < old)).sum()),
-        moved=int((both & (hops[0] != hops[1])).sum()),
+        moved=0 if before.kernel.is_split or after.kernel.is_split else int((both & (hops[0] != hops[1])).sum()),
         lost_before=before.kernel.lost_rate / MICRO,
         lost_after=after.kernel.lost_rate / MICRO,
         links=tuple(_link_changes(before, after)),

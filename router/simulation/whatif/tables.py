@@ -308,9 +308,10 @@ PLACEMENT: Final = Layout(
         _text(
             "measure",
             "What is made better: `mean_cost` of the paths of all pairs; `load`, the sum of the costs of all links "
-            "times the messages/s on them; `cut_pairs`, ordered pairs that lose each other, summed over every single "
-            "failure; `lost_msgs`, messages/s that find no subscriber, summed likewise; `unreachable_pairs`, ordered "
-            "pairs without a path though nothing fails; `max_utilisation`.",
+            "times the messages/s on them (for a link: without multicasts); `cut_pairs`, ordered pairs that lose each "
+            "other, summed over every single failure; `lost_msgs`, messages/s that find no subscriber, summed "
+            "likewise; `unreachable_pairs`, ordered pairs without a path though nothing fails; `max_utilisation`. "
+            "`load` and `lost_msgs` of subscribers are told as if credit sufficed.",
         ),
         _count("rank", "1 is the best of its kind by its measure."),
         _text("a", "One end of the link; of subscribers, the router at which they are, or the nearest such one."),
