@@ -24,11 +24,15 @@ from router.simulation.whatif.explain import (
     explain_router,
     explain_scenario,
 )
+from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
+from router.simulation.whatif.network import Network
 from router.simulation.whatif.request import Request
+from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.store import write_model
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
+from router.simulation.whatif.words import listed
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
 
@@ -116,7 +120,9 @@ def test_any_scenario_of_any_mesh_is_explained_as_the_kernel_has_it(model: Model
 def test_a_link_tells_what_it_carries_and_what_its_loss_does() -> None:
     found = explain_link(Subject.of_model(square()), "C--E")
     assert "It joins C and E at cost 1, 1 ms one way, and can carry 100 msg/s each way." in said(found)
-    assert "It is a single point of failure: without it 8 ordered pairs of others lose each other." in said(found)
+    assert "without it 8 ordered pairs of others lose each other and 1 demand of others finds no subscriber," in said(
+        found
+    )
     assert "60 msg/s then reach nobody." in said(found)
     assert [(row["from"], row["msg/s"]) for row in rows(found, "What it carries")] == [("C", 50), ("E", 10)]
     assert rows(found, "Most of it") == [
@@ -137,7 +143,9 @@ def test_a_router_tells_its_clients_its_links_and_what_its_loss_does() -> None:
     assert "Its publishers send 10 msg/s." in said(found)
     assert "It is the only router with subscribers of q." in said(found)
     assert "Without it all others still reach each other, as far as they do now." in said(found)
-    assert "1 address then has no subscriber." in said(found)
+    assert "It is a single point of failure: without it 1 address has no subscriber and 1 demand of others" in said(
+        found
+    )
     assert "60 msg/s then reach nobody, what it sends itself and is sent included." in said(found)
     (row,) = rows(found, "Its links")
     assert (row["neighbor"], row["msg/s out"], row["msg/s in"]) == ("C", 10, 50)
@@ -312,6 +320,83 @@ def lost_pairs(subject: Subject, dead: set[str]) -> set[tuple[int, int]]:
     src, dst = subject.now.kernel.lost_pairs()
     places = {subject.router(router) for router in dead}
     return {pair for pair in zip(src.tolist(), dst.tolist(), strict=True) if not places & set(pair)}
+
+
+# Single points of failure
+
+
+def lent(*credit: int | None, **parts: Any) -> Model:
+    """A - B - C - A, with A's publisher of a balanced address and its subscribers at B and C, and credit there."""
+    return mesh(
+        "A-B~1 B-C~1 A-C~1",
+        addresses=[address("work", Treatment.BALANCED)],
+        subscribers=[site("work", router, credit=each) for router, each in zip("BC", credit, strict=True)],
+        demands=[demand("A", "work", 100)],
+        **parts,
+    )
+
+
+def test_who_takes_all_credit_away_is_a_single_point_of_failure() -> None:
+    subject = Subject.of_model(lent(0, 50))
+    harm = "without it 1 demand of others finds no subscriber, or none with credit left."
+    assert f"It is a single point of failure: {harm}" in said(explain_router(subject, "C"))
+    assert "single point" not in said(explain_router(subject, "B"))
+    found = explain_address(subject, "work")
+    assert "from all subscribers, or from those with credit left: router C." in said(found)
+    assert "Each of these" not in said(explain_address(Subject.of_model(lent(50, 50)), "work"))
+    assert "Each of these" not in said(explain_address(Subject.of_model(lent(None, None)), "work"))
+
+
+def test_who_takes_more_from_a_publisher_that_is_short_already_is_named() -> None:
+    # A credit lets 500 msg/s pass in a round trip of 2 ms.
+    subject = Subject.of_model(attrs.evolve(lent(0, 1), demands=[demand("A", "work", 600)]))
+    assert "those with credit left: link A--C and router C." in said(explain_address(subject, "work"))
+    subject = Subject.of_model(attrs.evolve(lent(0, 1), demands=[demand("A", "work", 600)]), down=["C"])
+    assert "Each of these" not in said(explain_address(subject, "work"))
+
+
+@given(models())
+def test_what_the_table_calls_a_single_point_of_failure_is_explained_as_one(model: Model) -> None:
+    subject = Subject.of_model(model)
+    network = Network.of(model)
+    table = {(row["kind"], row["element"]) for row in spof_rows(None, model, network, Kernel(network))}
+    for router in model.routers:
+        is_told = "It is a single point of failure" in said(explain_router(subject, router.id))
+        assert is_told == (("router", router.id) in table)
+    for link in model.links:
+        is_told = "It is a single point of failure" in said(explain_link(subject, link.id))
+        assert is_told == (("link", link.id) in table)
+
+
+@given(models(), st.booleans(), st.data())
+def test_what_an_address_is_said_to_hang_by_is_what_starves_others(
+    model: Model, is_bounded: bool, data: st.DataObject
+) -> None:
+    if not model.addresses:
+        return
+    text = data.draw(st.sampled_from([each.text for each in model.addresses]))
+    links, routers = [link.id for link in model.links], sorted(router.id for router in model.routers)
+    down = data.draw(st.lists(st.sampled_from(routers + links), unique=True, max_size=2))
+    if not is_bounded:
+        model = attrs.evolve(model, subscribers=[attrs.evolve(each, credit=None) for each in model.subscribers])
+    wanted = [f"link {name}" for name in links if name not in down and starves(model, text, down, name)]
+    wanted += [f"router {name}" for name in routers if name not in down and starves(model, text, down, name)]
+    told = said(explain_address(Subject.of_model(model, down=down), text)).partition("Each of these by itself")[2]
+    if is_bounded:  # some of it may be lost beside
+        assert not wanted or told
+    else:
+        assert told.partition(": ")[2] == (f"{listed(wanted, most=8)}." if wanted else "")
+
+
+def starves(model: Model, text: str, down: list[str], name: str) -> bool:
+    """Whether more publishers of an address are starved when something else fails too; those at it don't count."""
+    # With nothing else in the mesh the kernel's count is that of the address.
+    alone = attrs.evolve(model, demands=[each for each in model.demands if each.address == text])
+    before = Subject.of_model(
+        attrs.evolve(alone, demands=[each for each in alone.demands if each.src != name]), down=down
+    )
+    then = Subject.of_model(alone, down=[*down, name])
+    return then.now.kernel.starved_publishers > before.now.kernel.starved_publishers
 
 
 # Runs, and names

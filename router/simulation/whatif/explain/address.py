@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from mesh_config.models import Treatment
 from router.simulation.whatif.credit_plan import Terms, credit_rows
@@ -11,6 +13,7 @@ from router.simulation.whatif.explain.explanation import Explanation, Listing, M
 from router.simulation.whatif.explain.scenario import SHOWN
 from router.simulation.whatif.explain.subject import Subject
 from router.simulation.whatif.network import MICRO
+from router.simulation.whatif.routes import Routes
 from router.simulation.whatif.words import counted, listed, rate
 
 RULES = {
@@ -82,19 +85,28 @@ def _single(subject: Subject, text: str) -> Iterator[str]:
         yield f"It has subscribers left at {len(sites):,} routers, so that no single router takes all of them away."
     else:
         yield f"It has subscribers at {counted(len(sites), 'router')}, so that no single router takes all of them away."
-    only = list(_alone(subject, text))
-    if only:
-        yield f"Each of these by itself keeps some of its publishers from all subscribers: {listed(only, most=8)}."
+    if _is_bounded(subject, text):
+        what, only = "all subscribers, or from those with credit left", _short(subject, subject.address(text))
+    else:
+        what, only = "all subscribers", _cut_off(subject, subject.address(text))
+    names = list(only)
+    if names:
+        yield f"Each of these by itself keeps some of its publishers from {what}: {listed(names, most=8)}."
 
 
-def _alone(subject: Subject, text: str) -> Iterator[str]:
+def _is_bounded(subject: Subject, text: str) -> bool:
+    """Whether its subscribers take only what their credit lets pass."""
+    treatment = next(each.treatment for each in subject.model.addresses if each.text == text)
+    sites = [site for site in subject.model.subscribers if site.address == text]
+    return treatment is Treatment.BALANCED and any(site.credit is not None for site in sites)
+
+
+def _cut_off(subject: Subject, number: int) -> Iterator[str]:
     """Links and routers whose loss, on top of what is down, keeps living publishers from every subscriber."""
     network, found = subject.network, subject.connectivity
-    down = {subject.router(router) for router in subject.routers}
-    sites = {subject.router(site.router) for site in subject.model.subscribers if site.address == text} - down
-    srcs = network.publisher_src[network.publisher_address == subject.address(text)].tolist()
+    sites = _sites(subject, number)
     served = found.component[sorted(sites)]
-    srcs = [src for src in srcs if found.component[src] in served]  # the others are never served
+    srcs = [src for src in _publishers(subject, number) if found.component[src] in served]  # others are never served
     for link in found.bridges:
         labels = found.labels_without_link(link)
         if any(labels[src] not in labels[sorted(sites)] for src in srcs):
@@ -104,6 +116,73 @@ def _alone(subject: Subject, text: str) -> Iterator[str]:
         living = labels[sorted(sites - {router})]
         if any(labels[src] not in living for src in srcs if src != router):
             yield f"router {network.routers[router]}"
+
+
+def _short(subject: Subject, number: int) -> Iterator[str]:
+    """Links and routers whose loss, on top of what is down, lets living publishers find less credit than now.
+
+    Only those are played over which its messages go now, or which every way to its subscribers may need.
+    """
+    network, now, found = subject.network, subject.now, subject.connectivity
+    missing = _missing(subject, number)
+    links, routers = set(found.bridges), {*found.cuts, *_sites(subject, number)}
+    for flow in now.flows():
+        if flow.address == number and flow.dst is not None:
+            path = now.path(flow.src, flow.dst)
+            links.update(now.links(path))
+            routers.update(path)
+    for link in sorted(links):
+        with subject.trying(links=[network.links[link]]) as without:
+            is_harm = _is_harm(subject, number, without, missing)
+        if is_harm:
+            yield f"link {network.links[link]}"
+    for router in sorted(routers):
+        with subject.trying(routers=[network.routers[router]]) as without:
+            is_harm = _is_harm(subject, number, without, missing)
+        if is_harm:
+            yield f"router {network.routers[router]}"
+
+
+def _sites(subject: Subject, number: int) -> set[int]:
+    """Living routers with subscribers of an address."""
+    return {int(subject.network.subscriber_router[site]) for site in subject.now.sites(number)}
+
+
+def _publishers(subject: Subject, number: int) -> list[int]:
+    """Routers with publishers of an address."""
+    srcs: list[int] = subject.network.publisher_src[subject.network.publisher_address == number].tolist()
+    return srcs
+
+
+def _missing(subject: Subject, number: int) -> dict[int, int]:
+    """Living publishers of an address that find no subscriber for some of what they send now, and for how much of it.
+
+    Returns: millionths of messages/s by router; 0 for one that sends nothing and reaches no subscriber.
+    """
+    now = subject.now
+    found = {flow.src: flow.rate for flow in now.flows() if flow.address == number and flow.dst is None}
+    for src in _publishers(subject, number):
+        if src not in found and all(now.distance(src, site) is None for site in _sites(subject, number)):
+            found[src] = 0
+    return {src: rate for src, rate in found.items() if src not in now.failed_routers}
+
+
+def _is_harm(subject: Subject, number: int, without: Routes, missing: Mapping[int, int]) -> bool:
+    """Whether other publishers of a bounded address find less than they do now.
+
+    Args:
+        missing: as `_missing` has it.
+    """
+    impact = next((row for row in without.kernel.address_impact() if row[0] == number), None)
+    if impact is None:
+        return False
+    _, _, _, starved, lost = impact
+    others = [rate for src, rate in missing.items() if src not in without.failed_routers]
+    if starved > len(others):
+        return True
+    network = subject.network
+    is_own = (network.publisher_address == number) & np.isin(network.publisher_src, sorted(without.failed_routers))
+    return lost - int(network.publisher_rate[is_own].sum()) > sum(others)
 
 
 def _subscribers(subject: Subject, text: str) -> Listing | None:

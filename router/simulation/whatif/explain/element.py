@@ -137,13 +137,20 @@ def _loss(subject: Subject, without: Routes) -> Iterator[str]:
     """What the loss of something that is up does, on top of what is down."""
     kernel, now = without.kernel, subject.now.kernel
     pairs = _lost_pairs(subject, without)
-    if pairs:
-        yield f"It is a single point of failure: without it {counted(pairs, 'ordered pair')} of others lose each other."
-    else:
-        yield "Without it all others still reach each other, as far as they do now."
     dead = kernel.dead_addresses - now.dead_addresses
+    starved = kernel.starved_publishers - now.starved_publishers
+    harm = []  # what makes it one in the table `router_spof`
+    if pairs:
+        harm.append(f"{counted(pairs, 'ordered pair')} of others lose each other")
     if dead > 0:
-        yield f"{counted(dead, 'address')} then {'has' if dead == 1 else 'have'} no subscriber."
+        harm.append(f"{counted(dead, 'address')} {'has' if dead == 1 else 'have'} no subscriber")
+    if starved > 0:
+        finds = "finds" if starved == 1 else "find"
+        harm.append(f"{counted(starved, 'demand')} of others {finds} no subscriber, or none with credit left")
+    if harm:
+        yield f"It is a single point of failure: without it {listed(harm)}."
+    if not pairs:
+        yield "Without it all others still reach each other, as far as they do now."
     lost = (kernel.lost_rate - now.lost_rate) / MICRO
     if lost > 0:
         more = " more" if now.lost_rate else ""
