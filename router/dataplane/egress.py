@@ -120,7 +120,14 @@ class Egress:
             link.port.touch()
 
     def send_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
-        """One pre-settled copy of a multicast, already with the right annotations."""
+        """One pre-settled copy of a multicast, already with the right annotations.
+
+        In its turn where a large one is being written: whoever has counted on the link's credit can't know of that.
+        """
+        if link.current is not None or link.waiting:
+            # There is no more of it than there was: a copy for each message that was here and had its credit.
+            self._waiting.enter(self._new_copy(data, transfer), link, is_bounded=False)
+            return
         if len(data) > PIECE_BYTES:
             self.send(self._new_copy(data, transfer), link)
             return

@@ -14,6 +14,7 @@ from tests.helpers.peer import Peer, PeerReceiver, message
 
 WINDOW_BYTES = 4 * 65536
 """Of a session, with the setting below."""
+TOPIC = "openstack.org/om/rpc/multicast/openstack/topic"
 FORWARDING = {"session_window_frames": 4}
 BOUND_BYTES = STREAM_BUFFER_BYTES + 2 * WINDOW_BYTES
 """What may lie in a router between one publisher and one subscriber: output, and what its sessions have not read."""
@@ -178,6 +179,32 @@ def plug_between(bench: Bench, one: Runtime, other: Runtime) -> tuple[Plug, Wire
             if isinstance(end, Plug) and isinstance(far, Plug) and (end.runtime, far.runtime) == (one, other):
                 return end, wire
     raise AssertionError("they are not neighbors")
+
+
+@pytest.mark.parametrize("size", [100_000, 10])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_large_copies_follow_one_another_to_a_subscriber_that_was_stuck(bench: Bench, count: int, size: int) -> None:
+    """The first is under way when its connection takes nothing, and the others were counted on its credit."""
+    routers = line_of(bench, count)
+    publisher, subscriber, other = (bench.client(router) for router in (routers[0], routers[-1], routers[-1]))
+    receiver = subscriber.receiver(TOPIC, credit=100).accepting()
+    beside = other.receiver(TOPIC, credit=100).accepting()
+    sender = publisher.sender(TOPIC)
+    bench.advance(1)
+    bodies = [message(f"{number:2}" + "x" * (100_000 if number % 2 == 0 else size)) for number in range(20)]
+    plug = plug_of(subscriber)
+    plug.room = 0
+    while sender.credit and len(sender.sent) < len(bodies):
+        sender.send(bodies[len(sender.sent)], settled=True)
+        bench.run()
+    assert len(sender.sent) > 3
+    plug.room = 1 << 30
+    bench.run()
+    for body in bodies[len(sender.sent) :]:
+        sender.send(body, settled=True)
+        bench.advance(1)
+    assert [it.data for it in receiver.messages] == bodies
+    assert [it.data for it in beside.messages] == bodies
 
 
 def test_half_a_message_that_waits_for_a_circuit_stays_on_it(bench: Bench) -> None:
