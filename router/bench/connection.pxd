@@ -1,3 +1,4 @@
+from cpython.exc cimport PyErr_CheckSignals as look_for_signals
 from libc.stdint cimport int64_t, uint64_t
 
 from router.binding.handles cimport (

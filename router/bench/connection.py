@@ -21,7 +21,7 @@ from router.binding import handles as pn
 from router.binding.data import read_condition
 
 if not cython.compiled:
-    from router.bench.native import WOULD_BLOCK, now_ns, read_socket, write_socket
+    from router.bench.native import WOULD_BLOCK, look_for_signals, now_ns, read_socket, write_socket
     from router.binding.handles import (
         DELIVERY,
         LINK_FLOW,
@@ -342,6 +342,7 @@ class Loop:
 
         Raises: BenchError
         """
+        look_for_signals()
         deferred, self._deferred = self._deferred, []
         for connection in deferred:
             connection.flush()

@@ -1,4 +1,4 @@
-"""What compiled modules write in C (see `connection.pxd`), for interpreted ones: clock, sockets, numbers."""
+"""What compiled modules write in C (see `connection.pxd`), for interpreted ones: clock, sockets, signals, numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ BROKEN = -2
 """The same: never again."""
 
 now_ns = time.monotonic_ns
+
+
+def look_for_signals() -> None:
+    """Run what waits of signals' handlers. Interpreted, Python does that by itself."""
 
 
 def read_socket(fd: int, address: int, size: int) -> int:

@@ -6,6 +6,7 @@ import datetime as dt
 import importlib
 import importlib.util
 import json
+import os
 import shlex
 import signal
 import sys
@@ -100,6 +101,8 @@ def bench(
             **(QUICK if quick else {"rounds": rounds, "seconds": seconds}),
         )
         suite.check(plan)
+        for file in (json_file, picture):
+            _check_folder(file)
         if picture is not None:
             _check_picture(picture, chosen)
     except BenchError as error:
@@ -110,14 +113,16 @@ def bench(
 def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> None:
     console = Console(stderr=json_file == "-", width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     began, start = dt.datetime.now(dt.UTC), time.monotonic()
-    previous = signal.signal(signal.SIGTERM, _terminated)
+    ending = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = [signal.signal(number, _terminated) for number in ending]
     try:
         with tempfile.TemporaryDirectory(prefix="amqp-mesh-bench-") as folder:
             outcome = _run(plan, Path(folder))
     except BenchError as error:
         raise click.ClickException(str(error)) from error
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in zip(ending, previous, strict=True):
+            signal.signal(number, handler)
     found = document(plan, outcome, began=began, seconds=time.monotonic() - start)
     console.print(f"amqp-mesh {router.__version__}, {router.SPEED}; {plan.rounds} rounds of {plan.seconds:g} s each")
     for table in tables(outcome):
@@ -141,6 +146,12 @@ def _run(plan: suite.Plan, folder: Path) -> suite.Outcome:
         )
 
 
+def _check_folder(file: str | None) -> None:
+    """Before anything is measured for it: see that there is a place for it."""
+    if file not in (None, "-") and not os.access(Path(file).parent, os.W_OK):
+        raise BenchError(f"{file}: its folder is not there, or can't be written to")
+
+
 def _check_picture(file: str, chosen: Sequence[cases.Case]) -> None:
     """Before anything is measured for it: see that it can be drawn."""
     if not chosen:
@@ -152,7 +163,7 @@ def _check_picture(file: str, chosen: Sequence[cases.Case]) -> None:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
-    """SIGTERM ends the routers too."""
+    """SIGTERM, and the end of the terminal, end the routers too."""
     sys.exit(128 + number)
 
 

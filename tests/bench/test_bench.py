@@ -18,6 +18,7 @@ import pytest
 import router
 from mesh_config.generators import generate
 from router.bench.cases import CASES
+from router.bench.processes import cpu_seconds
 from tests.bench.conftest import run
 from tests.helpers.processes import MeshProcesses, wait_until
 
@@ -96,19 +97,22 @@ def test_the_document_can_go_to_standard_output() -> None:
     assert json.loads(result.stdout)["schema"] == "amqp-mesh-bench"
 
 
-@pytest.mark.parametrize("is_at_once", [True, False], ids=["at once", "later"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_benchmark_that_ends_early_leaves_no_router_behind(number: signal.Signals, is_at_once: bool) -> None:
-    """At once: in the moment in which the router's process comes to be, in which signals have been lost."""
+@pytest.mark.parametrize("moment", ["forking", "starting", "measuring"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_a_benchmark_that_ends_early_leaves_no_router_behind(number: signal.Signals, moment: str) -> None:
+    """Forking: when the router's process comes to be, in which moment signals have been lost."""
     command = [sys.executable, "-m", "router", "bench", "stream-100B", "--hops", "1", "--seconds", "600"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not (started := children(process.pid)):
             assert process.poll() is None
-        if not is_at_once:
+        if moment == "starting":
             wait_until(lambda: is_router(started[0]), "it is a router", 30)
+        if moment == "measuring":
+            wait_until(lambda: cpu_seconds([process.pid]) > 3, "it has worked for a while", 90)
         process.send_signal(number)
-        assert process.wait(30) == {signal.SIGTERM: 128 + number, signal.SIGINT: 1}.get(number, -number)
+        status = {signal.SIGTERM: 128 + number, signal.SIGHUP: 128 + number, signal.SIGINT: 1}.get(number, -number)
+        assert process.wait(30) == status
     finally:
         process.kill()
         process.wait()

@@ -69,6 +69,13 @@ def test_a_command_that_is_not_there_is_an_error() -> None:
     assert "/nowhere/amqp-mesh cannot be started: No such file or directory" in result.output
 
 
+@pytest.mark.parametrize("option", ["--json", "--picture"])
+def test_a_file_without_a_folder_is_refused_before_anything_is_measured(option: str) -> None:
+    result = run("stream-100B", "--seconds", "3600", option, "/nowhere/found.svg")
+    assert result.exit_code == 2
+    assert "/nowhere/found.svg: its folder is not there, or can't be written to" in result.output
+
+
 def test_a_peer_that_speaks_no_amqp_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(20)

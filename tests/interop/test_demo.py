@@ -175,6 +175,22 @@ def test_keep_ends_its_routers_when_it_is_told_to_end(mesh: Kept, number: signal
     assert processes(mesh.mark) == []
 
 
+def test_told_to_end_twice_it_ends_once(mesh: Kept) -> None:
+    """The second signal comes while it waits for a router that doesn't end."""
+    command = Path(f"/proc/{mesh.pids['A']}/cmdline").read_bytes().decode().split("\0")
+    folder = Path(command[4]).parent
+    assert folder.is_dir()
+    os.kill(mesh.pids["A"], signal.SIGSTOP)
+    mesh.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: mesh.pids["D"] not in processes(mesh.mark), "the end of the others")
+    mesh.process.send_signal(signal.SIGTERM)
+    mesh.process.send_signal(signal.SIGHUP)
+    os.kill(mesh.pids["A"], signal.SIGCONT)
+    assert mesh.process.wait(STOP_S) == 0
+    assert processes(mesh.mark) == []
+    assert not folder.exists()
+
+
 def test_routers_do_not_outlive_a_keep_that_was_killed(mesh: Kept) -> None:
     assert len(processes(mesh.mark)) == 1 + len(mesh.pids)
     mesh.process.kill()

@@ -6,7 +6,7 @@ import importlib.util
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -92,23 +92,27 @@ def _run(job: Callable[[], Awaitable[int]], stopped_status: int | None = None) -
     """
 
     async def main() -> int:
-        status = 1
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-            async with trio.open_nursery() as nursery:
+        stopped: int | None = None
+        scope = trio.CancelScope()
 
-                async def work() -> None:
-                    nonlocal status
-                    status = await job()
-                    nursery.cancel_scope.cancel()
-
-                nursery.start_soon(work)
-                async for number in signals:
-                    status = 128 + number if stopped_status is None else stopped_status
+        async def watch(signals: AsyncIterator[int]) -> None:
+            # To the end: a signal that nobody takes would end this process before the others are stopped.
+            nonlocal stopped
+            async for number in signals:
+                if stopped is None:
+                    stopped = 128 + number if stopped_status is None else stopped_status
                     if stopped_status is None:
                         click.echo("interrupted", err=True)
-                    nursery.cancel_scope.cancel()
-                    break
-        return status
+                    scope.cancel()
+
+        status = 1
+        with trio.open_signal_receiver(*_signals()) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watch, signals)
+                with scope:
+                    status = await job()
+                nursery.cancel_scope.cancel()
+        return status if stopped is None else stopped
 
     try:
         return trio.run(main)
@@ -116,6 +120,13 @@ def _run(job: Callable[[], Awaitable[int]], stopped_status: int | None = None) -
         for error in _leaves(errors):
             click.echo(f"Error: {error}", err=True)
     return 1
+
+
+def _signals() -> Iterator[signal.Signals]:
+    """That end a demonstration. One that is ignored, such as SIGHUP under `nohup`, stays so."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            yield number
 
 
 def _leaves(group: BaseExceptionGroup[DemoError]) -> Iterator[DemoError]:
