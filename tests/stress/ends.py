@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from router.bench.connection import Connection, Endpoint
 from router.binding import handles as pn
 
-SIZES = (60, 60, 60, 100, 300, 3_000, 20_000)
-"""Of fillers, bytes: most fit a frame, some don't."""
+SIZES = (*(60,) * 20, 100, 100, 300, 300, 3_000, 3_000, 20_000, 40_000)
+"""Of fillers, bytes: most fit a frame, some don't, and some are more than routers write at once."""
 CREDIT = 200
 OUTGOING_BYTES = 65_536
 VANDAL = 255
