@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.simulation.whatif import answers, report
+from router.simulation.whatif import answers, report, suggest
 from router.simulation.whatif.model import Model, RouterNode
 from router.simulation.whatif.outcomes import Outcomes
+from router.simulation.whatif.report import page
 from router.simulation.whatif.report.drawing import DARK, LIGHT, STAND_INS
 from router.simulation.whatif.report.facts import facts_of
 from router.simulation.whatif.report.layout import positions
@@ -264,8 +265,8 @@ def test_suggestions_for_subscribers_are_shown(tmp_path: Path) -> None:
 def test_a_report_says_what_is_not_looked_for_in_a_large_mesh(
     most: int, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("router.simulation.whatif.suggest.MOST_ROUTERS", most)
-    monkeypatch.setattr("router.simulation.whatif.report.page.MOST_ROUTERS", most)
+    monkeypatch.setattr(suggest, "MOST_ROUTERS", most)
+    monkeypatch.setattr(page, "MOST_ROUTERS", most)
     folder = run(mesh("A-B B-C C-D"), Request(), tmp_path / "run")
     measures = {row["measure"] for row in read_table(folder, "placement").to_pylist()}
     assert ("mean_cost" in measures) != is_said
