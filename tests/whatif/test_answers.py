@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from mesh_config.models import Treatment
 from router.cli import main
 from router.simulation.whatif import answers, suggest
-from router.simulation.whatif.availability import Availability, availability
+from router.simulation.whatif.availability import Availability, availability, calm_losses
 from router.simulation.whatif.connectivity import analyse
 from router.simulation.whatif.deliveries import deliveries, deliveries_to
 from router.simulation.whatif.kernel import Kernel
@@ -155,7 +155,7 @@ def small() -> Model:
 
 
 def of(folder: Path) -> Availability:
-    found = availability(folder, Outcomes.read(folder), model_of(folder))
+    found = availability(folder, Outcomes.read(folder), model_of(folder), calm_losses(model_of(folder)))
     assert found is not None
     return found
 
@@ -201,7 +201,7 @@ def test_addresses_and_pairs_have_their_own(tmp_path: Path) -> None:
 
 def test_what_nobody_rates_has_no_availability(tmp_path: Path) -> None:
     folder = run(mesh("A-B"), tmp_path / "run", Request())
-    assert availability(folder, Outcomes.read(folder), model_of(folder)) is None
+    assert availability(folder, Outcomes.read(folder), model_of(folder), calm_losses(model_of(folder))) is None
 
 
 def test_maintenance_does_not_count_as_time(tmp_path: Path) -> None:

@@ -43,10 +43,7 @@ def _kernel(model: Any, *, is_split: bool) -> tuple[Any, Any]:
 
 def _is_split(folder: Path) -> bool:
     """Whether it is a run whose messages are split over equal paths. Raises: TableError"""
-    if not is_run(folder):
-        return False
-    row = importlib.import_module("router.simulation.whatif.table_files").read_table(folder, "run").to_pylist()[0]
-    return bool(row["routing"] == importlib.import_module("router.simulation.whatif.evaluate").ECMP)
+    return is_run(folder) and bool(importlib.import_module("router.simulation.whatif.run_folder").is_split(folder))
 
 
 @click.command("credit", short_help="Tell the credit that paths need, and what they have.")

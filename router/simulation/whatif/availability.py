@@ -93,11 +93,14 @@ class Availability:
     """The least available first; empty when the run lists no pairs."""
 
 
-def availability(folder: Path, outcomes: Outcomes, model: Model, variant: str = BASE) -> Availability | None:
+def availability(
+    folder: Path, outcomes: Outcomes, model: Model, calm: Mapping[str, float], variant: str = BASE
+) -> Availability | None:
     """From a run's tables; None when its scenarios have no probabilities.
 
     Args:
         model: that of the *variant*.
+        calm: its `calm_losses`.
     Raises: TableError.
     """
     rows = _counted(outcomes, variant)
@@ -119,7 +122,7 @@ def availability(folder: Path, outcomes: Outcomes, model: Model, variant: str = 
         demand=Range.of(lost / sent, residual) if sent else None,
         lost_msgs_per_s=lost,
         pairs=Range.of(apart / pairs, residual) if pairs else None,
-        addresses=tuple(_addresses(folder, model, weights, residual)),
+        addresses=tuple(_addresses(folder, model, calm, weights, residual)),
         worst_pairs=tuple(_worst_pairs(folder, outcomes, model, weights, residual)),
     )
 
@@ -149,7 +152,9 @@ def connected_pairs(model: Model) -> int:
     return int((sizes * (sizes - 1)).sum())
 
 
-def _addresses(folder: Path, model: Model, weights: NDArray[np.float64], residual: float) -> Sequence[AddressTime]:
+def _addresses(
+    folder: Path, model: Model, calm: Mapping[str, float], weights: NDArray[np.float64], residual: float
+) -> Sequence[AddressTime]:
     table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])
     weight = weights[table.column("scenario").to_numpy()]
     played = math.fsum(weights.tolist())
@@ -160,7 +165,7 @@ def _addresses(folder: Path, model: Model, weights: NDArray[np.float64], residua
     lost_of = dict(zip(known, np.bincount(codes, lost, len(known)).tolist(), strict=True))
     dead_of = dict(zip(known, np.bincount(codes, dead, len(known)).tolist(), strict=True))
     listed_of = dict(zip(known, np.bincount(codes, weight, len(known)).tolist(), strict=True))
-    sent, calm = deliveries_to(model), calm_losses(model)
+    sent = deliveries_to(model)
     has_subscribers = {site.address for site in model.subscribers}
     found = []
     for name in (address.text for address in model.addresses):

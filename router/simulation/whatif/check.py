@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
-from router.simulation.whatif.availability import availability, unrated
+from router.simulation.whatif.availability import availability, calm_losses, unrated
 from router.simulation.whatif.credit_plan import Terms, credit_rows
-from router.simulation.whatif.evaluate import ECMP
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import NOTHING, Outcomes
 from router.simulation.whatif.routes import Routes
-from router.simulation.whatif.run_folder import variant_of
+from router.simulation.whatif.run_folder import is_split, variant_of
 from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
@@ -179,12 +178,12 @@ def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model)
     ):
         if most is None:
             continue
-        if not any(link.capacity_msgs or link.capacity_bytes for link in model.links):
+        if not model.has_capacities:
             found = "can't be told: the model has no capacities of links"
             yield Answer(limit=f"{option} {amount(most)}", is_kept=False, found=found)
             continue
         what = "utilisation"
-        if unknown := sum(not (link.capacity_msgs or link.capacity_bytes) for link in model.links):
+        if unknown := sum(not link.has_capacity for link in model.links):
             what += f" (without {counted(unknown, 'link')} of which no capacity is known)"
         yield _at_most(outcomes, among, option, most, outcomes.numbers("max_utilisation"), percent, what)
 
@@ -214,9 +213,8 @@ def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -
     if limits.variant == BASE:
         found: list[dict[str, Any]] = read_table(folder, "router_spof").to_pylist()
         return found
-    changed = variant_of(folder, model, limits.variant)
-    network = Network.of(changed)
-    return spof_rows(outcomes, changed, network, Kernel(network), variant=limits.variant)
+    changed, routes = _variant(folder, limits, model)
+    return spof_rows(outcomes, changed, routes.network, routes.kernel, variant=limits.variant)
 
 
 def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
@@ -250,8 +248,9 @@ def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> It
         limit = f"--max-delay-ms {amount(limits.max_delay_ms)}"
         delay = outcomes.numbers("delay_p99_ms")
         if np.isnan(delay[among]).all():
-            is_split = read_table(folder, "run").to_pylist()[0]["routing"] == ECMP
-            why = "no path is the only one with --routing ecmp" if is_split else "the model has no delays of links"
+            why = "the model has no delays of links"
+            if is_split(folder):
+                why = "no path is the only one with --routing ecmp"
             yield Answer(limit=limit, is_kept=False, found=f"can't be told: {why}")
         else:
             yield _at_most(outcomes, among, "--max-delay-ms", limits.max_delay_ms, delay, milliseconds, "for 99 %")
@@ -266,7 +265,8 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
     if least is None:
         return
     limit = f"--min-availability {least:g}"
-    found = availability(folder, outcomes, variant_of(folder, model, limits.variant), limits.variant)
+    changed = variant_of(folder, model, limits.variant)
+    found = availability(folder, outcomes, changed, calm_losses(changed), limits.variant)
     share = None if found is None else found.demand or found.pairs
     if found is None or share is None:
         yield Answer(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
@@ -315,6 +315,12 @@ def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, A
     if limits.variant == BASE:
         found: list[dict[str, Any]] = read_table(folder, "credit_plan").to_pylist()
         return found
+    changed, routes = _variant(folder, limits, model)
+    return credit_rows(routes, changed, Terms())
+
+
+def _variant(folder: Path, limits: Limits, model: Model) -> tuple[Model, Routes]:
+    """The variant that is asked about, and its state while nothing fails."""
     changed = variant_of(folder, model, limits.variant)
     network = Network.of(changed)
-    return credit_rows(Routes(network, Kernel(network)), changed, Terms())
+    return changed, Routes(network, Kernel(network))

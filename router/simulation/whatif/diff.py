@@ -16,7 +16,7 @@ from router.simulation.whatif.model import Model
 from router.simulation.whatif.network import MICRO, Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.routes import Routes
-from router.simulation.whatif.run_folder import is_run, model_of
+from router.simulation.whatif.run_folder import is_run, is_split, model_of
 from router.simulation.whatif.spof import spof_rows
 from router.simulation.whatif.store import read_model
 from router.simulation.whatif.table_files import read_table
@@ -154,10 +154,12 @@ def compare(before: Path, after: Path) -> Difference:
     """
     models = [model_of(folder) if is_run(folder) else read_model(folder) for folder in (before, after)]
     are_runs = is_run(before) and is_run(after)
-    routings = [read_table(folder, "run").to_pylist()[0]["routing"] for folder in (before, after)] if are_runs else []
-    found = compare_models(*models, has_spof=not are_runs, routings=routings or (MESH, MESH))
+    are_split = [are_runs and is_split(folder) for folder in (before, after)]
+    found = compare_models(*models, has_spof=not are_runs, are_split=are_split)
     if are_runs:
-        measures = [name for name in MEASURES if name != MAX_UTILISATION or all(map(_has_capacities, models))]
+        # Else utilisation is relative to the busiest link of a model itself, which tells nothing of another's.
+        are_known = all(model.has_capacities for model in models)
+        measures = [name for name in MEASURES if name != MAX_UTILISATION or are_known]
         found = attrs.evolve(found, run=compare_runs(Outcomes.read(before), Outcomes.read(after), measures))
         rows = [read_table(folder, "router_spof").to_pylist() for folder in (before, after)]
         found = attrs.evolve(found, new_spof=_only(rows[1], rows[0]), gone_spof=_only(rows[0], rows[1]))
@@ -165,24 +167,24 @@ def compare(before: Path, after: Path) -> Difference:
 
 
 def compare_models(
-    before: Model, after: Model, *, has_spof: bool = True, routings: Sequence[str] = (MESH, MESH)
+    before: Model, after: Model, *, has_spof: bool = True, are_split: Sequence[bool] = (False, False)
 ) -> Difference:
     """What differs between two models, and what that does.
 
     Args:
         has_spof: whether single points of failure are looked for, which takes the longest.
-        routings: MESH or ECMP, by which each of the two routes.
+        are_split: whether each of the two splits what is sent over all shortest paths (ECMP).
     """
     states = []
-    for model, routing in zip((before, after), routings, strict=True):
+    for model, is_one_split in zip((before, after), are_split, strict=True):
         network = Network.of(model)
-        states.append(Routes(network, Kernel(network, is_split=routing == ECMP)))
+        states.append(Routes(network, Kernel(network, is_split=is_one_split)))
     rows: list[list[Mapping[str, Any]]] = [[], []]
     if has_spof:
         models = zip((before, after), states, strict=True)
         rows = [list(spof_rows(None, model, state.network, state.kernel)) for model, state in models]
     return Difference(
-        changes=(*_routing(routings), *changes(before, after)),
+        changes=(*_routing(are_split), *changes(before, after)),
         impact=_impact(*states),
         new_spof=_only(rows[1], rows[0]),
         gone_spof=_only(rows[0], rows[1]),
@@ -191,9 +193,10 @@ def compare_models(
     )
 
 
-def _routing(routings: Sequence[str]) -> Iterator[Change]:
-    if routings[0] != routings[1]:
-        yield Change(part="run", key="--routing", what="routing", before=routings[0], after=routings[1])
+def _routing(are_split: Sequence[bool]) -> Iterator[Change]:
+    before, after = (ECMP if is_one_split else MESH for is_one_split in are_split)
+    if before != after:
+        yield Change(part="run", key="--routing", what="routing", before=before, after=after)
 
 
 def _only(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -334,11 +337,6 @@ def _loads(routes: Routes) -> Iterator[tuple[tuple[str, str], int]]:
 
 
 # Runs
-
-
-def _has_capacities(model: Model) -> bool:
-    """Whether utilisation is not relative to the busiest link of the model itself, which tells nothing of another's."""
-    return any(link.capacity_msgs or link.capacity_bytes for link in model.links)
 
 
 def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> RunImpact:

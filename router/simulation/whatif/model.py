@@ -99,6 +99,11 @@ class LinkEdge:
     failures_per_year: float | None = _failures()
     repair_hours: float | None = _repair()
 
+    @property
+    def has_capacity(self) -> bool:
+        """Whether anything is known of what it can carry."""
+        return bool(self.capacity_msgs or self.capacity_bytes)
+
 
 @attrs.frozen(kw_only=True)
 class AddressNode:
@@ -193,6 +198,11 @@ class Model:
     """Of a snapshot of a live mesh; empty in others."""
     origin: str = attrs.field(default="", eq=False)
     """Where it came from, for reports. Not part of what it is: equal models may have different origins."""
+
+    @property
+    def has_capacities(self) -> bool:
+        """Whether it is known of any link what it can carry; else utilisation is relative to the busiest link."""
+        return any(link.has_capacity for link in self.links)
 
     def check(self) -> None:
         """Nothing, when the model can be used.

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from mesh_config.findings import nearest
+from router.simulation.whatif.evaluate import ECMP
 from router.simulation.whatif.model import Model
 from router.simulation.whatif.request import Request
 from router.simulation.whatif.store import read_model
 from router.simulation.whatif.table_files import read_table
 from router.simulation.whatif.tables import TableError
+from router.simulation.whatif.words import BASE
 
 MODEL: Final = "model"
 """Folder in it with the model that was run: what is asked about a run later needs it."""
@@ -27,8 +29,16 @@ def model_of(folder: Path) -> Model:
     return read_model(folder / MODEL)
 
 
+def is_split(folder: Path) -> bool:
+    """Whether a run splits what is sent over all shortest paths. Raises: TableError when its table is missing."""
+    (row,) = read_table(folder, "run").to_pylist()
+    return bool(row["routing"] == ECMP)
+
+
 def variant_of(folder: Path, model: Model, name: str) -> Model:
     """A variant of a run's model. Raises: TableError when the run has none of that name."""
+    if name == BASE:
+        return model
     plan = json.loads(read_table(folder, "run").to_pylist()[0]["plan"])
     if name not in plan["variants"]:
         near = nearest(name, plan["variants"])

@@ -226,7 +226,7 @@ def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
     wanted, by the routing of the mesh's kernel. A new link can carry what half of the links can. No link with a known
     capacity: no rows.
     """
-    known = [link for link in mesh.model.links if link.capacity_msgs or link.capacity_bytes]
+    known = [link for link in mesh.model.links if link.has_capacity]
     if not known:
         return []
     candidates = _best(mesh, Goal.TRAFFIC, mesh.traffic(has_multicasts=True), PLAYED * mesh.wish.count, _untold)

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from mesh_config.findings import nearest
 from router.simulation.whatif.connectivity import Connectivity, analyse
 from router.simulation.whatif.deliveries import deliveries
-from router.simulation.whatif.evaluate import ECMP
 from router.simulation.whatif.failures import Elements
 from router.simulation.whatif.kernel import Kernel
 from router.simulation.whatif.model import LinkEdge, Model
 from router.simulation.whatif.network import Network
 from router.simulation.whatif.outcomes import Outcomes
 from router.simulation.whatif.routes import Routes
-from router.simulation.whatif.run_folder import model_of, variant_of
+from router.simulation.whatif.run_folder import is_split, model_of, variant_of
 from router.simulation.whatif.table_files import files_of, read_table
 from router.simulation.whatif.tables import TableError
 from router.simulation.whatif.words import BASE, failure
@@ -86,14 +85,13 @@ class Subject:
         Raises: TableError for what is not there; SettingsError when the model can't be used.
         """
         origin = model_of(folder)
-        run = read_table(folder, "run").to_pylist()[0]
-        common = {"folder": folder, "origin": origin, "is_split": run["routing"] == ECMP}
+        common: dict[str, Any] = {"folder": folder, "origin": origin, "is_split": is_split(folder)}
         if scenario is None:
             model = variant_of(folder, origin, variant)
             return cls(model, variant=variant, **_named(model, down), **common)
         row = Outcomes.read(folder).row_of(scenario)
         if row is None:
-            most = run["scenarios"] - 1
+            most = read_table(folder, "run").to_pylist()[0]["scenarios"] - 1
             raise TableError(f"no scenario {scenario} in {folder}; expected a number from 0 to {most}")
         if down:
             raise TableError("a scenario says what is down; expected no more")

@@ -139,7 +139,7 @@ class Facts:
     @property
     def has_capacities(self) -> bool:
         """Whether the model says what links can carry; otherwise utilisation is relative to the busiest link."""
-        return any(link.capacity_msgs or link.capacity_bytes for link in self.model.links)
+        return self.model.has_capacities
 
 
 def facts_of(folder: Path, model: Model) -> Facts:
@@ -149,6 +149,7 @@ def facts_of(folder: Path, model: Model) -> Facts:
     base = outcomes.row_of(0)
     if not run or base is None:
         raise TableError(f"{folder}: no scenario 0; expected the run of a model")
+    calm = calm_losses(model)
     is_base = outcomes.having("variant", BASE)
     worst = {harm: outcomes.worst(_harm(outcomes, harm), WORST, is_base) for harm in HARMS}
     shown = list(dict.fromkeys(int(place) for places in worst.values() for place in places))
@@ -168,10 +169,10 @@ def facts_of(folder: Path, model: Model) -> Facts:
         links=links,
         link_rows=tuple(outcomes.rows(places)),
         spof=tuple(sorted(_rows(folder, "router_spof"), key=_spof_order)),
-        addresses=tuple(_addresses(folder, model, outcomes)),
+        addresses=tuple(_addresses(folder, model, outcomes, calm)),
         credit=tuple(sorted(_rows(folder, "credit_plan"), key=_credit_order)),
         placement=tuple(_rows(folder, "placement")),
-        availability=availability(folder, outcomes, model),
+        availability=availability(folder, outcomes, model, calm),
     )
 
 
@@ -282,8 +283,12 @@ def _links(folder: Path) -> tuple[LinkFacts, ...]:
     return tuple(worse.values())
 
 
-def _addresses(folder: Path, model: Model, outcomes: Outcomes) -> list[AddressFacts]:
-    """What scenarios of the mesh as it is do to addresses."""
+def _addresses(folder: Path, model: Model, outcomes: Outcomes, calm: Mapping[str, float]) -> list[AddressFacts]:
+    """What scenarios of the mesh as it is do to addresses.
+
+    Args:
+        calm: as `calm_losses` has it.
+    """
     table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])
     numbers = outcomes.numbers("scenario")
     is_base = np.zeros(int(numbers.max()) + 1, dtype=np.bool_)
@@ -298,7 +303,6 @@ def _addresses(folder: Path, model: Model, outcomes: Outcomes) -> list[AddressFa
     is_dead = table.column("subscriber_routers").to_numpy() == 0
     lost, scenario = table.column("lost_msgs_per_s").to_numpy(), table.column("scenario").to_numpy()
     found = []
-    calm = calm_losses(model)
     for address in model.addresses:
         here = np.flatnonzero(codes == code_of.get(address.text, -1))
         worst = int(here[np.lexsort((scenario[here], -lost[here]))[0]]) if here.size else None

@@ -110,7 +110,7 @@ def _links(facts: Facts) -> Iterator[Verdict]:
     note += f", in {scenario_text(cause)}." if cause else "."
     if not facts.has_capacities:
         note += " The model has no capacities: 100 % is the busiest link as it is."
-    elif unknown := sum(not (link.capacity_msgs or link.capacity_bytes) for link in facts.model.links):
+    elif unknown := sum(not link.has_capacity for link in facts.model.links):
         note += f" Without {counted(unknown, 'link')} of which no capacity is known."
     yield Verdict(topic="links", label="Busiest link", value=percent(after), note=note, state=state)
 
