@@ -110,7 +110,7 @@ class Relay(DataPlane):
                     return event
                 if isinstance(link, EgressLink):
                     self._forwarder.flowed(link)
-                elif link.root is not None:
+                elif link.root is not None and link.broker is not None:
                     self.brokerage.of_link(link).returned(link)
             elif kind != TRANSPORT:
                 return event
@@ -195,10 +195,17 @@ class Relay(DataPlane):
         self.settlement.top_up(link)
 
     def add_circuit(self, link: IngressLink) -> None:
-        """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight."""
+        """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight.
+
+        One to a service of this process gets a window: the service takes whatever comes at once, and grants nothing.
+        """
         self._register(link)
         assert link.entry is not None
-        self.brokerage.of(link.entry).add_circuit(link)
+        if self.brokerage.serves(link.entry):
+            self.brokerage.of(link.entry).add_circuit(link)
+        else:
+            link.window = self.brokerage.window
+            self.settlement.top_up(link)
 
     def circuits_told(self, port: Port, weights: Mapping[str, int], closed: Sequence[str]) -> None:
         """A neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""

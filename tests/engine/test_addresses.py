@@ -434,3 +434,41 @@ def test_another_router_s_management_node_is_reached_by_its_id(bench: Bench) -> 
     client.sender(to).send(message({"attributeNames": []}, reply_to=replies.address, properties=query))
     bench.run()
     assert [decode(one.data).properties["statusCode"] for one in replies.messages] == [200, 200]
+
+
+@pytest.mark.parametrize("edges", [(("A", "X"),), (("A", "B"), ("B", "X")), (("A", "B"), ("B", "C"), ("C", "X"))])
+def test_every_request_on_one_link_to_another_routers_management_is_answered(
+    any_bench: Bench, edges: tuple[tuple[str, str], ...]
+) -> None:
+    routers = any_bench.mesh(*edges)
+    serve_management(routers[-1])
+    client = any_bench.client(routers[0])
+    replies = client.receiver(None, dynamic=True, credit=600).accepting()
+    sender = client.sender("amqp:/_topo/0/X/$management")
+    query = {"operation": "QUERY", "entityType": "org.apache.qpid.dispatch.router", "type": "org.amqp.management"}
+    body = {"attributeNames": ["id"]}
+    for number in range(10):
+        assert sender.credit > 0, number
+        sender.send(message(body, reply_to=replies.address, correlation_id=number, properties=query))
+        any_bench.run()
+        any_bench.advance(0.01)
+    assert [decode(one.data).correlation_id for one in replies.messages] == list(range(10))
+    assert {sent.outcome for sent in sender.sent} == {"accepted"}
+    any_bench.advance(100)  # the circuit is idle, and ended
+    sender.send(message(body, reply_to=replies.address, correlation_id=10, properties=query))
+    any_bench.advance(0.1)
+    assert decode(replies.messages[-1].data).correlation_id == 10
+
+
+def test_a_circuit_to_a_service_has_a_window_of_its_own_that_is_never_used_up(bench: Bench) -> None:
+    a, x = bench.mesh(("A", "X"))
+    served: list[bytes] = []
+    x.fib.serve("echo", served.append)
+    sender = bench.client(a).sender("_topo/0/X/echo")
+    for number in range(1000):
+        assert sender.credit > 0, number
+        sender.send(message(number), settled=number % 2 == 0)
+        bench.run()
+    sender.send(message("x" * 200_000))
+    bench.run()
+    assert [decode(data).body for data in served] == [*range(1000), "x" * 200_000]

@@ -99,14 +99,15 @@ def lines(found: subprocess.CompletedProcess[str]) -> list[list[str]]:
         (None, "R2"),
     ],
 )
-def test_a_sender_to_a_management_node_gets_credit_and_an_answer(
+def test_a_sender_to_a_management_node_gets_an_answer_to_each_request(
     connection: Any, address: str | None, router: str
 ) -> None:
     requests: Any = SyncRequestResponse(connection, address)
     request = Message(properties={"operation": "READ", "type": "router"}, address=f"amqp:/_topo/0/{router}/$management")
-    reply = requests.call(request)
-    assert reply.properties == {"statusCode": 200, "statusDescription": "OK"}
-    assert reply.body["id"] == router
+    for _ in range(5):
+        reply = requests.call(request)
+        assert reply.properties == {"statusCode": 200, "statusDescription": "OK"}
+        assert reply.body["id"] == router
 
 
 def test_a_reply_may_go_to_any_address_that_somebody_subscribes_to(connection: Any) -> None:
