@@ -179,7 +179,7 @@ def _dangling(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     for key, router in mesh.routers.items():
         for index, connector in enumerate(router.connectors):
             is_ours = connector.to in mesh.routers
-            if target_of(mesh, key, connector) is not None or (connector.role is Role.NORMAL and not is_ours):
+            if target_of(mesh, key, connector) is not None or connector.role is not Role.INTER_ROUTER:
                 continue
             known = _addresses(mesh.routers if not is_ours else {connector.to or "": mesh.routers[connector.to or ""]})
             is_host_known = any(is_same_host(connector.host, host) for host, _ in known)
@@ -220,7 +220,7 @@ def _link_findings(link: Link, locate: Locate) -> Iterator[Finding]:
     there = f"the listener {link.listener.host}:{link.listener.port} of router `{link.target}`"
     if link.target == link.router:
         yield place.finding(f"router `{link.router}` connects to itself", expected="another router")
-    elif link.connector.role is not link.listener.role:
+    elif link.connector.role is Role.INTER_ROUTER and link.listener.role is not Role.INTER_ROUTER:
         yield place.finding(
             f"{there} has the role `{link.listener.role}`, this connector `{link.connector.role}`",
             expected="one role at both ends",

@@ -9,7 +9,7 @@ import attrs
 from mesh_config.findings import Finding, Severity, Step
 from mesh_config.links import is_loopback
 from mesh_config.merging import address_key
-from mesh_config.models import AddressSettings, ListenerSettings, RouterSettings
+from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings
 from mesh_config.values import fault_of, fields_of, kind_of
 from mesh_config.yaml_text import Place
 
@@ -33,6 +33,14 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     yield from _address_findings(router.addresses, at)
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
+    for index, connector in enumerate(router.connectors):
+        if connector.role is not Role.INTER_ROUTER:
+            yield at("connectors", index, "role").finding(
+                f"a connector with the role `{connector.role}` would carry nothing: router `{router.id}` attaches"
+                " links to routers alone",
+                expected=f"`{Role.INTER_ROUTER}`; clients connect to a listener with the role `{Role.NORMAL}`",
+                nearest=Role.INTER_ROUTER.value,
+            )
 
 
 def _value_findings(

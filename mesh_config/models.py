@@ -130,7 +130,10 @@ class ConnectorSettings(LinkSettings):
     """A connection that this router makes and keeps up."""
 
     name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
-    role: Role = setting("What is at the other end.", default=Role.INTER_ROUTER)
+    role: Role = setting(
+        "What is at the other end: another router. With the role `normal` it would carry nothing, and is refused.",
+        default=Role.INTER_ROUTER,
+    )
     to: str | None = setting(
         "Router of the same file to connect to: host and port are those of its inter-router listener.",
         default=None,

@@ -115,8 +115,24 @@ routers:
         "a client's connector to a listener for routers",
         f"routers:\n{B_LISTENS}  A:\n    connectors:\n    - {{to: B}}\n    - {{port: 7, role: normal}}  # here",
         "routers.A.connectors[1].role",
-        "has the role `inter-router`, this connector `normal`",
-        "one role at both ends",
+        "a connector with the role `normal` would carry nothing",
+        "`inter-router`; clients connect to a listener with the role `normal`",
+        nearest="inter-router",
+    ),
+    row(
+        "a connector to a broker",
+        "routers:\n  A:\n    connectors:\n    - role: normal  # here\n      host: broker",
+        "routers.A.connectors[0].role",
+        "a connector with the role `normal` would carry nothing: router `A` attaches links to routers alone",
+        "`inter-router`",
+        nearest="inter-router",
+    ),
+    row(
+        "a role of all connectors that carries nothing",
+        "defaults:\n  connector:\n    role: normal  # here\nrouters:\n  A:\n    connectors: [{host: far}]",
+        "defaults.connector.role",
+        "a connector with the role `normal` would carry nothing",
+        nearest="inter-router",
     ),
     row(
         "a connector to oneself",
@@ -277,7 +293,6 @@ routers:
   B: {connectors: [{port: 7, cost: 9}]}
 """,
     "a connector of a file of one router leads anywhere": "router: {id: A, connectors: [{host: far}, {port: 9}]}",
-    "a connector to a broker": "routers: {A: {connectors: [{role: normal, host: broker}]}}",
     "a prefix and a pattern of the same words": "router: {id: A, addresses: [{prefix: a}, {pattern: a}]}",
 }
 

@@ -149,8 +149,8 @@ SCENARIO: Final = Layout(
         _text("max_utilisation_src", "The router that sends on it in the busiest direction.", is_nullable=True),
         *_percentiles(
             "stretch",
-            "Cost of the path after the failure by its cost before, over the ordered pairs that had one and have one; "
-            "null when there is no such pair.",
+            "Cost of the path after the failure by its cost before, rounded to thousandths, over the ordered pairs "
+            "that had one and have one; null when there is no such pair.",
             "1",
         ),
         *_percentiles(
