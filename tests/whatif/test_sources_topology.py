@@ -306,8 +306,16 @@ def test_all_faults_of_json_are_told_with_their_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{", "1: error: not readable as JSON: Expecting property name enclosed in double quotes"),
-        ('{"nodes": [\n1,]}', "2: error: not readable as JSON: Expecting value"),
+        ("{", "1: error: not readable as JSON to its end: it ends too early"),
+        ("", "1: error: not readable as JSON to its end: it ends too early"),
+        ('{"nodes": [\n1,]}', "2: error: not readable as JSON from `]}` on"),
+        ('{"nodes": [1,\n ]}', "2: error: not readable as JSON from `]}` on"),
+        ('{"nodes": 1,\n}', "2: error: not readable as JSON from `}` on"),
+        ("[,\n]", "1: error: not readable as JSON from `,` on"),
+        ('["a"\n"b"]', '2: error: not readable as JSON from `"b"]` on'),
+        ('{"nodes\n": 1}', "1: error: not readable as JSON beyond the end of this line"),
+        ("[1] " + "x" * 100, f"1: error: not readable as JSON from `{'x' * 20}` on"),
+        ("[" + "9" * 5000 + "]", " error: not readable as JSON: a number of 5000 digits"),
         ("[]", "1: error: a list; expected a mapping with `nodes` and `edges`"),
         ('{"nodes": [],\n"nodes": []}', "1: error: key `nodes` is given twice; expected each key once"),
         ('{"nodes": NaN}', " error: not readable as JSON: NaN is no number"),
