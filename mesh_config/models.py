@@ -71,6 +71,13 @@ class AddressSettings:
     )
     pattern: str | None = setting("Words of which `*` stands for any one and `#` for any number.", default=None)
     treatment: Treatment = setting("What is done with its messages.", default=Treatment.BALANCED)
+    distance_messages: float | None = setting(
+        "Of balanced ones: `forwarding.distance_messages` for these addresses.",
+        default=None,
+        unit="messages",
+        low=0,
+        high=1000000,
+    )
 
 
 DEFAULT_ADDRESSES: tuple[AddressSettings, ...] = tuple(
@@ -193,6 +200,14 @@ class ForwardingSettings:
         default=250,
         unit="messages",
         low=1,
+        high=1000000,
+    )
+    distance_messages: float = setting(
+        "What a unit of a path's cost is worth to a balanced message: it goes that way while so many messages fewer per"
+        " subscriber are without an outcome there.",
+        default=0.1,
+        unit="messages",
+        low=0,
         high=1000000,
     )
     router_window: int = setting(

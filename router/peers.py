@@ -190,7 +190,7 @@ class Peers:
         if neighbor.circuits is None:
             self._log.warning("control_message_ignored", connection=connection.id, reason="there are no circuits")
         else:
-            self._relay.circuits_told(connection.port, message.weights, message.closed)
+            self._relay.circuits_told(connection.port, message.weights, message.closed, message.loads)
 
     def connection_ended(self, connection: Connection) -> None:
         """Take away everything that came with it."""

@@ -64,7 +64,10 @@ class Runtime(Turns):
         self.me = RouterId(settings.id)
         self.instance = instance
         self.log = logs.get(router=settings.id)
-        self.fib = Fib(self.me, TreatmentTable(settings.addresses, settings.default_treatment))
+        treatments = TreatmentTable(
+            settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
+        )
+        self.fib = Fib(self.me, treatments)
         super().__init__(Relay(self.fib, settings.forwarding), clock)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng

@@ -14,7 +14,9 @@ CREDIT: Final = 250
 """What receivers grant and renew, messages."""
 MAX_HOPS: Final = 16
 MEMORY: Final = "memory"
-"""The case that is not run over paths: memory per connection, link and address."""
+"""The case that is not run over paths: memory per connection, link and address,"""
+SPILL: Final = "spill"
+"""and the one that is run over a ring: calls to slow servers."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,20 +54,21 @@ STREAM: Final = CASES[0]
 """Its direct run is the yardstick of everything, calls included."""
 
 
-def choose(words: Sequence[str]) -> tuple[list[Case], bool]:
-    """The cases with these names or of these groups, all without any; and whether memory is measured.
+def choose(words: Sequence[str]) -> tuple[list[Case], frozenset[str]]:
+    """The cases with these names or of these groups, all without any; and which of MEMORY and SPILL are among them.
 
     Raises: BenchError naming the nearest right word.
     """
+    others = frozenset((MEMORY, SPILL))
     if not words:
-        return list(CASES), True
-    known = sorted({MEMORY, *(case.name for case in CASES), *(case.group for case in CASES)})
+        return list(CASES), others
+    known = sorted({*others, *(case.name for case in CASES), *(case.group for case in CASES)})
     for word in words:
         if word not in known:
             near = difflib.get_close_matches(word, known, 1, 0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise BenchError(f"no case is named {word!r}: {hint}")
-    return [case for case in CASES if case.name in words or case.group in words], MEMORY in words
+    return [case for case in CASES if case.name in words or case.group in words], others.intersection(words)
 
 
 @attrs.frozen(kw_only=True)
@@ -90,18 +93,18 @@ def hops_name(hops: int) -> str:
     return f"{hops} hop" if hops == 1 else f"{hops} hops"
 
 
-def parse_target(text: str) -> tuple[str, str, str]:
-    """`[name=]url[,url]` as a name and the URLs of the sending and the receiving side.
+def parse_target(text: str) -> tuple[str, Sequence[str]]:
+    """`[name=]url[,url...]` as a name and the URLs: of the sending side, the receiving side, and others for `spill`.
 
     Raises: BenchError
     """
     name, equals, urls = text.partition("=")
     if not equals:
         name, urls = text, text
-    first, _, second = urls.partition(",")
-    for url in (first, second or first):
+    found = urls.removesuffix(",").split(",")
+    for url in found:
         host_and_port(url)
-    return name, first, second or first
+    return name, found
 
 
 def host_and_port(url: str) -> tuple[str, int]:

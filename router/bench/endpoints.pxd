@@ -26,7 +26,7 @@ from router.binding.handles cimport (
 
 cdef int64_t outcome_of(Handle delivery) except -1
 cdef int accept(Handle link, Handle delivery, int credit) except -1
-cdef Py_ssize_t properties_at(bytes message) except -1
+cpdef Py_ssize_t properties_at(bytes message) except -1
 
 
 cdef class Sender(Endpoint):

@@ -38,6 +38,7 @@ def document(plan: Plan, outcome: Outcome, *, began: dt.datetime, seconds: float
         },
         "echo_us": outcome.echo_us,
         "figures": [attrs.asdict(one) for one in outcome.figures],
+        "spill": [attrs.asdict(one) for one in outcome.spill],
         "memory": [attrs.asdict(one) for one in outcome.memory],
     }
 

@@ -41,7 +41,8 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 class RouterLine:
-    """Routers R1, R2, ... each connected to the next; a context manager that leaves none behind."""
+    """Routers R1, R2, ... each connected to the next, in a ring the last to the first; a context manager that leaves
+    none behind."""
 
     def __init__(
         self,
@@ -50,10 +51,12 @@ class RouterLine:
         *,
         command: Sequence[str] = COMMAND,
         environment: Mapping[str, str] | None = None,
+        kind: str = "line",
     ) -> None:
         """Write the mesh file into *folder*, which exists; starts nothing.
 
         Args:
+            kind: `line` or `ring`.
             command: `amqp-mesh` by another name, words.
             environment: variables to set besides those of this process.
         """
@@ -63,7 +66,7 @@ class RouterLine:
         self._environment = {**os.environ, **(environment or {})}
         self._ports: list[socket.socket] = []
         self._routers: dict[str, subprocess.Popen[bytes]] = {}
-        self._mesh = self._placed(generate("line", count))
+        self._mesh = self._placed(generate(kind, count))
         self._file = folder / "mesh.yaml"
         self._file.write_text(render_mesh(self._mesh), encoding="utf-8")
 
@@ -98,6 +101,10 @@ class RouterLine:
             receive_from=self._address(keys[-1]),
             pids=tuple(self._routers[key].pid for key in keys),
         )
+
+    def address(self, number: int) -> tuple[str, int]:
+        """Host and port for clients of a router, counted from 0."""
+        return self._address(list(self._mesh.routers)[number])
 
     def check(self) -> None:
         """See that all still run.

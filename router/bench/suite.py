@@ -14,12 +14,13 @@ from typing import Final
 
 import attrs
 
-from router.bench.cases import DIRECT, MEMORY, STREAM, Case, Path, hops_name, host_and_port, parse_target
+from router.bench.cases import DIRECT, MEMORY, SPILL, STREAM, Case, Path, hops_name, host_and_port, parse_target
 from router.bench.echo import EchoServer
 from router.bench.errors import BenchError
 from router.bench.measuring import Run, measure
 from router.bench.memory import Cost, measure_memory
 from router.bench.routers import COMMAND, RouterLine
+from router.bench.spill import OUTSTANDING, ROUTERS, Spill, measure_spill
 
 INTERPRETED: Final = "1 hop, interpreted"
 ECHO_SHARE: Final = 0.3
@@ -38,6 +39,10 @@ class Plan:
     """Of the measured part of each run."""
     warm_s: float = 0.15
     has_memory: bool = True
+    has_spill: bool = True
+    outstanding: Sequence[int] = OUTSTANDING
+    """Calls at a time, for each run of `spill`."""
+    spill_warm_s: float = 1.0
     connections: int = 300
     links: int = 2000
     """For the account of memory."""
@@ -45,7 +50,7 @@ class Plan:
     is_interpreted: bool = False
     """Add a router that runs interpreted."""
     compare: Sequence[str] = ()
-    """`[name=]url[,url]`, see `cases.parse_target`."""
+    """`[name=]url[,url...]`, see `cases.parse_target`."""
     compare_pids: Sequence[int] = ()
 
 
@@ -92,6 +97,8 @@ class Outcome:
     figures: Sequence[Figures]
     echo_us: float | None
     memory: Sequence[Cost]
+    spill: Sequence[Spill] = ()
+    """For each number of calls and each ring of routers the run with the median share."""
 
 
 Report = Callable[[str, int, int], None]
@@ -129,8 +136,8 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
         lines = _start(plan, folder, stack) if plan.cases else []
         for line, hops, name in lines:
             paths.append(line.path(hops, name))
-        for name, first, second in targets:
-            ends = {"send_to": host_and_port(first), "receive_from": host_and_port(second)}
+        for name, urls in targets:
+            ends = {"send_to": host_and_port(urls[0]), "receive_from": host_and_port(urls[min(1, len(urls) - 1)])}
             paths.append(Path(name=name, hops=1, pids=tuple(plan.compare_pids), **ends))
         has_rpc = any(case.is_rpc for case in plan.cases)
         echo = stack.enter_context(EchoServer()) if has_rpc else None
@@ -144,18 +151,42 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
         progress.step(MEMORY)
         with _line(plan, folder / MEMORY, 2) as line:
             memory = measure_memory(line, connections=plan.connections, links=plan.links)
+    spill = _spill(plan, folder / SPILL, targets, progress) if plan.has_spill else []
     progress.end()
     echoes = [each.echo_us for done in rounds.values() for each in done if each.echo_us is not None]
     return Outcome(
         figures=[figures_of(case, path, rounds[case.name]) for case in plan.cases for path in (DIRECT, *paths)],
         echo_us=statistics.median(echoes) if echoes else None,
         memory=memory,
+        spill=spill,
     )
 
 
-def _line(plan: Plan, folder: Folder, count: int, environment: Mapping[str, str] | None = None) -> RouterLine:
+def _spill(
+    plan: Plan, folder: Folder, targets: Sequence[tuple[str, Sequence[str]]], progress: _Progress
+) -> Sequence[Spill]:
+    """Calls to slow servers, over a ring of our own and those that are compared and have URLs enough."""
+    found: dict[tuple[int, str], list[Spill]] = {}
+    with _line(plan, folder, ROUTERS, kind="ring") as ring:
+        rings = {"ring": [ring.address(number) for number in range(ROUTERS)]}
+        for name, urls in targets:
+            if len(urls) == ROUTERS:
+                rings[name] = [host_and_port(url) for url in urls]
+        for number in range(plan.rounds):
+            for outstanding in plan.outstanding:
+                for name, addresses in rings.items():
+                    progress.step(f"{SPILL}, {outstanding} calls, {name}, round {number + 1}")
+                    done = measure_spill(name, addresses, outstanding, plan.seconds, plan.spill_warm_s)
+                    found.setdefault((outstanding, name), []).append(done)
+            ring.check()
+    return [sorted(runs, key=lambda one: one.share)[len(runs) // 2] for runs in found.values()]
+
+
+def _line(
+    plan: Plan, folder: Folder, count: int, environment: Mapping[str, str] | None = None, kind: str = "line"
+) -> RouterLine:
     folder.mkdir(parents=True, exist_ok=True)
-    return RouterLine(count, folder, command=plan.command, environment=environment)
+    return RouterLine(count, folder, command=plan.command, environment=environment, kind=kind)
 
 
 def _start(plan: Plan, folder: Folder, stack: contextlib.ExitStack) -> list[tuple[RouterLine, int, str | None]]:
@@ -226,7 +257,9 @@ class _Progress:
     def __init__(self, plan: Plan, targets: int, report: Report) -> None:
         paths = 1 + len(plan.hops) + plan.is_interpreted + targets
         yardsticks = sum(case != STREAM for case in plan.cases)
-        self._steps = plan.rounds * (paths * len(plan.cases) + yardsticks) + plan.has_memory
+        rings = 1 + sum(len(parse_target(text)[1]) == ROUTERS for text in plan.compare)
+        spills = rings * len(plan.outstanding) if plan.has_spill else 0
+        self._steps = plan.rounds * (paths * len(plan.cases) + yardsticks + spills) + plan.has_memory
         self._begun = 0
         self._report = report
 

@@ -28,7 +28,15 @@ from router.bench.report import document
 from router.bench.routers import COMMAND
 from router.cli.bench_tables import tables
 
-QUICK: Mapping[str, Any] = {"rounds": 1, "seconds": 0.05, "warm_s": 0.0, "connections": 10, "links": 50}
+QUICK: Mapping[str, Any] = {
+    "rounds": 1,
+    "seconds": 0.05,
+    "warm_s": 0.0,
+    "connections": 10,
+    "links": 50,
+    "outstanding": (8,),
+    "spill_warm_s": 0.1,
+}
 """What `--quick` makes of the plan."""
 PLAIN_WIDTH = 120
 """Columns of a table that goes into a file."""
@@ -46,8 +54,9 @@ PICTURES = (".png", ".svg")
 @click.option(
     "--compare",
     multiple=True,
-    metavar="[NAME=]URL[,URL]",
-    help="Do the same with the router at URL too; with two, receivers attach to the second. Can be repeated.",
+    metavar="[NAME=]URL[,URL...]",
+    help="Do the same with the router at URL too; with two, receivers attach to the second; with four, `spill` is run"
+    " over them. Can be repeated.",
 )
 @click.option(
     "--compare-pid",
@@ -89,11 +98,12 @@ def bench(
         _list()
         return
     try:
-        chosen, has_memory = cases.choose(names)
+        chosen, others = cases.choose(names)
         plan = suite.Plan(
             cases=chosen,
             hops=_hops(hops),
-            has_memory=has_memory,
+            has_memory=cases.MEMORY in others,
+            has_spill=cases.SPILL in others,
             command=_words(router_command) if router_command else COMMAND,
             is_interpreted=is_interpreted,
             compare=compare,
@@ -155,7 +165,7 @@ def _check_folder(file: str | None) -> None:
 def _check_picture(file: str, chosen: Sequence[cases.Case]) -> None:
     """Before anything is measured for it: see that it can be drawn."""
     if not chosen:
-        raise BenchError("there is no picture of memory alone")
+        raise BenchError("there is no picture of memory or spill alone")
     if Path(file).suffix not in PICTURES:
         raise BenchError(f"{file}: the name of a picture ends in {' or '.join(PICTURES)}")
     if importlib.util.find_spec("matplotlib") is None:
@@ -187,4 +197,5 @@ def _words(command: str) -> Sequence[str]:
 def _list() -> None:
     for case in cases.CASES:
         click.echo(f"{case.name:16} {case.group:7} {cases.describe(case)}")
+    click.echo(f"{cases.SPILL:16} {cases.SPILL:7} calls to four slow servers at the routers of a ring")
     click.echo(f"{cases.MEMORY:16} {cases.MEMORY:7} memory of a router for each connection, link and address")

@@ -12,13 +12,15 @@ MIB = 1024 * 1024
 
 
 def tables(outcome: Outcome) -> Iterator[Table]:
-    """One of streams, one of calls, one of memory: those that have rows."""
+    """One of streams, one of calls, one of slow servers, one of memory: those that have rows."""
     streams = [one for one in outcome.figures if not one.is_rpc]
     calls = [one for one in outcome.figures if one.is_rpc]
     if streams:
         yield _figures("Streams", "messages/s", streams)
     if calls:
         yield _figures(f"Calls; a TCP echo takes {outcome.echo_us:.0f} us", "calls/s", calls)
+    if outcome.spill:
+        yield _spill(outcome)
     if outcome.memory:
         yield _memory(outcome)
 
@@ -55,6 +57,15 @@ def _figures(title: str, unit: str, figures: list[Figures]) -> Table:
             str(one.refused or ""),
         )
         case = one.case
+    return table
+
+
+def _spill(outcome: Outcome) -> Table:
+    title = "Calls to four slow servers: share of what they can do"
+    table = _table(title, ("over",), ("calls at a time", "calls/s", "share", "by server, that of the callers first"))
+    for one in outcome.spill:
+        shares = "  ".join(str(count) for count in one.calls)
+        table.add_row(one.over, str(one.outstanding), f"{one.per_s:.0f}", f"{one.share:.2f}", shares)
     return table
 
 

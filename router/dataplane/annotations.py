@@ -19,11 +19,13 @@ KEY_PHASE: Final = b"\xa3\x0ex-opt-qd.phase"
 KEY_STREAM: Final = b"\xa3\x0fx-opt-qd.stream"
 KEY_INGRESS: Final = b"\xa3\x10x-opt-qd.ingress"
 KEY_TRACE: Final = b"\xa3\x0ex-opt-qd.trace"
-_KEYS: Final = (KEY_PHASE, KEY_STREAM, KEY_TO, KEY_INGRESS, KEY_TRACE)
+KEY_EGRESS: Final = b"\xa3\x16x-opt-amqp-mesh.egress"
+"""Between our own routers only."""
+_KEYS: Final = (KEY_PHASE, KEY_STREAM, KEY_TO, KEY_INGRESS, KEY_TRACE, KEY_EGRESS)
 _KEYS_OBSOLETE: Final = (b"\xa3\x09x-opt-qd.", b"\xa3\x0ex-opt-qd.class")
 """The router annotations, as encoded symbols; these last two carry nothing any more."""
 _ALL_KEYS: Final = (*_KEYS, *_KEYS_OBSOLETE)
-_USER, _PHASE, _STREAM, _TO, _INGRESS, _TRACE, _OBSOLETE = range(7)
+_USER, _PHASE, _STREAM, _TO, _INGRESS, _TRACE, _EGRESS, _OBSOLETE = range(8)
 """What an annotation is: none of ours, one of `_KEYS` in their order, or one of `_KEYS_OBSOLETE`."""
 
 
@@ -135,11 +137,13 @@ def _read_rare_annotation(data: bytes, found: Scan, pos: int, end: int) -> int:
     if key == _TRACE:
         found.trace_at = value
         return _read_trace(data, found, value, end)
-    if key in (_TO, _INGRESS):
+    if key in (_TO, _INGRESS, _EGRESS):
         stop = text_end(data, value, end)
         text: str = data[value + 2 if data[value] == 0xA1 else value + 5 : stop].decode()
         if key == _TO:
             found.to_override = text
+        elif key == _EGRESS:
+            found.egress = text
         else:
             found.ingress = text.removeprefix("0/")
         return stop

@@ -2,6 +2,7 @@ import cython
 
 from router.binding.handles cimport *
 from router.core.forwarding.allotting cimport Allotting
+from router.core.forwarding.load cimport Load
 from router.dataplane.broker cimport Broker
 from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
 from router.dataplane.states cimport *
@@ -19,6 +20,8 @@ cdef class AnycastBroker(Broker):
     cdef public dict _draining
     cdef public Py_ssize_t _local_credit
     cdef public object _able
+    cdef Load _here
+    cdef bint _has_choice
 
     @cython.locals(is_more=bint)
     cpdef object flowed(self, EgressLink link)
@@ -27,11 +30,13 @@ cdef class AnycastBroker(Broker):
     cpdef object _sent_at_once(self)
     @cython.locals(link=IngressLink)
     cpdef bint _is_ready(self, Transfer transfer)
-    @cython.locals(machine=Allotting, link=EgressLink, is_local=bint, is_due=bint, credit=Py_ssize_t, returning=Py_ssize_t, room=Py_ssize_t)
+    cdef _count_load(self, EgressLink link, Load load)
+    cpdef object turn(self, double now)
+    @cython.locals(machine=Allotting, link=EgressLink, load=Load, is_local=bint, is_due=bint, credit=Py_ssize_t, returning=Py_ssize_t, room=Py_ssize_t)
     cpdef bint _restate(self, double now)
     @cython.locals(credit=Py_ssize_t)
     cdef _restate_subscriber(self, EgressLink link)
     @cython.locals(transfer=Transfer, link=EgressLink)
     cpdef object send(self, object message, object egress)
-    @cython.locals(link=EgressLink, chosen=EgressLink)
+    @cython.locals(link=EgressLink, chosen=EgressLink, first=EgressLink, idle=dict)
     cdef EgressLink _choose_subscriber(self)

@@ -17,6 +17,7 @@ import cython
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.allotting import Allotting
 from router.core.forwarding.fib import CLOSEST, AddressEntry
+from router.core.forwarding.load import Load
 from router.core.forwarding.orders import Key
 from router.core.forwarding.publishers import Publishers
 from router.core.terms import RouterId
@@ -41,7 +42,7 @@ class AnycastBroker(Broker):
     def __init__(self, entry: AddressEntry, house: House) -> None:
         super().__init__(entry, house)
         self.is_closest = entry.treatment is CLOSEST
-        self._allotting = Allotting(self, timing=house.timing, is_closest=self.is_closest)
+        self._allotting = Allotting(self, timing=house.timing, is_closest=self.is_closest, distance=entry.distance)
         self.machine = self._allotting
         # The same twice: compiled, only the one of its own type is called at once.
         self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
@@ -61,6 +62,10 @@ class AnycastBroker(Broker):
         """Local subscribers with credit, the one that was longest without a message first."""
         self._chosen: EgressLink | None = None
         """The one that got the last message."""
+        self._here = Load(is_local=True)
+        """Messages at local subscribers."""
+        self._has_choice = False
+        """There are several subscribers, so that loads are counted."""
         self.update_paths()
 
     @property
@@ -205,10 +210,11 @@ class AnycastBroker(Broker):
                 self._leave(egress)
             self._connections[egress] = connection
             if egress == self._me or route is None:
-                self.machine.set_path(egress, cost=0, next_hop=None, now=house.now)
+                self.machine.set_path(egress, cost=0, next_hop=None, now=house.now, load=self._here)
                 self._changed.update(dict.fromkeys(self._subscribers()))
             else:
-                self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=house.now)
+                load = self.entry.remotes[egress]
+                self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=house.now, load=load)
                 if egress not in self.own and egress not in self.windowed:
                     self.machine.circuit_lost(egress, house.now)  # so that it is made, now that it may be possible
         if not wanted and self.entry.kind is not AddressKind.MOBILE:
@@ -217,11 +223,45 @@ class AnycastBroker(Broker):
                 for circuit in list(pool.circuits):
                     assert isinstance(circuit, IngressLink)
                     circuit.port.end_circuit(circuit)
+        self._count_loads()
         if bool(wanted) != self._is_reached:
             self._is_reached = bool(wanted)
             for link in (*self.first, *self.second):
                 self.grant(link, 1 if wanted else -1)
         self.touch()
+
+    def _count_loads(self) -> None:
+        """Count messages by their egress, if there is a choice."""
+        has_choice = not self.is_closest and (len(self.entry.subscribers) > 1 or self._allotting.has_choice)
+        if has_choice == self._has_choice:
+            return
+        self._has_choice = has_choice
+        for egress, link in self.own.items():
+            self._count_load(link, self.entry.remotes.get(egress))
+        for link in self._able:
+            self._count_load(link, self._here)
+
+    def _count_load(self, link: EgressLink, load: Load | None) -> None:
+        """Count the messages on a link from now on, or no more."""
+        if not self._has_choice:
+            load = None
+        if link.load is load:
+            return
+        if link.load is not None:
+            link.load.unsettled -= link.outstanding
+        link.load = load
+        if load is not None:
+            load.unsettled += link.outstanding
+            if load.idle is not None and link.outstanding == 0:
+                load.idle[link] = None
+
+    def _make_circuit(
+        self, place: RouterId, toward: RouterId, root: RouterId, *, is_multicast: bool
+    ) -> EgressLink | None:
+        link = super()._make_circuit(place, toward, root, is_multicast=is_multicast)
+        if link is not None:
+            self._count_load(link, self.entry.remotes.get(root))
+        return link
 
     def _leave(self, place: RouterId) -> None:
         self._connections.pop(place, None)
@@ -237,6 +277,8 @@ class AnycastBroker(Broker):
         self._draining.pop(link, None)
         self._able.pop(link, None)
         self._chosen = None
+        self._count_load(link, None)
+        self._here.subscribers = max(1, len(self._able))
         self._local_credit -= link.brokered
         link.brokered = 0
         self.touch(link)  # what the others have is all that there is now
@@ -259,7 +301,8 @@ class AnycastBroker(Broker):
                 is_local = True
         for egress in self.windowed:
             if machine.pools[egress].has_path:
-                room = max(0, self._house.window - self.entry.remotes.get(egress, 0))
+                load = self.entry.remotes.get(egress)
+                room = max(0, self._house.window - (load.datagrams if load is not None else 0))
                 is_due |= machine.set_capacity(egress, room, now)
         if is_local and self.entry.subscribers:
             is_due |= machine.set_capacity(
@@ -278,12 +321,29 @@ class AnycastBroker(Broker):
         link.brokered = credit
         if credit > 0:
             self._able.setdefault(link)
+            self._count_load(link, self._here)
         else:
             self._able.pop(link, None)
+            self._count_load(link, None)
+        self._here.subscribers = max(1, len(self._able))
         if credit > 0 and pn_link_get_drain(link.handle):
             self._draining[link] = None
         else:
             self._draining.pop(link, None)
+
+    def turn(self, now: float) -> None:
+        """Tell the machine what credit there is, let it work, see to what waits, and tell neighbors of loads."""
+        Broker.turn(self, now)
+        if self._has_choice:
+            self._report_loads(now)
+
+    def _report_loads(self, now: float) -> None:
+        """Tell neighbors what others have sent where their circuits lead."""
+        reports, due = self._allotting.reports(_in_flight, now)
+        for link, messages, subscribers in reports:
+            assert isinstance(link, IngressLink)
+            self._house.word_to(link.port).loads[link.name] = (messages, subscribers)
+        self.deadline = min(self.deadline, due)
 
     # Orders of the machine
 
@@ -303,6 +363,8 @@ class AnycastBroker(Broker):
                     self._able.move_to_end(link)
             else:
                 del self._able[link]
+                self._count_load(link, None)
+                self._here.subscribers = max(1, len(self._able))
         elif egress in self.own:
             link = self.own[egress]
         else:
@@ -315,7 +377,8 @@ class AnycastBroker(Broker):
             self.touch(link)  # it can take less than what was counted on
 
     def _choose_subscriber(self) -> EgressLink:
-        """A local subscriber with credit: one that drains, else by turns, or `balanced` the least busy of the next few.
+        """A local subscriber with credit: one that drains, else by turns, or `balanced` one without a message, or else
+        the least busy of the next few.
 
         However many there are, looking at few costs the same for each message.
         """
@@ -326,6 +389,14 @@ class AnycastBroker(Broker):
                     return link
         if len(self._able) == 1 and self._chosen is not None and self._chosen.brokered > 0:
             return self._chosen  # it must be the one
+        idle = self._here.idle
+        while idle and not self.is_closest:
+            first = next(iter(idle))
+            del idle[first]
+            if first in self._able:
+                assert isinstance(first, EgressLink)
+                if not (first.outstanding or first.waiting):
+                    return first
         chosen = None
         for link in self._able if self.is_closest else islice(self._able, LOOKED_AT):
             if chosen is None or link.outstanding + len(link.waiting) < chosen.outstanding + len(chosen.waiting):
@@ -345,3 +416,9 @@ class AnycastBroker(Broker):
     def weigh(self, egress: RouterId, weight: int) -> None:
         """Tell the next hop how many busy publishers are behind this router; make the circuit for the first."""
         self._tell_weight(egress, weight, toward=egress, root=egress, is_multicast=False)
+
+
+def _in_flight(circuit: Key) -> int:
+    """Messages of a neighbor's circuit that have no outcome."""
+    assert isinstance(circuit, IngressLink)
+    return circuit.in_flight

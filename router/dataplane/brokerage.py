@@ -148,7 +148,7 @@ class Brokerage(House):
         words, self.words = self.words, {}
         for port, word in words.items():
             if port.id in self.ports:
-                port.tell_circuits(word.weights, word.closed)
+                port.tell_circuits(word.weights, word.closed, word.loads)
 
     def _turn(self, broker: Broker) -> None:
         try:

@@ -170,7 +170,13 @@ class Egress:
             assert found is not None
             ingress = RouterId(found.ingress) if found.ingress is not None else self._me
             head = annotate(
-                data, found, to=transfer.to, ingress=ingress, trace=(*found.trace, self._me), phase=found.phase
+                data,
+                found,
+                to=transfer.to,
+                ingress=ingress,
+                trace=(*found.trace, self._me),
+                phase=found.phase,
+                egress=found.egress,
             )
         elif found is not None and found.has_router_annotations:
             head = strip(data, found)
@@ -218,6 +224,8 @@ class Egress:
         if transfer.size:
             link.port.keep_unwritten(transfer)
         link.outstanding += 1
+        if link.load is not None:
+            link.load.sent()
         settlement.keep(delivery, transfer)
 
     # A link's own queue
@@ -355,6 +363,9 @@ class Egress:
             delivery = following
         link.lose_settled()
         link.current = None
+        if link.load is not None:
+            link.load.unsettled -= link.outstanding
+            link.load = None
         link.outstanding = 0
         link.is_gone = True
 

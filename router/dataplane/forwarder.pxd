@@ -2,7 +2,8 @@ import cython
 
 from router.binding.handles cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib, Route
-from router.core.forwarding.treatments cimport choose
+from router.core.forwarding.load cimport Load
+from router.core.forwarding.treatments cimport choose, choose_local
 from router.dataplane.broker cimport Broker
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
@@ -39,9 +40,10 @@ cdef class Forwarder:
     cdef bint _is_brokered(self, Transfer transfer)
     cdef _deliver_whole(self, Transfer transfer, AddressEntry entry)
     cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
+    @cython.locals(found=Scan, route=Route)
     cdef _choose(self, Transfer transfer, AddressEntry entry)
     cdef _send_to(self, Transfer transfer, object target)
-    @cython.locals(port=Port, entry=AddressEntry, link=EgressLink)
+    @cython.locals(port=Port, entry=AddressEntry, link=EgressLink, load=Load, has_choice=bint, is_named=bint)
     cpdef object send_datagram(self, Transfer transfer, object route)
     cdef bint _look_into(self, Transfer transfer)
     cpdef object hold(self, Transfer transfer)

@@ -14,7 +14,7 @@ from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
-from router.core.forwarding.treatments import choose
+from router.core.forwarding.treatments import choose, choose_local
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
@@ -173,9 +173,7 @@ class Forwarder:
         entry.service(data)
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
-        # a message that has not waited yet must not overtake one that does
-        must_wait = bool(entry.waiting) and bool(entry.subscribers)
-        target = None if must_wait else self._choose(transfer, entry)
+        target = self._choose(transfer, entry)
         if target is not None:
             self._send_to(transfer, target)
         elif entry.subscribers:
@@ -184,7 +182,15 @@ class Forwarder:
             self._settlement.settle(transfer, RELEASE)
 
     def _choose(self, transfer: Transfer, entry: AddressEntry) -> Subscriber | Route | None:
-        passed = transfer.scan.trace if transfer.scan is not None else ()
+        found = transfer.scan
+        passed = found.trace if found is not None else ()
+        if found is not None and found.egress is not None:
+            # The router where it entered the mesh has chosen: were each to choose anew, messages would overtake.
+            if found.egress == self._fib.me and entry.subscribers:
+                return choose_local(entry)
+            route = self._fib.routes.get(RouterId(found.egress))
+            if route is not None and route.router in entry.remotes and route.next_hop not in passed:
+                return route
         return choose(entry, self._fib.routes, passed, self._settings.publisher_window, self.now)
 
     def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
@@ -213,11 +219,18 @@ class Forwarder:
         if not self._look_into(transfer):
             return
         entry = transfer.entry
-        if not transfer.is_settled and entry is not None and route.router in entry.remotes:
-            entry.remotes[route.router] += 1
+        load = entry.remotes.get(route.router) if entry is not None else None
+        if load is not None and not transfer.is_settled:
+            load.datagrams += 1
+            load.unsettled += 1
             transfer.remote = route.router
         links = port.data_links
         assert transfer.scan is not None
+        assert entry is not None
+        # DEV-34: only routers that take circuits are known to understand it.
+        has_choice = transfer.scan.egress is not None or len(entry.remotes) > 1 or bool(entry.subscribers)
+        is_named = has_choice and entry.owner is None and port.open_circuit is not None
+        transfer.scan.egress = route.router if is_named else None
         # DEV-5: the priority chooses one of a qdrouterd's links and does nothing else.
         link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
         self._egress.commit_in_order(transfer, link)

@@ -30,6 +30,8 @@ class Word:
     """Of our circuits, by link name."""
     closed: list[str] = attrs.Factory(list)
     """Its circuits whose subscribers have withdrawn, by link name."""
+    loads: dict[str, tuple[int, int]] = attrs.Factory(dict)
+    """Where its circuits lead, by link name: messages of others, and subscribers."""
 
 
 class Sender(Protocol):

@@ -2,6 +2,7 @@ import cython
 
 from router.binding.handles cimport *
 from router.core.forwarding.fib cimport AddressEntry
+from router.core.forwarding.load cimport Load
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.states cimport *
 
@@ -103,6 +104,7 @@ cdef class EgressLink:
     cdef public bint is_presettled
     cdef public Transfer current
     cdef public Py_ssize_t outstanding
+    cdef public Load load
     cdef public object waiting
     cdef public Py_ssize_t waiting_bytes
     cdef public object settled_sizes

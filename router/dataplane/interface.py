@@ -16,6 +16,7 @@ from typing import Final
 import cython
 
 from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.load import Load
 from router.core.terms import ConnectionId, LinkId, RouterId
 from router.dataplane.scan_result import Scan
 from router.dataplane.scanner import MAX_LEADING_BYTES
@@ -42,7 +43,7 @@ def _no_incoming(link: IngressLink) -> None:
     raise AssertionError("there are no circuits on this connection")
 
 
-def _no_word(weights: Mapping[str, int], closed: Sequence[str]) -> None:
+def _no_word(weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]) -> None:
     raise AssertionError("there are no circuits on this connection")
 
 
@@ -96,8 +97,9 @@ class Port:
         """Ends a circuit of our own, which `Relay.remove_egress` has forgotten already."""
         self.end_circuit: Callable[[IngressLink], None] = _no_incoming
         """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
-        self.tell_circuits: Callable[[Mapping[str, int], Sequence[str]], None] = _no_word
-        """Tells the neighbor the weights of our circuits, by link name, and which of its own are closed."""
+        self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _no_word
+        """Tells the neighbor the weights of our circuits, by link name, which of its own are closed, and the loads
+        where its own lead: messages of others, and subscribers."""
         self.circuits_in: dict[str, IngressLink] = {}
         self.circuits_out: dict[str, EgressLink] = {}
         """Circuits with this neighbor by link name."""
@@ -242,6 +244,7 @@ class EgressLink:
         "is_router",
         "is_stream",
         "is_withdrawn",
+        "load",
         "name",
         "outstanding",
         "port",
@@ -292,6 +295,9 @@ class EgressLink:
         self.current: Transfer | None = None
         """The message of which more parts will follow; nothing else can be sent before its end."""
         self.outstanding = 0
+        self.load: Load | None = None
+        """Of a subscriber that can take a message, and of our own circuit: that of its egress router. None where there
+        is no choice of subscribers."""
         self.waiting: OrderedDict[Transfer, None] = OrderedDict()
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
@@ -367,8 +373,11 @@ class DataPlane:
         """A neighbor attached a circuit; its `root` and `entry` are set, and it stands in `circuits_in` of its port."""
         raise NotImplementedError
 
-    def circuits_told(self, port: Port, weights: Mapping[str, int], closed: Sequence[str]) -> None:
-        """The neighbor's word on circuits, by link name: weights of its own, and which of ours are closed."""
+    def circuits_told(
+        self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """The neighbor's word on circuits, by link name: weights of its own, which of ours are closed, and the loads
+        where ours lead: messages of others, and subscribers."""
         raise NotImplementedError
 
     def remove_ingress(self, link: IngressLink) -> None:

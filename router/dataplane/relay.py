@@ -207,7 +207,9 @@ class Relay(DataPlane):
             link.window = self.brokerage.window
             self.settlement.top_up(link)
 
-    def circuits_told(self, port: Port, weights: Mapping[str, int], closed: Sequence[str]) -> None:
+    def circuits_told(
+        self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
+    ) -> None:
         """A neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""
         for name, weight in weights.items():
             circuit = port.circuits_in.get(name)
@@ -217,6 +219,10 @@ class Relay(DataPlane):
             own = port.circuits_out.get(name)
             if own is not None and isinstance(own.broker, Broker):
                 own.broker.closed(own)
+        for name, (messages, subscribers) in loads.items():
+            own = port.circuits_out.get(name)
+            if own is not None and own.load is not None:
+                own.load.told(messages, subscribers, self.brokerage.now)
 
     def _end_circuit(self, link: EgressLink) -> None:
         self.remove_egress(link)

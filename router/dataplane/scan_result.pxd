@@ -20,6 +20,7 @@ cdef class Scan:
     cdef public int phase
     cdef public bint stream
     cdef public object ingress
+    cdef public object egress
     cdef public tuple trace
     cdef public Py_ssize_t trace_at
     cdef public int priority

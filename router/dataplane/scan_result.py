@@ -26,6 +26,7 @@ class Scan:
     __slots__ = (
         "annotations_end",
         "annotations_start",
+        "egress",
         "has_router_annotations",
         "header_end",
         "header_start",
@@ -72,6 +73,8 @@ class Scan:
     """Whether `x-opt-qd.stream` was there: the message has no end in sight."""
     ingress: str | None
     """`x-opt-qd.ingress` without its area."""
+    egress: str | None
+    """`x-opt-amqp-mesh.egress`: the router that was chosen for it where it entered the mesh (DEV-34)."""
     trace: tuple[str, ...]
     """`x-opt-qd.trace` without areas, the origin first."""
     trace_at: int
@@ -88,7 +91,7 @@ class Scan:
         self.rest_offset = 0
         self.user_start = self.user_end = self.user_count = 0
         self.has_router_annotations = self.stream = False
-        self.to = self.to_override = self.ingress = self.ttl_ms = None
+        self.to = self.to_override = self.ingress = self.egress = self.ttl_ms = None
         self.phase = self.trace_at = 0
         self.trace = ()
         self.priority = DEFAULT_PRIORITY

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from router.dataplane.annotations import KEY_INGRESS, KEY_PHASE, KEY_STREAM, KEY_TO, KEY_TRACE
+from router.dataplane.annotations import KEY_EGRESS, KEY_INGRESS, KEY_PHASE, KEY_STREAM, KEY_TO, KEY_TRACE
 from router.dataplane.scan_result import Scan
 
 _MAP8: Final = b"\x00\x53\x72\xc1"
@@ -23,7 +23,13 @@ _ROUTER_HEAD: Final = tuple(bytes((0xA1, size)) + b"0/" for size in range(256))
 
 
 def annotate(
-    data: bytes | memoryview, found: Scan, to: str | None, ingress: str, trace: Sequence[str], phase: int = 0
+    data: bytes | memoryview,
+    found: Scan,
+    to: str | None,
+    ingress: str,
+    trace: Sequence[str],
+    phase: int = 0,
+    egress: str | None = None,
 ) -> bytes:
     """The leading bytes with router annotations, in place of those that were there.
 
@@ -34,6 +40,7 @@ def annotate(
         ingress: id of the router where the message entered the mesh.
         trace: ids of the routers that it passed, the origin first, this one last.
         phase: 0 to 127; above 0 it means something only together with *to*.
+        egress: id of the router whose subscriber gets it; None to write none.
     """
     if not isinstance(data, bytes):
         data = bytes(data[: found.rest_offset])
@@ -41,6 +48,9 @@ def annotate(
     entries: int = found.user_count + 2
     if phase:
         content += KEY_PHASE + bytes((0x54, phase))
+        entries += 1
+    if egress is not None:
+        content += KEY_EGRESS + _string(egress.encode())
         entries += 1
     if found.stream:
         content += _STREAM_ENTRY
@@ -104,6 +114,7 @@ def append_self(data: bytes | memoryview, found: Scan, router: str) -> bytes:
         ingress=router if found.ingress is None else found.ingress,
         trace=(*found.trace, router),
         phase=found.phase,
+        egress=found.egress,
     )
 
 

@@ -4,6 +4,8 @@ from libc.stdint cimport uint64_t
 
 from router.binding.handles cimport *
 from router.core.forwarding.credit cimport change as change_of
+from router.core.forwarding.fib cimport AddressEntry
+from router.core.forwarding.load cimport Load
 from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.states cimport *
 
@@ -36,6 +38,7 @@ cdef class Settlement:
     @cython.locals(delivery=size_t, link=EgressLink)
     cpdef object leave_egress(self, Transfer transfer)
     cpdef object strand(self, Transfer transfer)
+    @cython.locals(entry=AddressEntry, load=Load)
     cdef _leave_remote(self, Transfer transfer)
     @cython.locals(queued=Py_ssize_t, held=Py_ssize_t, change=Py_ssize_t, is_open=bint, in_flight=Py_ssize_t)
     cpdef object top_up(self, IngressLink link)

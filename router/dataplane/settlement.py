@@ -262,6 +262,8 @@ class Settlement:
             pn_delivery_settle(delivery)
         if transfer.state == SENT:
             link.outstanding -= 1
+            if link.load is not None:
+                link.load.settled(link, link.outstanding == 0)
         link.port.touch()
 
     def strand(self, transfer: Transfer) -> None:
@@ -279,9 +281,10 @@ class Settlement:
         transfer.remote = None
         if entry is None or remote is None:
             return
-        outstanding = entry.remotes.get(remote, 0)
-        if outstanding > 0:  # it starts at 0 again when the router was unreachable in between
-            entry.remotes[remote] = outstanding - 1
+        load = entry.remotes.get(remote)
+        if load is not None and load.datagrams > 0:  # it starts at 0 again when the router was unreachable in between
+            load.datagrams -= 1
+            load.unsettled -= 1
         if entry.broker is not None:
             self.freed.append(entry)
 

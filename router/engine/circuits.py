@@ -26,7 +26,7 @@ from router.binding.handles import Handle, text
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.linkstate.messages import MAX_WEIGHT, CircuitStates, is_router_id
+from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
 from router.core.terms import Condition, LinkId, RouterId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.connection import Connection
@@ -41,6 +41,7 @@ MAX_UNANSWERED: Final = 400
 """Own circuits that the neighbor has not answered; below half of the refused links that a peer puts up with."""
 MAX_NAMES: Final = 1000
 """Circuits in one message about them."""
+NO_LOADS: Final[Mapping[str, tuple[int, int]]] = {}
 
 
 class Circuits:
@@ -208,8 +209,10 @@ class Circuits:
             self._unanswered.discard(key)
             self._closing.discard(key)
 
-    def tell(self, weights: Mapping[str, int], closed: Sequence[str]) -> None:
-        """Tell the neighbor the weights of our circuits, and which of its own are closed."""
+    def tell(
+        self, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]] = NO_LOADS
+    ) -> None:
+        """Tell the neighbor the weights of our circuits, which of its own are closed, and loads where they lead."""
         if self._connection.is_ending:
             return
         known: dict[str, int] = {}
@@ -221,6 +224,10 @@ class Circuits:
         self._tell_weights(known)
         for at in range(0, len(closed), MAX_NAMES):
             self._tell(CircuitStates(id=self._fib.me, closed=tuple(closed[at : at + MAX_NAMES])))
+        items = list(loads.items())
+        for at in range(0, len(items), MAX_NAMES):
+            told = {name: (_bounded(messages), _bounded(who)) for name, (messages, who) in items[at : at + MAX_NAMES]}
+            self._tell(CircuitStates(id=self._fib.me, loads=told))
 
     def _tell_weights(self, weights: Mapping[str, int]) -> None:
         items = list(weights.items())
@@ -303,6 +310,10 @@ class Circuits:
             del port.circuits_out[link.name]
             link.is_refused = bool(pn.pn_condition_is_set(pn.pn_link_remote_condition(link.handle)))
             self._relay.remove_egress(link)
+
+
+def _bounded(number: int) -> int:
+    return max(-MAX_LOAD, min(number, MAX_LOAD))
 
 
 def _describe(handle: Handle, address: str, root: RouterId, *, is_multicast: bool) -> None:

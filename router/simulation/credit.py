@@ -30,12 +30,17 @@ class CreditMesh(ClientMesh[SimRouter]):
         news_s: float = 0.01,
         timing: Timing | None = None,
         is_closest: bool = False,
+        distance: float = 0.25,
+        has_outcomes: bool = False,
         routers: Iterable[str] = (),
     ) -> None:
         self.delivered_of: dict[int, int] = {}
         """Messages sent to subscribers, by publisher."""
         self._timing = timing or Timing()
         self._is_closest = is_closest
+        self._distance = distance
+        self.has_outcomes = has_outcomes
+        """Subscribers settle messages, and routers look at loads."""
         super().__init__(
             edges,
             seed=seed,
@@ -47,7 +52,7 @@ class CreditMesh(ClientMesh[SimRouter]):
         )
 
     def _make_router(self, name: RouterId) -> SimRouter:
-        return SimRouter(name, self, self._timing, is_closest=self._is_closest)
+        return SimRouter(name, self, self._timing, is_closest=self._is_closest, distance=self._distance)
 
     def _install(self, router: SimRouter) -> None:
         router.install(self._paths(router.name))

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import networkx as nx
 
 from router.core.terms import RouterId
-from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
+from router.simulation.credit_clients import Accepts, SimPublisher, SimSubscriber, TopUp
 from router.simulation.credit_links import Link, Wire
 from router.simulation.network import Network, Weather
 
@@ -181,14 +181,23 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
             publisher.link.forth.send(lambda: home.detach_publisher(publisher.key))
 
     def add_subscriber(
-        self, router: str, *, credit: int, top_up: TopUp = TopUp.HALF, service_s: float = 0.0
+        self,
+        router: str,
+        *,
+        credit: int,
+        top_up: TopUp = TopUp.HALF,
+        service_s: float = 0.0,
+        workers: int = 1,
+        accepts: Accepts = Accepts.NEVER,
     ) -> SimSubscriber:
         """A subscriber attaches to *router* and grants *credit*."""
         home = self.routers[RouterId(router)]
         link = self._client_link()
         # Attach and grant go the way of a subscriber's frames: against the transfers.
         link.back.send(lambda: self._attach_subscriber(home, link))
-        subscriber = SimSubscriber(self.network, link, credit=credit, top_up=top_up, service_s=service_s)
+        subscriber = SimSubscriber(
+            self.network, link, credit=credit, top_up=top_up, service_s=service_s, workers=workers, accepts=accepts
+        )
         self.subscribers[subscriber] = home.name
         return subscriber
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import heapq
 from collections.abc import Callable
 
 from router.simulation.credit_links import Link
@@ -16,6 +17,14 @@ class TopUp(enum.Enum):
     HALF = "up to the full credit when half of it is used (proton)"
     BATCH = "a batch when the one before is worked off"
     FULL = "up to the full credit with each message (oslo.messaging)"
+
+
+class Accepts(enum.Enum):
+    """When a subscriber settles a message."""
+
+    NEVER = "outcomes are not simulated"
+    WHEN_TAKEN = "when a worker takes it (oslo.messaging)"
+    WHEN_DONE = "when it is worked off"
 
 
 class SimPublisher:
@@ -34,7 +43,10 @@ class SimPublisher:
         """Messages that it would like to send."""
         self.sent = 0
         self._publish = publish
+        self.settled: list[int] = []
+        """Its messages that have an outcome, where outcomes are simulated."""
         link.on_flow = lambda _: self.pump()
+        link.on_settled = self.settled.append
 
     def offer(self, count: int) -> None:
         """It has *count* more messages to send."""
@@ -50,14 +62,26 @@ class SimPublisher:
 
 
 class SimSubscriber:
-    """A client that takes messages one at a time.
+    """A client that works on a few messages at a time.
 
     Args:
         credit: what it grants at most, messages.
         service_s: time for one message, seconds.
+        workers: messages that it works on at a time.
+        accepts: when it settles messages.
     """
 
-    def __init__(self, network: Network, link: Link, *, credit: int, top_up: TopUp, service_s: float) -> None:
+    def __init__(
+        self,
+        network: Network,
+        link: Link,
+        *,
+        credit: int,
+        top_up: TopUp,
+        service_s: float,
+        workers: int = 1,
+        accepts: Accepts = Accepts.NEVER,
+    ) -> None:
         self.link = link
         self.credit = credit
         self.received: list[int] = []
@@ -70,7 +94,11 @@ class SimSubscriber:
         self._network = network
         self._top_up = top_up
         self.service_s = service_s
-        self._free_at = 0.0
+        self.accepts = accepts
+        self.on_served: Callable[[int], None] = lambda _: None
+        """Called with each message that it has worked off."""
+        self._free_at = [0.0] * workers
+        """When each worker will be free, seconds: a heap."""
         self._unserved = 0
         self._drain_since = 0.0
         link.on_transfer = self._arrived
@@ -92,11 +120,18 @@ class SimSubscriber:
         if self.link.is_draining and self.link.granted == 0:
             self._end_drain()
         self._unserved += 1
-        self._free_at = max(self._free_at, self._network.now) + self.service_s
-        self._network.call_at(self._free_at, self._served)
+        begin = max(self._free_at[0], self._network.now)
+        end = begin + self.service_s
+        heapq.heapreplace(self._free_at, end)
+        if self.accepts is Accepts.WHEN_TAKEN:
+            self._network.call_at(begin, lambda: self.link.settle(message))
+        self._network.call_at(end, lambda: self._served(message))
 
-    def _served(self) -> None:
+    def _served(self, message: int) -> None:
         self._unserved -= 1
+        if self.accepts is Accepts.WHEN_DONE:
+            self.link.settle(message)
+        self.on_served(message)
         missing = self.credit - self.link.granted
         match self._top_up:
             case TopUp.EACH:

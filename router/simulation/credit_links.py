@@ -92,6 +92,10 @@ class Link:
         self.on_returned: Callable[[int], None] = ignore_return
         self.flows = 0
         """Frames of flow that the receiver sent."""
+        self.in_flight = 0
+        """Of the receiver: messages that it has not settled, where outcomes are simulated."""
+        self.on_settled: Callable[[int], None] = ignore_transfer
+        """Called at the sender with a message that the receiver has settled."""
         self._is_changed = False
 
     # Receiver
@@ -119,7 +123,13 @@ class Link:
     def _transfer_arrived(self, message: int) -> None:
         self.seen_count = (self.seen_count + 1) % 2**32
         self.granted -= 1
+        self.in_flight += 1
         self.on_transfer(message)
+
+    def settle(self, message: int) -> None:
+        """Send the outcome of one message."""
+        self.in_flight -= 1
+        self.back.send(lambda: self.on_settled(message))
 
     def _return_arrived(self, count: int) -> None:
         credit = serial_difference(count, self.seen_count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -37,13 +39,18 @@ class Surroundings(Protocol):
     def checked(self) -> None:
         """A router has finished a turn."""
 
+    has_outcomes: bool
+    """Subscribers settle messages, and routers look at loads."""
+
 
 class SimRouter(Orders):
     """A router as far as the credit of one address goes. It carries out the machine's `Orders`."""
 
-    def __init__(self, name: RouterId, mesh: Surroundings, timing: Timing, *, is_closest: bool) -> None:
+    def __init__(
+        self, name: RouterId, mesh: Surroundings, timing: Timing, *, is_closest: bool, distance: float = 0.0
+    ) -> None:
         self.name = name
-        self.machine = Allotting(self, timing=timing, is_closest=is_closest)
+        self.machine = Allotting(self, timing=timing, is_closest=is_closest, distance=distance)
         self.turns = Turns(mesh.network, self.machine, restate=self._restate, checked=mesh.checked)
         self.publishers: dict[Key, Link] = {}
         self.subscribers: list[Link] = []
@@ -57,6 +64,11 @@ class SimRouter(Orders):
         self._withdrawn: dict[Link, None] = {}
         """Local subscribers that took their credit back."""
         self._turn = 0
+        self._sources: dict[int, Link] = {}
+        """Messages that were sent on and have no outcome, each with the link that it came on."""
+        self._local_unsettled: dict[Link, int] = {}
+        """Of each local subscriber."""
+        self._report_at = math.inf
 
     @property
     def is_alive(self) -> bool:
@@ -98,6 +110,8 @@ class SimRouter(Orders):
     def send(self, message: Key, egress: RouterId) -> None:
         """Of the machine."""
         assert isinstance(message, int)
+        if self._mesh.has_outcomes:
+            self.machine.pools[egress].load.sent()
         if egress != self.name:
             self.own[egress][1].send(message)
             return
@@ -106,7 +120,10 @@ class SimRouter(Orders):
         link = links[0]
         if not link.is_drained:
             self._turn += 1
-            link = links[self._turn % len(links)]
+            links = links[self._turn % len(links) :] + links[: self._turn % len(links)]
+            link = min(links, key=lambda each: self._local_unsettled.get(each, 0))
+        if self._mesh.has_outcomes:
+            self._local_unsettled[link] = self._local_unsettled.get(link, 0) + 1
         self._mesh.delivered(message)
         link.send(message)
 
@@ -132,6 +149,7 @@ class SimRouter(Orders):
         if egress not in self.own:
             link = Link(*wires)
             link.on_flow = lambda _: self.do(lambda _: self._own_changed(egress, link))
+            link.on_settled = lambda message: self._settled(egress, link, message)
             self.own[egress] = (next_hop, link)
             wires[0].send(lambda: there.circuit_attached(egress, self.name, link))
         link = self.own[egress][1]
@@ -142,10 +160,42 @@ class SimRouter(Orders):
     def do(self, event: Callable[[float], object]) -> None:
         """Tell the machine one event, have its turn, and write what it ordered."""
         self.turns.do(event)
+        if self._mesh.has_outcomes and self.is_alive:
+            self._report()
+
+    def _report(self) -> None:
+        """Tell neighbors of loads."""
+        now = self._mesh.network.now
+        reports, due = self.machine.reports(lambda key: self.circuits[key][2].in_flight, now)
+        for key, elsewhere, subscribers in reports:
+            egress, neighbor, link = self.circuits[key]
+            there = self._mesh.neighbor(neighbor)
+            link.back.send(functools.partial(there.load_told, egress, link, elsewhere, subscribers))
+        if due < self._report_at or self._report_at <= now:
+            self._report_at = due
+            if due < math.inf:
+                self._mesh.network.call_at(due, lambda: self._report() if self._report_at == due else None)
+
+    def load_told(self, egress: RouterId, link: Link, elsewhere: int, subscribers: int) -> None:
+        """The next hop toward an egress told of the load there."""
+        if self.own.get(egress, (None, None))[1] is link and egress in self.machine.pools:
+            self.machine.pools[egress].load.told(elsewhere, subscribers, self._mesh.network.now)
+
+    def _settled(self, egress: RouterId, link: Link, message: int) -> None:
+        """A message that was sent on has its outcome."""
+        pool = self.machine.pools.get(egress)
+        if pool is not None:
+            pool.load.settled(link, False)
+        if link in self._local_unsettled:
+            self._local_unsettled[link] -= 1
+        source = self._sources.pop(message, None)
+        if source is not None:
+            source.settle(message)
 
     def _restate(self, now: float) -> None:
         if self.name not in self.machine.pools or not self.machine.pools[self.name].has_path:
             return
+        self.machine.pools[self.name].load.subscribers = max(1, sum(link.credit > 0 for link in self.subscribers))
         self.machine.set_capacity(
             self.name,
             sum(link.credit for link in self.subscribers),
@@ -169,6 +219,8 @@ class SimRouter(Orders):
         self.do(lambda _: self.machine.add_publisher(key))
 
     def _published(self, key: Key, message: int, now: float) -> None:
+        if self._mesh.has_outcomes:
+            self._sources[message] = self.publishers[key]
         if not self.machine.published(key, message, now):
             self._mesh.released(message)
 
@@ -191,6 +243,7 @@ class SimRouter(Orders):
     def attach_subscriber(self, link: Link) -> None:
         """A local subscriber's attach arrived."""
         link.on_flow = lambda before: self.do(lambda _: self._granted(link, before))
+        link.on_settled = lambda message: self._settled(self.name, link, message)
         self.subscribers.append(link)
 
     def detach_subscriber(self, link: Link) -> None:
@@ -208,6 +261,8 @@ class SimRouter(Orders):
         self.do(lambda _: self.machine.add_circuit(egress, link, neighbor))
 
     def _arrived(self, egress: RouterId, link: Link, message: int, now: float) -> None:
+        if self._mesh.has_outcomes:
+            self._sources[message] = link
         if not self.machine.arrived(egress, link, message, now):
             self._mesh.released(message)
 

@@ -95,12 +95,17 @@ def _own_circuits(broker: Broker) -> Iterable[EgressLink]:
     return ()
 
 
+def _datagrams(broker: Broker, egress: RouterId) -> int:
+    load = broker.entry.remotes.get(egress)
+    return load.datagrams if load is not None else 0
+
+
 def _windows(broker: Broker) -> Iterator[Window]:
     if isinstance(broker, AnycastBroker):
         for egress in broker.windowed:
             pool = broker.machine.pools.get(egress)
             if pool is not None:
-                yield Window(broker, egress, pool.next_hop, pool.capacity, broker.entry.remotes.get(egress, 0))
+                yield Window(broker, egress, pool.next_hop, pool.capacity, _datagrams(broker, egress))
     elif isinstance(broker, MulticastBroker):
         for ingress, neighbor in broker.windowed:
             tree = broker.machine.trees.get(ingress)

@@ -185,7 +185,7 @@ def address_row(entry: AddressEntry, now: float) -> AddressRow:
         remote_count=len(remotes),
         container_count=0,
         remote_host_routers=remotes,
-        transit_outstanding=[entry.remotes[router] for router in remotes],
+        transit_outstanding=[entry.remotes[router].datagrams for router in remotes],
         credit_available=sum(map(credit_of, subscribers)),
         waiting_count=len(entry.waiting),
         waiting_bytes=entry.waiting_bytes,

@@ -651,7 +651,7 @@ def listen(router: Runtime, circuits_told: Callable[..., object]) -> None:
 def test_weights_and_closed_circuits_are_told(bench: Bench, pair: list[Runtime]) -> None:
     a, b = pair
     told: list[tuple[Port, dict[str, int], tuple[str, ...]]] = []
-    listen(b, lambda port, weights, closed: told.append((port, weights, closed)))
+    listen(b, lambda port, weights, closed, loads: told.append((port, weights, closed)))
     link = open_circuit(a, "topic")
     run(bench)
     before = dict(b.control.counters())
@@ -666,7 +666,7 @@ def test_the_weight_of_a_circuit_comes_behind_its_attach(bench: Bench, pair: lis
     a, b = pair
     told: dict[str, int] = {}
 
-    def circuits_told(port: Port, weights: dict[str, int], closed: tuple[str, ...]) -> None:
+    def circuits_told(port: Port, weights: dict[str, int], closed: tuple[str, ...], loads: object) -> None:
         assert set(weights) <= set(port.circuits_in)
         told.update(weights)
 
@@ -680,7 +680,7 @@ def test_the_weight_of_a_circuit_comes_behind_its_attach(bench: Bench, pair: lis
 def test_many_names_go_in_several_messages(bench: Bench, pair: list[Runtime]) -> None:
     a, b = pair
     told: list[tuple[str, ...]] = []
-    listen(b, lambda port, weights, closed: told.append(closed))
+    listen(b, lambda port, weights, closed, loads: told.append(closed))
     names = [f"circuit/{n}" for n in range(2 * MAX_NAMES + 1)]
     port_of(a).tell_circuits({}, names)
     run(bench)

@@ -86,19 +86,22 @@ class TreatmentTable:
     address by `*` or by a `#` in its middle adds its own.
     """
 
-    def __init__(self, settings: Iterable[AddressSettings], default: Treatment) -> None:
+    def __init__(self, settings: Iterable[AddressSettings], default: Treatment, distance: float = 0.0) -> None:
         """Of two entries for the same pattern the later wins, and any entry wins over the built-in one.
 
         Args:
             settings: configured entries, each with either a prefix or a pattern.
             default: treatment where nothing matches.
+            distance: what a unit of cost is worth where no entry says so, messages.
         Raises:
             LocalError: an entry without exactly one of prefix and pattern.
         """
         self._default = default
-        treatments = {pattern_words(entry): entry.treatment for entry in (*DEFAULT_ADDRESSES, *settings)}
-        ordered = sorted(treatments, key=precedence)
-        self._treatments = [treatments[words] for words in ordered]
+        self._distance = distance
+        entries = {pattern_words(entry): entry for entry in (*DEFAULT_ADDRESSES, *settings)}
+        ordered = sorted(entries, key=precedence)
+        self._treatments = [entries[words].treatment for words in ordered]
+        self._distances = [entries[words].distance_messages for words in ordered]
         self._root = _Node()
         for place, words in enumerate(ordered):
             self._insert(words, place)
@@ -125,6 +128,12 @@ class TreatmentTable:
         """The treatment of the address *text*, normalised (`Address.text`), with its virtual host if it has one."""
         place = self._place(text)
         return self._default if place == _NONE else self._treatments[place]
+
+    def distance(self, text: str) -> float:
+        """What a unit of a path's cost is worth to a balanced message to *text*, messages per subscriber."""
+        place = self._place(text)
+        found = None if place == _NONE else self._distances[place]
+        return self._distance if found is None else found
 
     def is_configured(self, text: str) -> bool:
         """Whether an entry, configured or built in, matches *text*: only then is a neighbor's hint not asked."""

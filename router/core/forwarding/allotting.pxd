@@ -1,4 +1,5 @@
 import cython
+from router.core.forwarding.load cimport Load
 from router.core.forwarding.orders cimport Machine, Orders
 from router.core.forwarding.pools cimport Circuit, Pool
 from router.core.forwarding.publishers cimport Publisher, Publishers
@@ -8,6 +9,8 @@ cdef class Allotting(Machine):
     cdef Orders _orders
     cdef object _timing
     cdef bint _is_closest
+    cdef double _distance
+    cdef Py_ssize_t _choices
     cdef public Publishers publishers
     cdef public dict pools
     cdef list _candidates
@@ -39,11 +42,13 @@ cdef class Allotting(Machine):
     cpdef double next_deadline(self)
     @cython.locals(pool=Pool, only=Pool)
     cdef _serve_waiting(self, double now)
+    @cython.locals(pool=Pool, chosen=Pool, able=list, least=double, wait=double)
+    cdef Pool _choose(self, double now)
     @cython.locals(pool=Pool, chosen=Pool, most=Py_ssize_t)
     cdef Pool _next_in_turn(self, list able)
     cdef _send_local(self, Pool pool, object message, double now)
     @cython.locals(pool=Pool, demand=Py_ssize_t, nearer=Py_ssize_t, is_wanted=bint)
-    cdef _weigh(self)
+    cdef _weigh(self, double now)
     @cython.locals(pool=Pool, is_awaited=bint)
     cdef bint _has_opened(self)
     cdef bint _lend(self, double now)

@@ -17,8 +17,10 @@ Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
+from router.core.forwarding.load import TELL_S, Load
 from router.core.forwarding.orders import Key, Machine, Orders, Timing
 from router.core.forwarding.pools import Circuit, Pool
 from router.core.forwarding.publishers import Publisher, Publishers
@@ -26,20 +28,28 @@ from router.core.terms import RouterId
 
 MADE_UP: Final = 16
 """Turns that an egress may be behind others that are equally near; what it missed beyond that is not made up."""
+WANTED_S: Final = 10.0
+"""Credit is kept ready toward an egress that was the best choice, for so long after the last time."""
 
 
 class Allotting(Machine):
     """The credit of one anycast address at one router.
 
     Args:
-        is_closest: only the nearest egresses are used, while they have subscribers; else farther ones too, as the
-            nearer run out of credit.
+        is_closest: only the nearest egresses are used, while they have subscribers; else the one with the least
+            expected wait, among those toward which there is credit.
+        distance: unsettled messages per subscriber that a unit of a path's cost is worth.
     """
 
-    def __init__(self, orders: Orders, *, timing: Timing | None = None, is_closest: bool = False) -> None:
+    def __init__(
+        self, orders: Orders, *, timing: Timing | None = None, is_closest: bool = False, distance: float = 0.0
+    ) -> None:
         self._orders = orders
         self._timing = timing or Timing()
         self._is_closest = is_closest
+        self._distance = distance
+        self._choices = 0
+        """Choices among several egresses so far."""
         self.publishers = Publishers(orders, self._timing)
         self.pools: dict[RouterId, Pool] = {}
         self._candidates: list[Pool] = []
@@ -125,8 +135,8 @@ class Allotting(Machine):
         publisher = self.publishers.attached[key]
         was_busy = publisher.is_busy
         if is_ready and was_busy and self._is_calm and publisher.held > 0 and not self.publishers.waiting:
-            pool = self._candidates[0]
-            if pool.local.out > 0 and pool.capacity > 0 and not (self._is_closest and len(self._candidates) > 1):
+            pool = self._candidates[0] if len(self._candidates) == 1 else self._choose(now)
+            if pool is not None and pool.local.out > 0 and pool.capacity > 0:
                 lent = self.publishers.lent
                 self.publishers.pass_on(publisher, now)
                 self._send_local(pool, message, now)
@@ -190,10 +200,19 @@ class Allotting(Machine):
 
     # Paths
 
-    def set_path(self, egress: RouterId, *, cost: int, next_hop: RouterId | None, now: float) -> None:
+    def set_path(
+        self, egress: RouterId, *, cost: int, next_hop: RouterId | None, now: float, load: Load | None = None
+    ) -> None:
         """*egress* has subscribers and is reached by *next_hop*, None for this router itself. A new next hop has
-        granted nothing yet."""
+        granted nothing yet.
+
+        Args:
+            load: messages at its subscribers, counted by the caller; None leaves it as it is.
+        """
         pool = self._pool(egress)
+        if load is not None:
+            pool.load = load
+        pool.distance = cost * self._distance
         if pool.has_path and pool.next_hop != next_hop:
             pool.reset(now)
         pool.has_path, pool.cost, pool.next_hop = True, cost, next_hop
@@ -318,6 +337,30 @@ class Allotting(Machine):
         """A neighbor returned *credit* of a circuit."""
         self.pools[egress].circuit_drained(key, credit)
 
+    def reports(self, unsettled_of: Callable[[Key], int], now: float) -> tuple[list[tuple[Key, int, int]], float]:
+        """What neighbors behind circuits are to be told of loads now, where there is a choice of egresses.
+
+        Args:
+            unsettled_of: messages of a circuit that have no outcome.
+        Returns: circuits, each with the messages of others at its egress and the subscribers there; and when to ask
+            again, seconds.
+        """
+        found: list[tuple[Key, int, int]] = []
+        due = math.inf
+        if not self.has_choice:
+            return found, due
+        for pool in self._candidates:
+            for circuit in pool.circuits.values():
+                own = unsettled_of(circuit.key)
+                time = circuit.report.next_time(pool.load, own, now)
+                if time <= now:
+                    found.append((circuit.key, *circuit.report.tell(pool.load, own, now)))
+                    time = circuit.report.next_time(pool.load, own, now)
+                if pool.load.unsettled:
+                    time = min(time, now + TELL_S)  # outcomes change a load, and give no turn
+                due = min(due, time)
+        return found, due
+
     # The turn
 
     def turn(self, now: float) -> None:
@@ -328,7 +371,7 @@ class Allotting(Machine):
             pool.close_if_withdrawn(now)
             pool.serve_core(now)
         self._serve_waiting(now)
-        self._weigh()
+        self._weigh(now)
         for pool in self.pools.values():
             # Local messages that wait and have nothing allotted anywhere are a drain's last chance to be sent.
             waiting = (
@@ -341,7 +384,7 @@ class Allotting(Machine):
             self._pay(pool, now)
         is_more = self._lend(now)
         due = self._take_back(now)
-        self._weigh()
+        self._weigh(now)
         for pool in self.pools.values():
             pool.answer_drain(now)
             pool.tell_weight()
@@ -365,12 +408,41 @@ class Allotting(Machine):
                     return
                 self._send_local(only, self.publishers.sent(now), now)
                 continue
-            able = [pool for pool in self._candidates if pool.local.out > 0 and pool.capacity > 0]
-            if not able:
+            pool = self._choose(now)
+            if pool is None:
                 return
-            # Several are equally near only to `closest`, which then takes turns; `balanced` has an order of all.
-            pool = self._next_in_turn(able) if self._is_closest else able[0]
             self._send_local(pool, self.publishers.sent(now), now)
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether loads are looked at."""
+        return not self._is_closest and len(self._candidates) > 1
+
+    def _choose(self, now: float) -> Pool | None:
+        """Of several egresses that the next local message is to go to; None when there is credit toward none."""
+        if self._is_closest:
+            able = [pool for pool in self._candidates if pool.local.out > 0 and pool.capacity > 0]
+            return self._next_in_turn(able) if able else None
+        chosen: Pool | None = None
+        least = 0.0
+        for pool in self._candidates:
+            if pool.local.out > 0 and pool.capacity > 0:
+                wait = pool.distance + pool.load.wait(now)
+                if chosen is None or wait < least or (wait == least and pool.load.chosen < chosen.load.chosen):
+                    chosen, least = pool, wait
+        for pool in self._candidates:
+            if pool.local.out <= 0 or pool.capacity <= 0:
+                # It would have been better, so credit is asked for. This message does not wait for it.
+                pool.is_missed = chosen is not None and pool.distance + pool.load.wait(now) < least
+                if pool.is_missed:
+                    self.is_due = self.is_due or pool.wanted_until <= now
+                    pool.wanted_until = now + WANTED_S
+        if chosen is not None:
+            self._choices += 1
+            chosen.load.chosen = self._choices
+            chosen.wanted_until = now + WANTED_S
+            chosen.is_missed = False
+        return chosen
 
     def _next_in_turn(self, able: list[Pool]) -> Pool:
         """Of egresses with credit the one that had the fewest turns, of equals the first.
@@ -394,8 +466,9 @@ class Allotting(Machine):
         pool.spend(now)
         self._orders.send(message, pool.egress)
 
-    def _weigh(self) -> None:
-        """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do."""
+    def _weigh(self, now: float) -> None:
+        """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do, or it
+        was lately the better choice."""
         demand = self.publishers.demand
         if not demand and self.publishers.attached:
             demand = 1  # for the first credit, before there is a message that waits for it
@@ -404,7 +477,7 @@ class Allotting(Machine):
                     demand = 0
         nearer = 0
         for pool in self._candidates:
-            is_wanted = self._is_closest or nearer <= demand or bool(self.publishers.waiting)
+            is_wanted = self._is_closest or nearer <= demand or bool(self.publishers.waiting) or pool.wanted_until > now
             pool.set_weight(pool.local, demand if is_wanted else 0)
             nearer += pool.local.out
 
@@ -452,7 +525,7 @@ class Allotting(Machine):
         publishers are not hungry, and others would keep for ever what they do not use."""
         if len(self._candidates) < 2 or pool.local.weight == 0 or pool.local.out > 0:
             return False
-        return self._is_closest or pool is self._candidates[0]
+        return self._is_closest or pool is self._candidates[0] or pool.is_missed
 
     def _pay(self, pool: Pool, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""

@@ -18,6 +18,8 @@ cdef class AddressEntry:
     cdef public dict remotes
     cdef public dict publishers
     cdef public object broker
+    cdef public Py_ssize_t choices
+    cdef public double distance
     cdef public object service
     cdef public object waiting
     cdef public list names

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from mesh_config.models import Treatment
 from router.core.addressing.address import AddressKind, is_reserved, normalise, parse_address
 from router.core.addressing.patterns import TreatmentTable
+from router.core.forwarding.load import Load
 from router.core.terms import ConnectionId, RouterId
 
 
@@ -76,6 +77,8 @@ class AddressEntry:
 
     __slots__ = (
         "broker",
+        "choices",
+        "distance",
         "dropped",
         "egress",
         "ingress",
@@ -103,8 +106,12 @@ class AddressEntry:
         self.owner = owner
         """Router whose reply address this is (kind ROUTER)."""
         self.subscribers: list[Subscriber] = []
-        self.remotes: dict[RouterId, int] = {}
-        """Reachable routers with subscribers, each with the deliveries sent toward it and not yet settled."""
+        self.remotes: dict[RouterId, Load] = {}
+        """Reachable routers with subscribers, each with the messages there that have no outcome."""
+        self.distance = 0.0
+        """What a unit of a path's cost is worth when a message is balanced, messages per subscriber."""
+        self.choices = 0
+        """Choices among routers so far."""
         self.publishers: dict[object, None] = {}
         """Their links, in the order in which they were attached."""
         self.broker: object | None = None
@@ -277,10 +284,10 @@ class Fib:
             toward = self._toward[router] = AddressEntry(
                 f"_topo/0/{router}", AddressKind.ROUTER, Treatment.CLOSEST, router
             )
-        toward.remotes.setdefault(router, 0)
+        toward.remotes.setdefault(router, Load())
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
-            entry.remotes.setdefault(router, 0)
+            entry.remotes.setdefault(router, Load())
         return entries
 
     def withdraw_router(self, router: RouterId) -> list[AddressEntry]:
@@ -298,7 +305,7 @@ class Fib:
     def install_address(self, text: str, router: RouterId, hint: Treatment | None) -> AddressEntry:
         """*router* has subscribers of the mobile address *text*."""
         entry = self._mobile_entry(text, hint)
-        entry.remotes.setdefault(router, 0)
+        entry.remotes.setdefault(router, Load())
         return entry
 
     def withdraw_address(self, text: str, router: RouterId) -> AddressEntry | None:
@@ -372,6 +379,7 @@ class Fib:
             if hint is not None and not self.treatments.is_configured(text):
                 treatment = hint
             entry = self._mobile[text] = AddressEntry(text, AddressKind.MOBILE, treatment)
+            entry.distance = self.treatments.distance(text)
             if text in self._local:
                 self._forget_names(self._local[text])  # a mobile address goes before a local one
         return entry
@@ -382,7 +390,7 @@ class Fib:
         if entry is None:
             entry = entries[text] = AddressEntry(text, AddressKind.ROUTER, Treatment.CLOSEST, router)
             if router in self.routes:
-                entry.remotes[router] = 0
+                entry.remotes[router] = Load()
         return entry
 
     def check_invariants(self) -> None:

@@ -1,4 +1,5 @@
 import cython
+from router.core.forwarding.load cimport Load, Report
 from router.core.forwarding.orders cimport Orders
 
 
@@ -20,6 +21,7 @@ cdef class Circuit(Drawer):
     cdef public object neighbor
     cdef public bint is_draining
     cdef public bint has_returned
+    cdef public Report report
 
 
 cdef class Pool:
@@ -45,6 +47,10 @@ cdef class Pool:
     cdef public Py_ssize_t told_weight
     cdef public Py_ssize_t overruns
     cdef public Py_ssize_t turns
+    cdef public Load load
+    cdef public double distance
+    cdef public double wanted_until
+    cdef public bint is_missed
 
     cpdef Py_ssize_t free(self)
     cpdef object set_capacity(self, Py_ssize_t credit, Py_ssize_t returning, double now, bint is_withdrawn)

@@ -16,6 +16,7 @@ import heapq
 import math
 from collections import OrderedDict
 
+from router.core.forwarding.load import Load, Report
 from router.core.forwarding.orders import Key, Orders, Timing
 from router.core.terms import RouterId
 
@@ -60,7 +61,7 @@ class Drawer:
 class Circuit(Drawer):
     """An incoming circuit: a neighbor's link toward the egress."""
 
-    __slots__ = ("has_returned", "is_draining", "key", "neighbor")
+    __slots__ = ("has_returned", "is_draining", "key", "neighbor", "report")
 
     def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
         super().__init__(window)
@@ -70,6 +71,8 @@ class Circuit(Drawer):
         """Asked to return what it holds; gets nothing until it has."""
         self.has_returned = False
         """Has returned credit since downstream asked for its own: nothing waits behind it."""
+        self.report = Report()
+        """What its neighbor was told of the load at the egress."""
 
 
 class Pool:
@@ -118,6 +121,14 @@ class Pool:
         """Transfers on circuits that found no credit."""
         self.turns = 0
         """Local messages that were sent here in turn with other egresses, since these were the nearest."""
+        self.load = Load()
+        """Messages at its subscribers."""
+        self.distance = 0.0
+        """What its cost is worth, messages."""
+        self.wanted_until = -math.inf
+        """Until when local messages are expected to go here though there is credit toward nearer egresses, seconds."""
+        self.is_missed = False
+        """The last time that a local message would have gone here there was no credit."""
 
     def free(self) -> int:
         """U of the rule, messages."""

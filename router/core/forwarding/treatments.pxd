@@ -1,14 +1,16 @@
 import cython
 
 from router.core.forwarding.fib cimport AddressEntry, Route
+from router.core.forwarding.load cimport Load
 
 
 cpdef choose(AddressEntry entry, dict routes, object passed, Py_ssize_t remote_window, double now)
+cpdef choose_local(AddressEntry entry)
 @cython.locals(subscribers=list, count=Py_ssize_t, step=Py_ssize_t, index=Py_ssize_t)
 cpdef next_local(AddressEntry entry)
 @cython.locals(nearest=list, route=Route, cost=Py_ssize_t)
 cdef _closest(AddressEntry entry, dict routes, object passed, double now)
-@cython.locals(found=list, route=Route, best=Route, best_value=Py_ssize_t, outstanding=Py_ssize_t, value=Py_ssize_t)
+@cython.locals(found=list, route=Route, best=Route, load=Load, best_load=Load, least=double, wait=double)
 cdef _balanced(AddressEntry entry, dict routes, object passed, Py_ssize_t window, double now)
 @cython.locals(count=Py_ssize_t, step=Py_ssize_t, index=Py_ssize_t, best_index=Py_ssize_t)
 cdef _least_busy(AddressEntry entry)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from router.core.forwarding.fib import BALANCED, AddressEntry, Route, Subscriber
+from router.core.forwarding.load import Load
 from router.core.terms import RouterId
 
 Routes = dict[RouterId, Route]
@@ -20,7 +21,7 @@ def choose(
     """Where the next message of *entry* goes.
 
     Args:
-        remote_window: unsettled deliveries toward one router above which `balanced` looks elsewhere, messages.
+        remote_window: unsettled datagrams toward one router above which `balanced` looks elsewhere, messages.
         now: seconds; a route in doubt is taken only where there is no other choice.
     Returns: a subscriber with credit, a route, or None: then it waits here if there is a local subscriber, and can go
         nowhere if there is none.
@@ -28,6 +29,13 @@ def choose(
     if entry.treatment is BALANCED:
         return _balanced(entry, routes, passed, remote_window, now)
     return _closest(entry, routes, passed, now)
+
+
+def choose_local(entry: AddressEntry) -> Subscriber | None:
+    """The local subscriber for the next message; None when it has to wait, for credit or behind another message."""
+    if entry.waiting:
+        return None
+    return _least_busy(entry) if entry.treatment is BALANCED else next_local(entry)
 
 
 def next_local(entry: AddressEntry) -> Subscriber | None:
@@ -46,7 +54,7 @@ def next_local(entry: AddressEntry) -> Subscriber | None:
 
 def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str], now: float) -> Subscriber | Route | None:
     if entry.subscribers:
-        return next_local(entry)
+        return choose_local(entry)
     nearest = candidates(entry, routes, passed, now)
     if not nearest:
         return None
@@ -61,24 +69,27 @@ def _closest(entry: AddressEntry, routes: Routes, passed: Collection[str], now: 
 def _balanced(
     entry: AddressEntry, routes: Routes, passed: Collection[str], window: int, now: float
 ) -> Subscriber | Route | None:
-    # DEV-30: so for datagrams, as in qdrouterd. Others go to the nearest router with credit (`allotting.py`).
-    local = _least_busy(entry)
+    # DEV-30: as `Allotting` chooses for messages that have credit.
+    local = choose_local(entry)
     if not entry.remotes or (local is not None and local.outstanding == 0):
         return local
     found = candidates(entry, routes, passed, now)
     if local is not None and found and found[0].doubtful_until > now:
         return local
     best: Route | None = None
-    best_value = 0
+    best_load: Load | None = None
+    least = 0.0
     for route in found:
-        outstanding = entry.remotes[route.router]
-        value = outstanding + route.cost
-        if (outstanding < window or not entry.subscribers) and (
-            best is None or (value, route.router) < (best_value, best.router)
-        ):
-            best, best_value = route, value
-    if local is not None and (best is None or local.outstanding <= best_value):
+        load = entry.remotes[route.router]
+        if load.datagrams >= window and entry.subscribers:
+            continue
+        wait = load.wait(now) + entry.distance * route.cost
+        if best_load is None or wait < least or (wait == least and load.chosen < best_load.chosen):
+            best, best_load, least = route, load, wait
+    if best_load is None or (local is not None and local.outstanding <= least):
         return local
+    entry.choices += 1
+    best_load.chosen = entry.choices
     return best
 
 

@@ -27,6 +27,8 @@ MAX_INT: Final = 2**63 - 1
 
 MAX_WEIGHT: Final = 2**31 - 1
 """Largest weight of a circuit: what an AMQP int holds."""
+MAX_LOAD: Final = 2**31 - 1
+"""Most messages and subscribers that a load tells of."""
 
 MAX_COST: Final = 2**31 - 1
 """Largest cost of a link, so that the cost of every path fits 64 bits."""
@@ -272,13 +274,25 @@ class CircuitStates(ControlMessage):
     """Busy publishers behind each circuit of the sender, by link name: 0 to MAX_WEIGHT."""
     closed: tuple[str, ...] = ()
     """Link names of circuits of the receiver whose address has no subscriber behind the sender."""
+    loads: Mapping[str, tuple[int, int]] = attrs.field(factory=dict, hash=False)
+    """By link name of circuits of the receiver: messages without an outcome at the egress router that did not come by
+    the circuit, -MAX_LOAD to MAX_LOAD, and subscribers there that can take one, 1 to MAX_LOAD. Absent when none has
+    changed."""
 
     def _own_keys(self) -> dict[str, object]:
-        return {"weights": dict(self.weights), "closed": list(self.closed)}
+        keys: dict[str, object] = {"weights": dict(self.weights), "closed": list(self.closed)}
+        if self.loads:
+            keys["loads"] = {name: list(load) for name, load in self.loads.items()}
+        return keys
 
     @classmethod
     def _read(cls, body: _Body) -> Self:
-        return cls(**body.envelope(), weights=body.weights("weights"), closed=body.texts("closed"))
+        return cls(
+            **body.envelope(),
+            weights=body.weights("weights"),
+            closed=body.texts("closed"),
+            loads=body.loads("loads") if body.has("loads") else {},
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -409,6 +423,22 @@ class _Body:
                 raise self._wrong(key)
             weights[name] = int(weight)
         return weights
+
+    def loads(self, key: str) -> dict[str, tuple[int, int]]:
+        value = self._get(key)
+        if not isinstance(value, Mapping):
+            raise self._wrong(key)
+        loads: dict[str, tuple[int, int]] = {}
+        for name, load in value.items():
+            if not isinstance(name, str) or not isinstance(load, (list, tuple)) or len(load) != 2:
+                raise self._wrong(key)
+            messages, subscribers = load
+            if not _is_int(messages) or not -MAX_LOAD <= messages <= MAX_LOAD:
+                raise self._wrong(key)
+            if not _is_int(subscribers) or not 1 <= subscribers <= MAX_LOAD:
+                raise self._wrong(key)
+            loads[name] = (int(messages), int(subscribers))
+        return loads
 
     def inner(self, key: str) -> _Body:
         value = self._get(key)
