@@ -86,6 +86,8 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
         self.steps = 0
         """Turns of all routers."""
         self.published = 0
+        self.publisher_of: dict[int, int] = {}
+        """All messages, each with its publisher."""
         self.open: dict[int, int] = {}
         """Messages whose fate is not known, each with its publisher."""
         self.released_count = 0
@@ -149,7 +151,7 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
 
     def _publish(self, publisher: int) -> int:
         self.published += 1
-        self.open[self.published] = publisher
+        self.open[self.published] = self.publisher_of[self.published] = publisher
         return self.published
 
     def _living(self) -> list[HomeT]:

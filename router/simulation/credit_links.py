@@ -81,6 +81,10 @@ class Link:
         """That the sender may use."""
         self.is_drained = False
         """The receiver asks for it back."""
+        self.unsettled = 0
+        """Messages that the receiver has not settled, where outcomes are simulated."""
+        self.on_settled: Callable[[int], None] = ignore_transfer
+        """Called with a message that the receiver has settled."""
         self.on_flow: Callable[[int], None] = ignore_flow
         """Called with the credit before the flow."""
         # The receiver's.
@@ -93,9 +97,7 @@ class Link:
         self.flows = 0
         """Frames of flow that the receiver sent."""
         self.in_flight = 0
-        """Of the receiver: messages that it has not settled, where outcomes are simulated."""
-        self.on_settled: Callable[[int], None] = ignore_transfer
-        """Called at the sender with a message that the receiver has settled."""
+        """Messages that it has not settled, where outcomes are simulated."""
         self._is_changed = False
 
     # Receiver
@@ -129,7 +131,7 @@ class Link:
     def settle(self, message: int) -> None:
         """Send the outcome of one message."""
         self.in_flight -= 1
-        self.back.send(lambda: self.on_settled(message))
+        self.back.send(lambda: self._outcome_arrived(message))
 
     def _return_arrived(self, count: int) -> None:
         credit = serial_difference(count, self.seen_count)
@@ -141,6 +143,10 @@ class Link:
 
     # Sender
 
+    def _outcome_arrived(self, message: int) -> None:
+        self.unsettled -= 1
+        self.on_settled(message)
+
     def _flow_arrived(self, count: int, credit: int, *, is_draining: bool) -> None:
         before = self.credit
         self.credit = max(0, serial_difference((count + credit) % 2**32, self.sent_count))
@@ -151,6 +157,7 @@ class Link:
         """Send one message."""
         assert self.credit > 0, "sent without credit"
         self.credit -= 1
+        self.unsettled += 1
         self.sent_count = (self.sent_count + 1) % 2**32
         self.forth.carry(message, self._transfer_arrived)
 

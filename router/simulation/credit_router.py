@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from router.core.forwarding.allotting import Allotting
+from router.core.forwarding.load import Load
 from router.core.forwarding.orders import Key, Orders, Timing
 from router.core.terms import RouterId
 from router.simulation.credit_clients import SimPublisher
-from router.simulation.credit_links import Link, Wire, ignore_flow
+from router.simulation.credit_links import Link, Wire, ignore_flow, ignore_transfer
 from router.simulation.credit_turns import Turns
 from router.simulation.network import Network
 
@@ -66,8 +67,8 @@ class SimRouter(Orders):
         self._turn = 0
         self._sources: dict[int, Link] = {}
         """Messages that were sent on and have no outcome, each with the link that it came on."""
-        self._local_unsettled: dict[Link, int] = {}
-        """Of each local subscriber."""
+        self._counted: dict[Link, tuple[RouterId | None, Load]] = {}
+        """Links whose messages without an outcome are part of a load: to which neighbor, None for a subscriber."""
         self._report_at = math.inf
 
     @property
@@ -110,10 +111,10 @@ class SimRouter(Orders):
     def send(self, message: Key, egress: RouterId) -> None:
         """Of the machine."""
         assert isinstance(message, int)
-        if self._mesh.has_outcomes:
-            self.machine.pools[egress].load.sent()
         if egress != self.name:
-            self.own[egress][1].send(message)
+            neighbor, own = self.own[egress]
+            self._count(own, neighbor, egress)
+            own.send(message)
             return
         # One that drains is served first, so that its drain ends; then by turns.
         links = sorted((link for link in self.subscribers if link.credit > 0), key=lambda link: not link.is_drained)
@@ -121,9 +122,8 @@ class SimRouter(Orders):
         if not link.is_drained:
             self._turn += 1
             links = links[self._turn % len(links) :] + links[: self._turn % len(links)]
-            link = min(links, key=lambda each: self._local_unsettled.get(each, 0))
-        if self._mesh.has_outcomes:
-            self._local_unsettled[link] = self._local_unsettled.get(link, 0) + 1
+            link = min(links, key=lambda each: each.unsettled)
+        self._count(link, None, egress)
         self._mesh.delivered(message)
         link.send(message)
 
@@ -149,7 +149,7 @@ class SimRouter(Orders):
         if egress not in self.own:
             link = Link(*wires)
             link.on_flow = lambda _: self.do(lambda _: self._own_changed(egress, link))
-            link.on_settled = lambda message: self._settled(egress, link, message)
+            link.on_settled = lambda message: self._settled(link, message)
             self.own[egress] = (next_hop, link)
             wires[0].send(lambda: there.circuit_attached(egress, self.name, link))
         link = self.own[egress][1]
@@ -181,13 +181,22 @@ class SimRouter(Orders):
         if self.own.get(egress, (None, None))[1] is link and egress in self.machine.pools:
             self.machine.pools[egress].load.told(elsewhere, subscribers, self._mesh.network.now)
 
-    def _settled(self, egress: RouterId, link: Link, message: int) -> None:
+    def _count(self, link: Link, neighbor: RouterId | None, egress: RouterId) -> None:
+        """A message goes out on a link."""
+        if self._mesh.has_outcomes:
+            load = self._counted.setdefault(link, (neighbor, self.machine.pools[egress].load))[1]
+            load.sent()
+
+    def _lose(self, link: Link) -> None:
+        """A link is gone: its messages have no outcome any more."""
+        if link in self._counted:
+            self._counted.pop(link)[1].unsettled -= link.unsettled
+        link.on_settled = ignore_transfer
+
+    def _settled(self, link: Link, message: int) -> None:
         """A message that was sent on has its outcome."""
-        pool = self.machine.pools.get(egress)
-        if pool is not None:
-            pool.load.settled(link, False)
-        if link in self._local_unsettled:
-            self._local_unsettled[link] -= 1
+        if link in self._counted:
+            self._counted[link][1].settled(link, False)
         source = self._sources.pop(message, None)
         if source is not None:
             source.settle(message)
@@ -243,13 +252,14 @@ class SimRouter(Orders):
     def attach_subscriber(self, link: Link) -> None:
         """A local subscriber's attach arrived."""
         link.on_flow = lambda before: self.do(lambda _: self._granted(link, before))
-        link.on_settled = lambda message: self._settled(self.name, link, message)
+        link.on_settled = lambda message: self._settled(link, message)
         self.subscribers.append(link)
 
     def detach_subscriber(self, link: Link) -> None:
         """A local subscriber's detach arrived."""
         self.subscribers.remove(link)
         self._withdrawn.pop(link, None)
+        self._lose(link)
         link.end_sender()
         self.do(lambda _: None)
 
@@ -318,6 +328,8 @@ class SimRouter(Orders):
         """All links with *neighbor* are gone."""
         for link in [link for _, other, link in self.circuits.values() if other == neighbor]:
             self.circuit_detached(link)
+        for link in [link for link, (other, _) in self._counted.items() if other == neighbor]:
+            self._lose(link)
         self.reconnected(neighbor)
 
     def reconnected(self, neighbor: RouterId) -> None:

@@ -12,7 +12,7 @@ import networkx as nx
 
 from router.core.terms import RouterId
 from router.simulation.credit import CreditMesh
-from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
+from router.simulation.credit_clients import Accepts, SimPublisher, SimSubscriber, TopUp
 
 CALM = ("offer", "offer", "offer", "flood", "attach", "wait", "wait")
 ROUGH = (*CALM, "leave", "pause", "lower", "resume", "drain", "unsubscribe", "subscribe", "cut", "join", "reroute")
@@ -43,12 +43,15 @@ class Play:
             jitter_s=delay_s * rng.random(),
             client_delay_s=rng.choice([0.0001, 0.001, 0.004]),
             is_closest=rng.random() < 0.3,
+            has_outcomes=seed % 2 == 1,
         )
         self.names = names
         self.is_rough = is_rough
         self.publishers: list[SimPublisher] = []
         self.subscribers: list[SimSubscriber] = []
         self.paused: list[SimSubscriber] = []
+        settling = (Accepts.WHEN_TAKEN, Accepts.WHEN_DONE)
+        self.accepts = settling[seed // 2 % 2] if self.mesh.has_outcomes else Accepts.NEVER
         self.egresses = rng.sample(names, min(len(names), rng.randint(1, 2)))
         for egress in self.egresses:
             self.subscribe(egress)
@@ -70,6 +73,7 @@ class Play:
                 credit=rng.choice([1, 2, 5, 20, 100]),
                 top_up=rng.choice(list(TopUp)),
                 service_s=rng.choice([0.0, 0.0002, 0.001, 0.003]),
+                accepts=self.accepts,
             )
         )
 

@@ -564,6 +564,7 @@ class Allotting(Machine):
         for pool in self.pools.values():
             pool.check_invariants()
             assert pool.has_path or pool.circuits
+            assert pool.load.unsettled >= 0, "more outcomes than messages"
             assert not (pool.core and pool.capacity), "the core waits beside credit"
         assert self.allotted() == sum(pool.local.out for pool in self.pools.values())
         assert not (self.publishers.waiting and any(p.local.out and p.capacity for p in self._candidates))
