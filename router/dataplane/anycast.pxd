@@ -20,7 +20,7 @@ cdef class AnycastBroker(Broker):
     cdef public dict _draining
     cdef public Py_ssize_t _local_credit
     cdef public object _able
-    cdef Load _here
+    cdef public Load local_load
     cdef bint _has_choice
 
     @cython.locals(is_more=bint)

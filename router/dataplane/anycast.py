@@ -62,7 +62,7 @@ class AnycastBroker(Broker):
         """Local subscribers with credit, the one that was longest without a message first."""
         self._chosen: EgressLink | None = None
         """The one that got the last message."""
-        self._here = Load(is_local=True)
+        self.local_load = Load(is_local=True)
         """Messages at local subscribers."""
         self._has_choice = False
         """There are several subscribers, so that loads are counted."""
@@ -210,7 +210,7 @@ class AnycastBroker(Broker):
                 self._leave(egress)
             self._connections[egress] = connection
             if egress == self._me or route is None:
-                self.machine.set_path(egress, cost=0, next_hop=None, now=house.now, load=self._here)
+                self.machine.set_path(egress, cost=0, next_hop=None, now=house.now, load=self.local_load)
                 self._changed.update(dict.fromkeys(self._subscribers()))
             else:
                 load = self.entry.remotes[egress]
@@ -239,7 +239,7 @@ class AnycastBroker(Broker):
         for egress, link in self.own.items():
             self._count_load(link, self.entry.remotes.get(egress))
         for link in self._able:
-            self._count_load(link, self._here)
+            self._count_load(link, self.local_load)
 
     def _count_load(self, link: EgressLink, load: Load | None) -> None:
         """Count the messages on a link from now on, or no more."""
@@ -278,7 +278,7 @@ class AnycastBroker(Broker):
         self._able.pop(link, None)
         self._chosen = None
         self._count_load(link, None)
-        self._here.subscribers = max(1, len(self._able))
+        self.local_load.subscribers = max(1, len(self._able))
         self._local_credit -= link.brokered
         link.brokered = 0
         self.touch(link)  # what the others have is all that there is now
@@ -321,11 +321,11 @@ class AnycastBroker(Broker):
         link.brokered = credit
         if credit > 0:
             self._able.setdefault(link)
-            self._count_load(link, self._here)
+            self._count_load(link, self.local_load)
         else:
             self._able.pop(link, None)
             self._count_load(link, None)
-        self._here.subscribers = max(1, len(self._able))
+        self.local_load.subscribers = max(1, len(self._able))
         if credit > 0 and pn_link_get_drain(link.handle):
             self._draining[link] = None
         else:
@@ -364,7 +364,7 @@ class AnycastBroker(Broker):
             else:
                 del self._able[link]
                 self._count_load(link, None)
-                self._here.subscribers = max(1, len(self._able))
+                self.local_load.subscribers = max(1, len(self._able))
         elif egress in self.own:
             link = self.own[egress]
         else:
@@ -389,7 +389,7 @@ class AnycastBroker(Broker):
                     return link
         if len(self._able) == 1 and self._chosen is not None and self._chosen.brokered > 0:
             return self._chosen  # it must be the one
-        idle = self._here.idle
+        idle = self.local_load.idle
         while idle and not self.is_closest:
             first = next(iter(idle))
             del idle[first]

@@ -223,11 +223,11 @@ class Forwarder:
         if load is not None and not transfer.is_settled:
             load.datagrams += 1
             load.unsettled += 1
-            transfer.remote = route.router
+            transfer.load = load
         links = port.data_links
         assert transfer.scan is not None
         assert entry is not None
-        # DEV-34: only routers that take circuits are known to understand it.
+        # DEV-33: only routers that take circuits are known to understand it.
         has_choice = transfer.scan.egress is not None or len(entry.remotes) > 1 or bool(entry.subscribers)
         is_named = has_choice and entry.owner is None and port.open_circuit is not None
         transfer.scan.egress = route.router if is_named else None

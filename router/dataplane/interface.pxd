@@ -144,7 +144,7 @@ cdef class Transfer:
     cdef public AddressEntry entry
     cdef public EgressLink egress
     cdef public size_t egress_delivery
-    cdef public object remote
+    cdef public Load load
     cdef public double waits_since
     cdef public double waits_until
     cdef public Port held_for

@@ -417,9 +417,9 @@ class Transfer:
         "leaving",
         "leaving_at",
         "leaving_bytes",
+        "load",
         "may_stream",
         "parts",
-        "remote",
         "scan",
         "size",
         "state",
@@ -461,8 +461,8 @@ class Transfer:
     entry: AddressEntry | None
     egress: EgressLink | None
     egress_delivery: Handle
-    remote: RouterId | None
-    """Router toward which it was sent, for `balanced`."""
+    load: Load | None
+    """Of a datagram: that of its egress router, of which it is a part."""
     waits_since: float
     """When it began to wait, and how long it may at most but for its `ttl`, both seconds."""
     waits_until: float
@@ -523,7 +523,7 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
     transfer.data = b""
     transfer.parts = transfer.leaving = None
     transfer.size = transfer.leaving_at = transfer.leaving_bytes = 0
-    transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.remote = transfer.held_for = None
+    transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.load = transfer.held_for = None
     transfer.egress_delivery = NULL
     transfer.waits_since = transfer.waits_until = 0.0
     return transfer

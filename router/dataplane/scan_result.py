@@ -74,7 +74,7 @@ class Scan:
     ingress: str | None
     """`x-opt-qd.ingress` without its area."""
     egress: str | None
-    """`x-opt-amqp-mesh.egress`: the router that was chosen for it where it entered the mesh (DEV-34)."""
+    """`x-opt-amqp-mesh.egress`: the router that was chosen for it where it entered the mesh (DEV-33)."""
     trace: tuple[str, ...]
     """`x-opt-qd.trace` without areas, the origin first."""
     trace_at: int

@@ -39,6 +39,6 @@ cdef class Settlement:
     cpdef object leave_egress(self, Transfer transfer)
     cpdef object strand(self, Transfer transfer)
     @cython.locals(entry=AddressEntry, load=Load)
-    cdef _leave_remote(self, Transfer transfer)
+    cdef _leave_load(self, Transfer transfer)
     @cython.locals(queued=Py_ssize_t, held=Py_ssize_t, change=Py_ssize_t, is_open=bint, in_flight=Py_ssize_t)
     cpdef object top_up(self, IngressLink link)

@@ -206,8 +206,8 @@ class Settlement:
         """The message is done here: settle its ingress half once it has arrived as a whole, and return its credit."""
         if transfer.held_for is not None:
             self.unhold(transfer)
-        if transfer.remote is not None:
-            self._leave_remote(transfer)
+        if transfer.load is not None:
+            self._leave_load(transfer)
         transfer.clear()
         transfer.leaving = None
         transfer.state = DONE
@@ -271,21 +271,19 @@ class Settlement:
         # DEV-24: qdrouterd releases it, and the sender of an RPC waits for its retry.
         transfer.egress = None
         transfer.egress_delivery = NULL
-        self._leave_remote(transfer)
+        self._leave_load(transfer)
         transfer.state = STRANDED
         self.stranded.append(transfer)
 
-    def _leave_remote(self, transfer: Transfer) -> None:
-        """It no longer counts as a delivery toward its router, however it has ended."""
-        entry, remote = transfer.entry, transfer.remote
-        transfer.remote = None
-        if entry is None or remote is None:
+    def _leave_load(self, transfer: Transfer) -> None:
+        """It no longer counts as a datagram toward its egress router, however it has ended."""
+        entry, load = transfer.entry, transfer.load
+        transfer.load = None
+        if load is None:
             return
-        load = entry.remotes.get(remote)
-        if load is not None and load.datagrams > 0:  # it starts at 0 again when the router was unreachable in between
-            load.datagrams -= 1
-            load.unsettled -= 1
-        if entry.broker is not None:
+        load.datagrams -= 1
+        load.unsettled -= 1
+        if entry is not None and entry.broker is not None:
             self.freed.append(entry)
 
     # Credit

@@ -28,7 +28,7 @@ from tests.helpers.processes import ReservedPort
         (["--compare", "direct=amqp://127.0.0.1"], "two paths would be named 'direct'"),
         (["--router-command", "'"], "--router-command"),
         (["--picture", "found.pdf"], "the name of a picture ends in .png or .svg"),
-        (["memory", "--picture", "found.png"], "there is no picture of memory alone"),
+        (["memory", "--picture", "found.png"], "there is no picture of memory or spill alone"),
     ],
 )
 def test_a_wrong_command_is_refused_before_anything_is_started(words: list[str], hint: str) -> None:

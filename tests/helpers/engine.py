@@ -24,6 +24,8 @@ from typing import Any, Protocol
 
 from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
+from router.core.forwarding.load import Load
+from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
 from router.dataplane.interface import EgressLink
 from router.dataplane.states import SENT, WAITING
@@ -365,14 +367,24 @@ def check_accounts(runtime: Runtime) -> None:
     for entry in runtime.fib.entries():
         waiting = [transfer for transfer in entry.waiting if transfer.state == WAITING]
         assert entry.waiting_bytes == sum(transfer.size for transfer in waiting), entry.text
+    counted: dict[Load, int] = {}
     for connection in runtime.connections.values():
         assert connection.port.held_bytes >= 0
         for link in connection.links.values():
             if isinstance(link, EgressLink):
+                if link.load is not None:
+                    counted[link.load] = counted.get(link.load, 0) + link.outstanding
                 assert link.outstanding == sum(one.egress is link and one.state == SENT for one in transfers), link.name
                 assert link.waiting_bytes == sum(one.size for one in link.waiting), link.name
             else:
                 assert link.in_flight >= sum(1 for one in transfers if one.ingress is link), link.name
+    for entry in runtime.fib.entries():
+        for router, load in entry.remotes.items():
+            datagrams = sum(one.load is load for one in transfers)
+            assert load.datagrams == datagrams, (entry.text, router)
+            assert load.unsettled == counted.get(load, 0) + datagrams, (entry.text, router)
+        if isinstance(entry.broker, AnycastBroker):
+            assert entry.broker.local_load.unsettled == counted.get(entry.broker.local_load, 0), entry.text
 
 
 def check_nothing_left(runtime: Runtime) -> None:
