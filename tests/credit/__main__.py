@@ -18,6 +18,7 @@ from pathlib import Path
 
 from router.cli.management import ManagementError
 from tests.credit import (
+    balanced,
     busy_among_idle,
     fairness,
     fanout,
@@ -44,6 +45,7 @@ FIGURES = {
     7: slow_server,
     8: fairness,
     9: fanout,
+    10: balanced,
 }
 
 

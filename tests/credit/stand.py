@@ -71,14 +71,14 @@ class Stand:
     """What starts the routers to compare with, if any; used by the figure on RPC."""
 
     @contextmanager
-    def line(self, routers: int = 4, *, is_other: bool = False) -> Iterator[Line]:
-        """A line of routers that know each other; *is_other*: of those to compare with.
+    def line(self, routers: int = 4, *, is_other: bool = False, kind: str = "line") -> Iterator[Line]:
+        """A line of routers that know each other, or a mesh of another kind; *is_other*: of those to compare with.
 
         Raises: AssertionError at the end, when one of them ended by itself.
         """
         command = self.against if is_other and self.against is not None else self.command
         folder = self.folder / f"line-{next(_NUMBERS)}"
-        with MeshProcesses(generate("line", routers), folder, command=command) as mesh:
+        with MeshProcesses(generate(kind, routers), folder, command=command) as mesh:
             mesh.start()
             mesh.wait_converged()
             yield Line(mesh)

@@ -39,8 +39,9 @@ class Endpoint:
 
     target = messaging.Target(version="1.0")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, echo_s: float = 0.0) -> None:
         self.name = name
+        self.echo_s = echo_s
         self.seen: list[list[Any]] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -54,6 +55,8 @@ class Endpoint:
     def echo(self, context: dict[str, Any], key: Any, data: str = "") -> list[Any]:
         self._note("echo", key)
         self.gate.wait(60)
+        if self.echo_s:
+            time.sleep(self.echo_s)
         return [self.name, key, data]
 
     def note(self, context: dict[str, Any], key: Any, data: str = "") -> None:
@@ -164,11 +167,17 @@ class Worker:
         return time.monotonic() - began
 
     def serve(
-        self, transport: str, topic: str, server: str, name: str | None = None, workers: int | None = None
+        self,
+        transport: str,
+        topic: str,
+        server: str,
+        name: str | None = None,
+        workers: int | None = None,
+        echo_s: float = 0.0,
     ) -> None:
-        """*workers*: threads that run calls, by default as many as oslo.messaging has."""
+        """*workers*: threads that run calls, by default as many as oslo.messaging has; *echo_s*: time of an `echo`."""
         name = name or server
-        endpoint = self.endpoints[name] = Endpoint(server)
+        endpoint = self.endpoints[name] = Endpoint(server, echo_s)
         target = messaging.Target(topic=topic, server=server)
         made = messaging.get_rpc_server(self.transports[transport], target, [endpoint], executor="threading")
         made.start(override_pool_size=workers)
