@@ -29,6 +29,9 @@ FAULT_PAUSE_S = 1.0
 CLOSE_PATIENCE_S = 1.0
 """While stopping, how long peers may take to answer our Close."""
 
+STANDSTILL_S = 1.0
+"""So late a timer is told of in the log: the process did not run, or something kept it busy."""
+
 FULL_COLLECTION = 100
 """Collections of young objects before all are looked at: ten times as many as Python has it."""
 
@@ -145,10 +148,15 @@ class Daemon:
         runtime = self.runtime
         while True:
             deadline = runtime.next_deadline()
+            set_at, used_s = runtime.clock(), time.process_time()
             with trio.move_on_at(min(math.inf, deadline)):
                 await self._deadline_moved.wait()
             self._deadline_moved = trio.Event()
+            late_s = runtime.clock() - max(deadline, set_at)
             if runtime.clock() >= deadline:
+                if late_s >= STANDSTILL_S:
+                    used_s = time.process_time() - used_s
+                    runtime.log.warning("stood_still", seconds=round(late_s, 1), processor_s=round(used_s, 1))
                 try:
                     runtime.handle_deadline()
                 except Exception as error:  # a fault of ours must not end the router

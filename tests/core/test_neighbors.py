@@ -101,6 +101,25 @@ def test_time_in_which_this_router_itself_was_held_up_is_no_silence() -> None:
     assert active(machine) is None
 
 
+def test_who_was_not_heard_while_this_router_was_held_up_has_another_interval_to_speak() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(), 1.0)
+    machine.elapse(4.5, late_s=0.6)
+    assert machine.next_silence == 5.5
+    machine.elapse(5.4)
+    assert active(machine) == C1
+    machine.elapse(5.5)
+    assert active(machine) is None
+
+
+def test_a_router_that_is_late_again_and_again_still_loses_a_dead_neighbor() -> None:
+    machine = attached(up(C1))
+    machine.hear(C1, hello(), 1.0)
+    for tenths in range(15, 100, 15):
+        machine.elapse(1.0 + tenths / 10, late_s=0.6)
+    assert active(machine) is None
+
+
 def test_the_first_hello_is_answered_at_once_and_later_ones_are_not() -> None:
     machine = Neighbors(ME, SETTINGS)
     machine.attach(up(C1), 0.0)

@@ -1,10 +1,17 @@
-"""What the daemon sets in its process."""
+"""What the daemon sets in its process, and what it says when that did not run."""
 
 from __future__ import annotations
 
 import gc
 
-from router.daemon import FULL_COLLECTION, spare_collector
+import pytest
+import structlog
+import trio
+from structlog.testing import capture_logs
+from trio.testing import MockClock
+
+from mesh_config.models import ListenerSettings, RouterSettings
+from router.daemon import FULL_COLLECTION, Daemon, spare_collector
 
 
 def test_the_collector_looks_through_all_objects_more_rarely() -> None:
@@ -16,3 +23,23 @@ def test_the_collector_looks_through_all_objects_more_rarely() -> None:
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.5, []), (5.0, [5.0])])
+async def test_a_timer_that_comes_late_is_told_of_once(
+    autojump_clock: MockClock, seconds: float, told: list[float]
+) -> None:
+    daemon = Daemon(RouterSettings(id="A", listeners=(ListenerSettings(port=0),)))
+    with capture_logs() as lines:
+        daemon.runtime.log = structlog.get_logger()
+        daemon.runtime.deadline_changed = daemon._wake_timer
+        async with trio.open_nursery() as nursery:
+            daemon.runtime.trim_at = trio.current_time() + 1.0
+            nursery.start_soon(daemon._keep_time)
+            await trio.testing.wait_all_tasks_blocked()
+            autojump_clock.jump(1.0 + seconds)
+            await trio.sleep(10)
+            nursery.cancel_scope.cancel()
+    for listener in daemon.listeners:
+        listener.close()
+    assert [line["seconds"] for line in lines if line["event"] == "stood_still"] == told

@@ -38,7 +38,7 @@ class Greeter:
     def elapse(self, now: float) -> None:
         """Find who fell silent, and say HELLO when it is due."""
         late_s = now - self.next_hello
-        self._neighbors.elapse(now, late_s=late_s if late_s > self._interval_s else 0.0)
+        self._neighbors.elapse(now, late_s=late_s if late_s > self._interval_s / 2 else 0.0)
         if self.next_hello <= now:
             self.hello(now)
 

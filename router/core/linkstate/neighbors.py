@@ -85,6 +85,8 @@ class ControlConnection:
     """Boot number in its last HELLO, or of the connection that it took over from."""
     is_suspect: bool = False
     """HELLOs were due and did not come: the last choice until one does."""
+    is_excused: bool = False
+    """Its silence was excused since it was last heard: this router was held up itself."""
     is_challenger: bool = False
     """Speaks of another boot than the active connection: a duplicate id, or the end of the old boot is not noticed."""
 
@@ -167,7 +169,7 @@ class Neighbors:
         heard.state = ADJACENCY[heard.state, Heard.HELLO_WITH_ME if with_me else Heard.HELLO_WITHOUT_ME]
         heard.heard_at = now
         heard.instance = hello.instance
-        heard.is_suspect = False
+        heard.is_suspect = heard.is_excused = False
         self._watch(heard)
         active = self.active.get(hello.id)
         if active is heard:
@@ -181,12 +183,13 @@ class Neighbors:
         """Find who fell silent.
 
         Args:
-            late_s: how long this router itself was held up, seconds; HELLOs may lie unread for as long.
+            late_s: how long this router itself was held up, seconds; HELLOs may lie unread for as long. Whoever is not
+                heard yet is given at least another `hello_interval_s` to speak, once after each HELLO.
         """
         self.next_silence = math.inf
         for connection in list(self.connections.values()):
             if late_s > 0:
-                connection.heard_at = min(now, connection.heard_at + late_s)
+                self._excuse(connection, now, late_s)
             if not self._expects(connection):
                 continue
             if connection.heard_at + self._settings.hello_max_age_s > now:
@@ -250,6 +253,13 @@ class Neighbors:
         if connection.state is not Adjacency.SILENT:
             return True
         return not connection.is_suspect and self._speaks(connection)
+
+    def _excuse(self, connection: ControlConnection, now: float, late_s: float) -> None:
+        heard_at = connection.heard_at + late_s
+        if not connection.is_excused:  # or a router that is late again and again would never lose a dead neighbor
+            connection.is_excused = True
+            heard_at = max(heard_at, now + self._settings.hello_interval_s - self._settings.hello_max_age_s)
+        connection.heard_at = min(now, heard_at)
 
     def _expect_anew(self, router: RouterId, now: float) -> None:
         # One that stood by may have to speak and be heard from now on.
