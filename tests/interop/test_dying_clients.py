@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from router.binding import handles as pn
 from tests.helpers.processes import MeshProcesses
 from tests.stress import watched
-from tests.stress.play import WATCHED, look, look_when_quiet, play, remains, two_routers
+from tests.stress.ends import Publisher, Subscriber, account
+from tests.stress.play import FORBIDDEN, WATCHED, look, look_when_quiet, play, remains, two_routers
 
 pytestmark = pytest.mark.interop
 
@@ -44,3 +47,27 @@ def test_those_that_stay_lose_nothing_and_the_dead_leave_nothing(
         assert set(mesh.terminate().values()) == {0}
         errors = [line for router in mesh.routers.values() for line in router.log_lines() if line.level == "error"]
         assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "received", "fault"),
+    [
+        (pn.ACCEPTED, 1, None),
+        (pn.ACCEPTED, 0, "lost"),
+        (pn.ACCEPTED, 2, "doubled"),
+        (pn.RELEASED, 0, None),
+        (pn.RELEASED, 1, "released, yet received"),
+        (pn.REJECTED, 1, "released, yet received"),
+        (pn.MODIFIED, 0, None),
+        (pn.MODIFIED, 1, None),
+        (0, 1, "unknown"),
+    ],
+)
+def test_what_is_modified_may_have_been_received_and_what_is_released_may_not(
+    outcome: int, received: int, fault: str | None
+) -> None:
+    publisher, subscriber = Publisher(1, "a", Random(1)), Subscriber("a")
+    publisher.outcomes.append(outcome)
+    subscriber.received[1] = bytearray([received])
+    said = account(publisher, [subscriber])
+    assert [name for name in FORBIDDEN if said[name]] == ([fault] if fault else [])

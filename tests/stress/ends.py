@@ -168,8 +168,9 @@ class Subscriber(Endpoint):
 def account(publisher: Publisher, subscribers: Sequence[Subscriber], *, is_multicast: bool = False) -> Counter[str]:
     """What became of a publisher's messages, in words.
 
-    `lost`, `doubled` and `unknown` are what must never be: accepted and not received, received or answered twice,
-    and without an outcome.
+    `lost`, `doubled`, `unknown` and `released, yet received` are what must never be: accepted and not received,
+    received or answered twice, without an outcome, and given back as if it had never been sent on. What is MODIFIED
+    was sent on and may have been received: its path broke, or its subscriber died, before that was known.
     """
     said: Counter[str] = Counter(sent=len(publisher.outcomes), doubled=publisher.doubled)
     every = range(len(publisher.outcomes))
@@ -184,7 +185,8 @@ def account(publisher: Publisher, subscribers: Sequence[Subscriber], *, is_multi
             said["doubled"] += got > 1
             if not publisher.is_presettled:
                 said["lost"] += outcome == pn.ACCEPTED and not got
-                said["returned, yet received"] += outcome != pn.ACCEPTED and got > 0 and not is_multicast
+                if got and not is_multicast and outcome not in (0, pn.ACCEPTED):
+                    said["modified, yet received" if outcome == pn.MODIFIED else "released, yet received"] += 1
     if not publisher.is_presettled:
         said["accepted"] = publisher.outcomes.count(pn.ACCEPTED)
         said["unknown"] = publisher.outcomes.count(0)
