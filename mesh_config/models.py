@@ -182,6 +182,38 @@ class LinkStateSettings:
     spf_hold_down_s: float = setting(
         "Changes that arrive within this time are computed together.", default=0.005, unit="seconds", low=0, high=10
     )
+    max_routers: int = setting(
+        "Other routers known at one time; of more nothing is kept.",
+        default=10000,
+        unit="routers",
+        low=1,
+        high=1000000,
+    )
+    max_neighbor_routers: int = setting(
+        "Those of them that one neighbor was the first to tell of.",
+        default=5000,
+        unit="routers",
+        low=1,
+        high=1000000,
+    )
+    max_addresses: int = setting(
+        "Mobile addresses of all other routers together, each counted once for each router that has it.",
+        default=2000000,
+        unit="addresses",
+        low=1,
+        high=100000000,
+    )
+    max_router_addresses: int = setting(
+        "The same of one router.", default=500000, unit="addresses", low=1, high=100000000
+    )
+    max_control_messages: int = setting(
+        "Control messages that one neighbor may send in a second, and ten times as many at once; more are dropped, and "
+        "what was missed is asked for later.",
+        default=2000,
+        unit="messages a second",
+        low=10,
+        high=1000000,
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -282,6 +314,27 @@ class ForwardingSettings:
         unit="frames",
         low=2,
         high=65536,
+    )
+    address_bytes: int = setting(
+        "Longest address of a link or a message, in UTF-8; a link with a longer one is refused, a message rejected.",
+        default=1024,
+        unit="bytes",
+        low=64,
+        high=16384,
+    )
+    control_message_bytes: int = setting(
+        "Largest control message that a neighbor may send; a larger one ends its connection.",
+        default=4 * MIB,
+        unit="bytes",
+        low=MIB,
+        high=256 * MIB,
+    )
+    management_request_bytes: int = setting(
+        "Largest request to the management node; a larger one is rejected.",
+        default=65536,
+        unit="bytes",
+        low=1024,
+        high=16 * MIB,
     )
     max_links: int = setting("Links of one connection.", default=65536, unit="links", low=1, high=1000000)
     max_circuits: int = setting(

@@ -77,6 +77,8 @@ class Runtime(Turns):
         self.octets: dict[ConnectionId, Callable[[], Octets | None]] = {}
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
+        self.work: Callable[[], None] = lambda: None
+        """Called when work that is done in pieces goes on: at `work_at`."""
         self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=self._count_freed)
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
@@ -144,6 +146,9 @@ class Runtime(Turns):
         self._carry_out(self.control.handle_deadline(now=now))
         self.control_deadline = self.control.next_deadline()
         self.relay.handle_deadline(now)
+        if self.work_at <= now:
+            self.work_at = math.inf
+            self.work()
         self.settle()
         if self.trim_at <= now:
             self._freed, self.trim_at = 0, math.inf

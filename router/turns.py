@@ -33,6 +33,8 @@ class Turns:
         """When the next deadline is due, as far as the timer knows, seconds."""
         self.control_deadline = math.inf
         """The control plane's next deadline, seconds."""
+        self.work_at = math.inf
+        """When work goes on that is done in pieces, seconds."""
         self.trim_at = math.inf
         """When memory is to be given back, seconds."""
         self.deadline_changed: Callable[[], None] = lambda: None
@@ -136,7 +138,7 @@ class Turns:
 
     def earliest(self) -> float:
         """When the next deadline is due, seconds; infinity when never."""
-        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at)
+        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at, self.work_at)
 
     # What the runtime sees to
 

@@ -83,6 +83,15 @@ def text(chars: Any) -> str | None:
     return raw.decode("utf-8", "replace")
 
 
+def strict_text(chars: Any) -> str | None:
+    """A C string of proton as text; None for NULL.
+
+    Raises:
+        UnicodeDecodeError: it is no UTF-8.
+    """
+    return None if chars == ffi.NULL else str(ffi.string(chars).decode("utf-8"))
+
+
 def memory_at(address: int, size: int) -> memoryview:
     """So many bytes of proton's memory."""
     return memoryview(ffi.buffer(ffi.cast("char *", address), size))

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar, cast, overload
 from uuid import UUID
 
 import proton
@@ -33,12 +34,17 @@ _FOOTER: Final = 0x78
 
 _MAX_DEPTH: Final = 64
 """Lists and maps within each other; nothing that this program understands has more than five."""
+MAX_SECTIONS: Final = 100
+"""Sections of one message: each costs a call of proton, and what is meant for a router has eight at most."""
 
 _T = TypeVar("_T")
 
 
 class MalformedMessage(ValueError):
     """Bytes that proton cannot read as a message."""
+
+    read: Message | None = None
+    """The sections before the one that cannot be read."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -95,71 +101,129 @@ def is_symbol(value: object) -> bool:
     return isinstance(value, proton.symbol)
 
 
-def decode_message(data: bytes) -> Message:
-    """The message in *data*. Fields with their default value may be absent, written out or null: that is kept.
+def decode_message(data: bytes, *, max_values: int | None = None) -> Message:
+    """Read the message in *data*, in time proportional to its bytes.
 
+    Fields with their default value may be absent, written out or null: that is kept.
+
+    Args:
+        data: the whole message, bytes.
+        max_values: values in it, those within lists and maps counted; None: what proton takes, some 65,000.
     Raises:
-        MalformedMessage: no AMQP, sections out of order, or a field of a type that it cannot have.
+        MalformedMessage: no AMQP, sections out of order or more than MAX_SECTIONS, too many values, or a field of a
+            type that it cannot have.
     """
     message = Message()
-    pos = last = 0
     try:
-        while pos < len(data):
-            section = proton.Data()
-            pos += section.decode(data[pos:])
-            section.rewind()
-            section.next()
-            code, value = _read_section(section)
-            if code < last or (code == last and code not in (_DATA, _SEQUENCE)):
-                raise MalformedMessage(f"section {code:#x} after section {last:#x}")
-            _take_section(message, code, value)
-            last = code
-            if code == _VALUE:
-                # A footer tells us nothing, and qdrouterd writes a stray map behind some of its replies' null bodies.
-                break
+        _read_sections(data, message, _Reader(max_values))
+    except MalformedMessage as error:
+        error.read = message
+        raise
     except UNREADABLE as error:
-        raise MalformedMessage(f"no message: {error}") from error
-    if not last:
-        raise MalformedMessage("no message: no section")
+        malformed = MalformedMessage(f"no message: {error}")
+        malformed.read = message
+        raise malformed from error
     return message
 
 
-def _read_section(data: proton.Data) -> tuple[int, object]:
-    """Descriptor and content of the section that *data* stands on."""
-    if not data.is_described() or not data.enter():
-        raise MalformedMessage("a section without a descriptor")
-    data.next()
-    code = data.get_object()
-    data.next()
-    if not isinstance(code, proton.ulong) or not _HEADER <= code <= _FOOTER:
-        raise MalformedMessage(f"no section has the descriptor {code!r}")
-    return int(code), _read(data, 0)
+def _read_sections(data: bytes, message: Message, reader: _Reader) -> None:
+    """Put what *data* says into *message*."""
+    body = _Body()
+    rest = memoryview(data)
+    count = last = 0
+    while rest:
+        count += 1
+        if count > MAX_SECTIONS:
+            raise MalformedMessage(f"more than {MAX_SECTIONS} sections")
+        section = proton.Data()
+        rest = rest[section.decode(cast("bytes", rest)) :]  # without a copy for each section
+        section.rewind()
+        section.next()
+        code, value = reader.section(section)
+        if code < last or (code == last and code not in (_DATA, _SEQUENCE)):
+            raise MalformedMessage(f"section {code:#x} after section {last:#x}")
+        if code in (_DATA, _SEQUENCE):
+            body.add(code, value)
+        else:
+            _take_section(message, code, value)
+        last = code
+        if code == _VALUE:
+            # A footer tells us nothing, and qdrouterd writes a stray map behind some of its replies' null bodies.
+            break
+    if not last:
+        raise MalformedMessage("no message: no section")
+    if body.parts and last != _VALUE:
+        message.body = body.joined()
 
 
-def _read(data: proton.Data, depth: int) -> object:
-    """The value that *data* stands on, free of proton's memory."""
-    if depth > _MAX_DEPTH:
-        raise MalformedMessage(f"values nested deeper than {_MAX_DEPTH}")
-    kind = data.type()
-    if kind == proton.Data.BINARY:
-        return bytes(data.get_binary())
-    if kind not in (proton.Data.LIST, proton.Data.MAP, proton.Data.ARRAY, proton.Data.DESCRIBED):
-        value: object = data.get_object()
-        return value
-    _, array_is_described, element_type = data.get_array() if kind == proton.Data.ARRAY else (0, False, 0)
-    items: list[Any] = []
-    data.enter()
-    while data.next() is not None:
-        items.append(_read(data, depth + 1))
-    data.exit()
-    if kind == proton.Data.LIST:
-        return items
-    if kind == proton.Data.MAP:
-        return dict(zip(items[::2], items[1::2], strict=True))
-    if kind == proton.Data.DESCRIBED:
-        return proton.Described(*items)
-    descriptor: Any = items.pop(0) if array_is_described else proton.UNDESCRIBED
-    return proton.Array(descriptor, element_type or 0, *items)
+class _Body:
+    """Data or sequence sections, joined once all are there: each joined to those before would copy all of them."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+
+    def add(self, code: int, value: object) -> None:
+        """One more section: bytes or a list, all of one kind since none may follow the other."""
+        if not isinstance(value, bytes if code == _DATA else list):
+            raise MalformedMessage("a body that is not what its section says")
+        if self.parts and type(self.parts[0]) is not type(value):
+            self.parts = []
+        self.parts.append(value)
+
+    def joined(self) -> object:
+        """The body."""
+        return b"".join(self.parts) if isinstance(self.parts[0], bytes) else list(chain.from_iterable(self.parts))
+
+
+class _Reader:
+    """Reads values out of proton's memory, as many as are allowed.
+
+    Args:
+        max_values: None for any number.
+    """
+
+    def __init__(self, max_values: int | None) -> None:
+        self._max_values = max_values
+        self._count = 0
+
+    def section(self, data: proton.Data) -> tuple[int, object]:
+        """Descriptor and content of the section that *data* stands on."""
+        if not data.is_described() or not data.enter():
+            raise MalformedMessage("a section without a descriptor")
+        data.next()
+        code = data.get_object()
+        data.next()
+        if not isinstance(code, proton.ulong) or not _HEADER <= code <= _FOOTER:
+            raise MalformedMessage(f"no section has the descriptor {code!r}")
+        return int(code), self.value(data, 0)
+
+    def value(self, data: proton.Data, depth: int) -> object:
+        """The value that *data* stands on."""
+        self._count += 1
+        if self._max_values is not None and self._count > self._max_values:
+            raise MalformedMessage(f"more than {self._max_values} values")
+        if depth > _MAX_DEPTH:
+            raise MalformedMessage(f"values nested deeper than {_MAX_DEPTH}")
+        kind = data.type()
+        if kind == proton.Data.BINARY:
+            return bytes(data.get_binary())
+        if kind not in (proton.Data.LIST, proton.Data.MAP, proton.Data.ARRAY, proton.Data.DESCRIBED):
+            value: object = data.get_object()
+            return value
+        _, array_is_described, element_type = data.get_array() if kind == proton.Data.ARRAY else (0, False, 0)
+        items: list[Any] = []
+        data.enter()
+        while data.next() is not None:
+            items.append(self.value(data, depth + 1))
+        data.exit()
+        if kind == proton.Data.LIST:
+            return items
+        if kind == proton.Data.MAP:
+            return dict(zip(items[::2], items[1::2], strict=True))
+        if kind == proton.Data.DESCRIBED:
+            return proton.Described(*items)
+        descriptor: Any = items.pop(0) if array_is_described else proton.UNDESCRIBED
+        return proton.Array(descriptor, element_type or 0, *items)
 
 
 def _take_section(message: Message, code: int, value: object) -> None:
@@ -182,14 +246,8 @@ def _take_section(message: Message, code: int, value: object) -> None:
         message.correlation_id = _read_message_id(fields[5])
     elif code == _APPLICATION_PROPERTIES:
         message.application_properties = _map(value)
-    elif code == _DATA and isinstance(value, bytes):
-        message.body = message.body + value if isinstance(message.body, bytes) else value
-    elif code == _SEQUENCE and isinstance(value, list):
-        message.body = message.body + value if isinstance(message.body, list) else value
     elif code == _VALUE:
         message.body = value
-    elif code in (_DATA, _SEQUENCE):
-        raise MalformedMessage("a body that is not what its section says")
 
 
 def _fields(value: object, count: int) -> list[object]:
@@ -219,6 +277,76 @@ def _read_message_id(value: object) -> MessageId | None:
     raise MalformedMessage(f"a message id is {type(value).__name__}")
 
 
+class EncodedList(Sequence[object]):
+    """A list whose items are encoded as they are added: written a piece at a time, and larger than proton's are."""
+
+    def __init__(self) -> None:
+        self._items: list[bytes] = []
+        self.size = 0
+        """Bytes of all items."""
+
+    def append(self, item: object) -> None:
+        """Add one more."""
+        data = proton.Data()
+        data.put_object(item)
+        encoded = bytes(data.encode())
+        self._items.append(encoded)
+        self.size += len(encoded)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> object: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[object]: ...
+    def __getitem__(self, index: int | slice) -> object:
+        if isinstance(index, slice):
+            return [self._decoded(item) for item in self._items[index]]
+        return self._decoded(self._items[index])
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == (list(other) if isinstance(other, EncodedList) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @staticmethod
+    def _decoded(item: bytes) -> object:
+        data = proton.Data()
+        data.decode(item)
+        data.rewind()
+        data.next()
+        return _Reader(None).value(data, 0)
+
+    def encoded(self) -> bytes:
+        """The whole list as AMQP's list32."""
+        count = len(self._items)
+        return b"".join((b"\xd0", (self.size + 4).to_bytes(4, "big"), count.to_bytes(4, "big"), *self._items))
+
+
+def _encode_body(body: object) -> bytes:
+    """The amqp-value section; a map may have values that are `EncodedList`s."""
+    data = proton.Data()
+    if not (isinstance(body, dict) and any(isinstance(value, EncodedList) for value in body.values())):
+        _open_section(data, _VALUE)
+        data.put_object(body)
+        data.exit()
+        return bytes(data.encode())
+    pieces: list[bytes] = []
+    for key, value in body.items():
+        pieces.append(_encode_value(key))
+        pieces.append(value.encoded() if isinstance(value, EncodedList) else _encode_value(value))
+    size = sum(map(len, pieces)) + 4
+    head = b"\x00\x53" + bytes((_VALUE, 0xD1)) + size.to_bytes(4, "big") + len(pieces).to_bytes(4, "big")
+    return b"".join((head, *pieces))
+
+
+def _encode_value(value: object) -> bytes:
+    data = proton.Data()
+    data.put_object(value)
+    return bytes(data.encode())
+
+
 def encode_message(message: Message, *, properties_at_least: int = 0) -> bytes:
     """The bytes of *message*, its body as amqp-value; a section without a field is left out.
 
@@ -241,10 +369,7 @@ def encode_message(message: Message, *, properties_at_least: int = 0) -> bytes:
     _put_list(data, _PROPERTIES, _trimmed(properties, properties_at_least))
     if message.application_properties:
         _put_map(data, _APPLICATION_PROPERTIES, message.application_properties.items())
-    _open_section(data, _VALUE)
-    data.put_object(message.body)
-    data.exit()
-    return data.encode()
+    return bytes(data.encode()) + _encode_body(message.body)
 
 
 def _message_id(value: MessageId | None) -> MessageId | None:

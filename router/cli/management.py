@@ -102,7 +102,8 @@ class ManagementClient:
             names = reply.body["attributeNames"]
             page = [dict(zip(names, values, strict=True)) for values in reply.body["results"]]
             found.extend(page)
-            if len(page) < count:
+            # A router may give fewer than were asked for, and says so.
+            if not page or (len(page) < count and " of " not in reply.description):
                 break
         return found
 

@@ -32,6 +32,7 @@ from router.core.events import (
     TopologyChanged,
     WithdrawRouter,
 )
+from router.core.linkstate.allowance import Allowances
 from router.core.linkstate.forwarder import Forwarder
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
@@ -112,6 +113,8 @@ class ControlPlane:
         """Control messages received, by opcode, those to be relayed included."""
         self.ignored = 0
         """Messages of no use: of a refused connection, of a foreign kind, from routers unknown, to nobody."""
+        self.excess = 0
+        """Messages dropped since their neighbor sent too many."""
         self._started_at = now
         self._neighbors = Neighbors(router_id, settings)
         self._outbox = Outbox(router_id, self._neighbors)
@@ -123,11 +126,13 @@ class ControlPlane:
             instance=instance,
             rng=rng,
             mobile_seq=lambda: self._addresses.mobile_seq,
+            raise_mobile_seq=self._addresses.overrule,
             on_restart=self._addresses.forget,
             topology=Topology() if topology is None else topology,
         )
         self._forwarder = Forwarder(self._outbox, self._link_state.requests.answer_for)
         self._foreign: set[RouterId] = set()
+        self._allowances = Allowances(settings.max_control_messages)
 
     # The three drivers
 
@@ -144,6 +149,7 @@ class ControlPlane:
                     self._neighbors.attach(event, now)
                 case ControlLinkDown():
                     self._neighbors.detach(event.connection, now)
+                    self._allowances.forget(event.connection)
                 case SubscriptionAdded():
                     self._addresses.add(event)
                 case SubscriptionRemoved():
@@ -268,6 +274,7 @@ class ControlPlane:
             "dijkstra_runs": self.dijkstra_runs,
             "control_dropped": self._forwarder.dropped,
             "control_ignored": self.ignored,
+            "control_excess": self.excess,
         }
         counts.update((f"control_received_{opcode}", self.received[opcode]) for opcode in sorted(self.received))
         counts.update((f"control_sent_{opcode}", self._outbox.sent[opcode]) for opcode in sorted(self._outbox.sent))
@@ -285,6 +292,8 @@ class ControlPlane:
         self.received[message.opcode] += 1
         if event.connection not in self._neighbors.connections:
             self.ignored += 1
+        elif not isinstance(message, Hello) and not self._allowances.take(event.connection, now):
+            self._on_excess(event)
         elif isinstance(message, ForeignMessage) or message.pv > PROTOCOL_VERSION:
             self._on_foreign(event)
         elif isinstance(message, Hello):
@@ -310,11 +319,27 @@ class ControlPlane:
                 self._link_state.on_request(event, message)
             case MobileAddressRequest():
                 self._addresses.on_request(event, message)
+            case MobileAddressUpdate() if message.id == self.router_id:
+                # Only a lie can be newer: this router's own changes come back to it at most.
+                self._link_state.on_own_claim(self.instance, 0, message.mobile_seq, event, now)
             case MobileAddressUpdate() if message.id in self._link_state.database.nodes:
                 self._addresses.on_update(event, message, now)
             case _:
                 # A MAU of a router that is not known: its advertisement will say how far its addresses have got.
                 self.ignored += 1
+
+    def _on_excess(self, event: ControlReceived) -> None:
+        self.excess += 1
+        if self._allowances.is_first_excess(event.connection):
+            neighbor = self._neighbors.connections[event.connection].router
+            self._outbox.do(
+                Report.warning(
+                    "too_many_control_messages",
+                    neighbor=neighbor,
+                    connection=event.connection,
+                    per_second=self.settings.max_control_messages,
+                )
+            )
 
     def _on_foreign(self, event: ControlReceived) -> None:
         self.ignored += 1

@@ -33,6 +33,7 @@ class Condition(enum.StrEnum):
     CONNECTION_FORCED = "amqp:connection:forced"
     FRAMING_ERROR = "amqp:connection:framing-error"
     DETACH_FORCED = "amqp:link:detach-forced"
+    MESSAGE_SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
     LINK_STOLEN = "amqp:link:stolen"
     QD_FORBIDDEN = "qd:forbidden"
     QD_CONNECTION_ROLE = "qd:connection-role"

@@ -21,6 +21,7 @@ cdef class Forwarder:
     cdef Fib _fib
     cdef dict _ports
     cdef object _settings
+    cdef Py_ssize_t _short_chars
     cdef Settlement _settlement
     cdef Egress _egress
     cdef WaitingRoom _waiting
@@ -35,6 +36,7 @@ cdef class Forwarder:
     @cython.locals(port=Port, found=Scan)
     cdef _read_address(self, Transfer transfer, IngressLink link)
     @cython.locals(entry=AddressEntry)
+    cdef _check_length(self, str to)
     cpdef object dispatch(self, Transfer transfer)
     @cython.locals(source=IngressLink)
     cdef bint _is_brokered(self, Transfer transfer)
@@ -46,8 +48,11 @@ cdef class Forwarder:
     @cython.locals(port=Port, entry=AddressEntry, link=EgressLink, load=Load, has_choice=bint, is_named=bint)
     cpdef object send_datagram(self, Transfer transfer, object route)
     cdef bint _look_into(self, Transfer transfer)
+    cdef Scan _scan(self, Transfer transfer, bint stop_at_annotations, bint from_client)
     cpdef object hold(self, Transfer transfer)
     cdef _hold(self, Transfer transfer, Py_ssize_t added)
+    @cython.locals(source=IngressLink)
+    cdef Py_ssize_t _most_held(self, Transfer transfer, AddressEntry entry)
     cpdef object drop_incomplete(self, Transfer transfer)
     cpdef object forget(self, Transfer transfer)
     cpdef object flowed(self, EgressLink link)

@@ -15,11 +15,12 @@ from router.core.addressing.address import with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.forwarding.treatments import choose, choose_local
-from router.core.terms import ConnectionId, RouterId
+from router.core.terms import Condition, ConnectionId, RouterId
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.fanout import Fanout
-from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.interface import HEAD_BYTES, EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.scan_result import Scan
 from router.dataplane.scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
@@ -37,6 +38,21 @@ class MessageTooLarge(RemoteProtocolError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"message is larger than the {limit} bytes that a multicast may have")
+
+
+class RequestTooLarge(RemoteProtocolError):
+    """A request above the size that a service of this router takes."""
+
+    condition = Condition.MESSAGE_SIZE_EXCEEDED
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"request is larger than the {limit} bytes that this router reads: {size} bytes or more")
+
+
+class TooManyRequests(RemoteProtocolError):
+    """A service of this router has no room for one more request of the same connection."""
+
+    condition = Condition.RESOURCE_LIMIT_EXCEEDED
 
 
 class Forwarder:
@@ -57,6 +73,8 @@ class Forwarder:
         self._fib = fib
         self._ports = ports
         self._settings = settings
+        self._short_chars = settings.address_bytes // 4
+        """An address of so many characters is not too long, whatever they are."""
         self._settlement = settlement
         self._egress = egress
         self._waiting = waiting
@@ -122,15 +140,15 @@ class Forwarder:
     def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:
         """The destination of a message that names it itself. Returns False when more bytes are needed."""
         port = link.port
-        data = transfer.head()
-        found = scan(data, transfer.has_all(data), False, not port.is_router)
+        found = self._scan(transfer, False, not port.is_router)
         if found is None:
             return False
-        transfer.scan = found
         to = found.to_override if port.is_router and found.to_override is not None else found.to
         transfer.to = found.to_override if port.is_router else None
         if to is None:
             raise RemoteProtocolError("routing failure: no address present")
+        if len(to) > self._short_chars and not port.is_router:
+            self._check_length(to)
         if port.is_router:
             if self._fib.me in found.trace:
                 self._settlement.settle(transfer, RELEASE)
@@ -141,6 +159,16 @@ class Forwarder:
             to = transfer.to = with_vhost(to, port.vhost)
         transfer.entry = self._fib.target(to)
         return True
+
+    def _check_length(self, to: str) -> None:
+        """Refuse an address that no link could have either."""
+        size = len(to.encode())
+        limit = self._settings.address_bytes
+        if size > limit:
+            raise RemoteProtocolError(
+                f"the address {to[:20]!r}... in `to` has {size} bytes, and may have {limit}",
+                condition=Condition.INVALID_FIELD,
+            )
 
     def dispatch(self, transfer: Transfer) -> None:
         """Send it, hold its parts, or let it wait."""
@@ -168,9 +196,14 @@ class Forwarder:
                 self._fanout.send(transfer, entry)
                 self._brokerage.used_by_copies(entry)
             return
-        data = transfer.whole()
-        self._settlement.settle(transfer, ACCEPTED)
-        entry.service(data)
+        if transfer.size > self._most_held(transfer, entry):
+            self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
+            return
+        source = transfer.ingress
+        if entry.service(transfer.whole(), source.port.id if source is not None else None):
+            self._settlement.settle(transfer, ACCEPTED)
+        else:
+            self._settlement.reject_for(transfer, TooManyRequests("too many requests wait for their answers"))
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
         target = self._choose(transfer, entry)
@@ -266,12 +299,23 @@ class Forwarder:
     def _look_into(self, transfer: Transfer) -> bool:
         """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""
         if transfer.scan is None:
-            data = transfer.head()
             try:
-                transfer.scan = scan(data, transfer.has_all(data), stop_at_annotations=True, from_client=True)
+                self._scan(transfer, True, True)
             except RemoteProtocolError as error:
                 self._settlement.reject_for(transfer, error)
         return transfer.scan is not None
+
+    def _scan(self, transfer: Transfer, stop_at_annotations: bool, from_client: bool) -> Scan | None:
+        """Read the leading sections as soon as they are there; None until then. Not with each part of them: they are
+        read from their beginning each time, so twice as much must be there as the last time."""
+        data = transfer.head()
+        is_whole = transfer.has_all(data)
+        if len(data) < 2 * transfer.scanned_bytes and len(data) < HEAD_BYTES and not is_whole:
+            return None
+        transfer.scan = scan(data, is_whole, stop_at_annotations, from_client)
+        if transfer.scan is None:
+            transfer.scanned_bytes = len(data)
+        return transfer.scan
 
     # Holding and waiting
 
@@ -290,24 +334,32 @@ class Forwarder:
         assert port is not None
         port.held_bytes += added
         settings = self._settings
-        limit = settings.held_message_bytes
-        source = transfer.ingress
-        if source is not None and source.port.is_router and source.root is None:
-            limit += ANNOTATION_BYTES
-        is_too_large = transfer.size > limit or port.held_bytes > settings.held_connection_bytes
+        entry = transfer.entry
+        assert entry is not None
+        is_too_large = transfer.size > self._most_held(transfer, entry)
+        is_too_large = is_too_large or port.held_bytes > settings.held_connection_bytes
         if not (transfer.is_complete or is_too_large):
             return
         self._settlement.unhold(transfer)
         transfer.state = NEW
-        entry = transfer.entry
-        assert entry is not None
         if not transfer.is_complete and (entry.service is not None or entry.treatment is MULTICAST):
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.forget(transfer)
-            self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))
+            if entry.service is None:
+                self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))
+            else:
+                self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
             return
         transfer.may_stream = not transfer.is_complete
         self.dispatch(transfer)
+
+    def _most_held(self, transfer: Transfer, entry: AddressEntry) -> int:
+        """Bytes up to which it is held until it is whole."""
+        limit = self._settings.held_message_bytes if entry.service is None else entry.service_bytes
+        source = transfer.ingress
+        if source is not None and source.port.is_router and source.root is None:
+            limit += ANNOTATION_BYTES
+        return limit
 
     def reconsider(self, entry: AddressEntry) -> None:
         """Who takes the messages of an address has changed: move credit, and what waits."""

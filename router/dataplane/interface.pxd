@@ -140,6 +140,7 @@ cdef class Transfer:
     cdef public Py_ssize_t leaving_at
     cdef public Py_ssize_t leaving_bytes
     cdef public Scan scan
+    cdef public Py_ssize_t scanned_bytes
     cdef public object to
     cdef public AddressEntry entry
     cdef public EgressLink egress

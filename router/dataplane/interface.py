@@ -421,6 +421,7 @@ class Transfer:
         "may_stream",
         "parts",
         "scan",
+        "scanned_bytes",
         "size",
         "state",
         "to",
@@ -456,6 +457,8 @@ class Transfer:
     leaving_bytes: int
     """What it was not given, in all."""
     scan: Scan | None
+    scanned_bytes: int
+    """Its first bytes in which the leading sections were looked for, and did not end."""
     to: str | None
     """Value of `x-opt-qd.to` for the next router."""
     entry: AddressEntry | None
@@ -522,7 +525,7 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
     transfer.may_stream = transfer.is_ready = False
     transfer.data = b""
     transfer.parts = transfer.leaving = None
-    transfer.size = transfer.leaving_at = transfer.leaving_bytes = 0
+    transfer.size = transfer.scanned_bytes = transfer.leaving_at = transfer.leaving_bytes = 0
     transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.load = transfer.held_for = None
     transfer.egress_delivery = NULL
     transfer.waits_since = transfer.waits_until = 0.0

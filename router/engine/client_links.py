@@ -16,8 +16,12 @@ from router.binding.handles import Handle, text
 from router.core.addressing.address import (
     AddressKind,
     dynamic_address,
+    dynamic_target,
+    is_private,
     is_reserved,
+    is_reserved_mobile,
     is_volatile_reply,
+    masked,
     parse_address,
     volatile_reply_address,
     with_vhost,
@@ -31,6 +35,8 @@ from router.engine.connection import MAX_SESSION_LINKS, Connection
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
 """Capability of a source that asks for a reply address in the manner of RabbitMQ's Direct Reply-To."""
 ROUTER_CAPABILITY_PREFIX = "qd.router"
+RANDOM_BYTES = 18
+"""Of a name made here. Who knows it can send there, so it must not be guessed; part of it is shown by management."""
 
 
 class Refused(RemoteProtocolError):
@@ -82,18 +88,15 @@ class ClientLinks:
         is_volatile = VOLATILE_QUEUE in capabilities
         plain: str | None = None
         if pn.pn_terminus_is_dynamic(source):
-            random = secrets.token_urlsafe(12)
             make = volatile_reply_address if is_volatile else dynamic_address
-            address = make(self._fib.me, random)
+            address = make(self._fib.me, secrets.token_urlsafe(RANDOM_BYTES))
         else:
-            plain = text(pn.pn_terminus_get_address(source))
+            plain = self._read_address(source)
             address = self._checked(plain, connection)
-            kind = parse_address(address, me=self._fib.me)
-            if kind.kind not in (AddressKind.MOBILE, AddressKind.LOCAL):
-                raise Refused(f"nobody here can receive from {address}", condition=Condition.QD_NO_ROUTE)
+            self._check_source(address, connection)
         entry = self._fib.attach(address, plain=plain)
-        if entry.service is not None:
-            raise Refused(f"{address} is answered by the router itself", condition=Condition.NOT_ALLOWED)
+        if pn.pn_terminus_is_dynamic(source):
+            entry.holder = connection.id
         link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), _name(handle))
         link.entry = entry
         link.address = address
@@ -116,11 +119,11 @@ class ClientLinks:
         kind = pn.pn_terminus_get_type(target)
         if kind == pn.COORDINATOR:
             raise Refused("transactions are not supported", condition=Condition.PRECONDITION_FAILED)
-        address = text(pn.pn_terminus_get_address(target))
+        address = self._read_address(target)
         plain: str | None = None
         entry: AddressEntry | None = None
         if pn.pn_terminus_is_dynamic(target):
-            address = f"amqp:/_$temp.{secrets.token_urlsafe(12)}"
+            address = dynamic_target(secrets.token_urlsafe(RANDOM_BYTES))
         if address:
             plain, address = address, self._checked(address, connection)
             parsed = parse_address(address, me=self._fib.me)
@@ -143,14 +146,43 @@ class ClientLinks:
         pn.pn_link_open(handle)
         self._relay.add_ingress(link)
 
+    def _check_source(self, address: str, connection: Connection) -> None:
+        """Refuse a receiver from what it may not receive from."""
+        parsed = parse_address(address, me=self._fib.me)
+        if parsed.kind not in (AddressKind.MOBILE, AddressKind.LOCAL):
+            raise Refused(f"nobody here can receive from {address}", condition=Condition.QD_NO_ROUTE)
+        found = self._fib.find(address)
+        if found is not None and found.service is not None:
+            raise Refused(f"{address} is answered by the router itself", condition=Condition.NOT_ALLOWED)
+        if parsed.kind is AddressKind.MOBILE and is_reserved_mobile(parsed.text):
+            raise Refused(f"{address} is for routers: it begins with $ or _", condition=Condition.NOT_ALLOWED)
+        if is_private(parsed) and (found is None or found.holder != connection.id):
+            raise Refused(
+                f"{masked(parsed.text)} belongs to the connection that it was made for",
+                condition=Condition.UNAUTHORIZED_ACCESS,
+            )
+
+    def _read_address(self, terminus: Handle) -> str | None:
+        """The address as the peer wrote it."""
+        try:
+            return pn.strict_text(pn.pn_terminus_get_address(terminus))
+        except UnicodeDecodeError as error:
+            raise Refused(f"the address is no UTF-8: {error}", condition=Condition.INVALID_FIELD) from error
+
     def _checked(self, address: str | None, connection: Connection) -> str:
         """The address with the virtual host of its connection."""
         if not address:
             raise Refused("a link needs an address", condition=Condition.INVALID_FIELD)
+        vhost = connection.port.vhost or ""
+        size, limit = len(address.encode()) + len(vhost.encode()) + bool(vhost), self._settings.address_bytes
+        if size > limit:
+            raise Refused(
+                f"the address {address[:20]!r}... has {size} bytes, and may have {limit}",
+                condition=Condition.INVALID_FIELD,
+            )
         if is_reserved(address):
             raise Refused(f"{address} is for routers", condition=Condition.UNAUTHORIZED_ACCESS)
-        vhost = connection.port.vhost
-        return with_vhost(address, vhost) if vhost is not None else address
+        return with_vhost(address, vhost) if vhost else address
 
     def _mirror(self, handle: Handle, dynamic: str | None) -> None:
         """Answer with the peer's termini, less what this router does not do: filters, and capabilities of queues."""

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from router.binding.message import (
+    EncodedList,
     MalformedMessage,
     Message,
     MessageId,
@@ -31,8 +32,10 @@ from router.core.terms import AREA, RouterId
 
 __all__ = [
     "Control",
+    "EncodedList",
     "Message",
     "MessageId",
+    "UnreadableMessage",
     "decode_control",
     "decode_message",
     "encode_control",
@@ -51,6 +54,15 @@ _AREA_PREFIX: Final = f"{AREA}/"
 _INT_MAX: Final = 2**31 - 1
 
 
+class UnreadableMessage(DecodeError):
+    """A message that is malformed, or more than is read."""
+
+    def __init__(self, reason: str, read: Message | None) -> None:
+        super().__init__(reason)
+        self.read = read
+        """Its sections before the one that cannot be read."""
+
+
 @attrs.frozen(kw_only=True)
 class Control:
     """A control message with its envelope, as `ControlReceived` and `SendControl` have it."""
@@ -61,15 +73,19 @@ class Control:
     trace: tuple[RouterId, ...]
 
 
-def decode_message(data: bytes) -> Message:
-    """A management message: properties, application properties and body, plain.
+def decode_message(data: bytes, *, max_values: int | None = None) -> Message:
+    """Read a management message: properties, application properties and body, plain.
 
-    Raises: DecodeError.
+    Args:
+        data: the whole message, bytes.
+        max_values: values in it, those within lists and maps counted; None: what proton takes, some 65,000.
+    Raises:
+        UnreadableMessage: it is no AMQP message, or has more sections or values than may be.
     """
     try:
-        return decode_by_proton(data)
+        return decode_by_proton(data, max_values=max_values)
     except MalformedMessage as error:
-        raise DecodeError(str(error)) from error
+        raise UnreadableMessage(str(error), error.read) from error
 
 
 def encode_message(message: Message) -> bytes:

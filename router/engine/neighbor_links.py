@@ -47,7 +47,7 @@ class NeighborLinks:
         self._ids = link_ids
         self._control_in: Handle | None = None
         self._control_out: Handle | None = None
-        self._parts = b""
+        self._parts = bytearray()
         self._tag = 0
         peer = connection.peer
         self._pairs = 1 if peer is not None and peer.has(LSU_PUSH) else PRIORITIES
@@ -186,7 +186,7 @@ class NeighborLinks:
             self.is_up = False
             if handle == self._control_in:
                 self._control_in = None
-                self._parts = b""
+                self._parts = bytearray()
             else:
                 self._control_out = None
             return
@@ -244,9 +244,9 @@ class NeighborLinks:
             self._read_part(link, delivery)
             if pn.pn_delivery_partial(delivery):
                 return None
-            message = self._parts
+            message = bytes(self._parts)
             pn.pn_delivery_update(delivery, pn.ACCEPTED)
-        self._parts = b""
+        self._parts = bytearray()
         pn.pn_delivery_settle(delivery)  # advances the link
         pn.pn_link_flow(link, 1)
         self._connection.port.touch()
@@ -256,8 +256,11 @@ class NeighborLinks:
         size = pn.pn_delivery_pending(delivery)
         if size:
             self._parts += pn.receive(link, size)
-        if len(self._parts) > self._settings.held_message_bytes:
-            raise RemoteProtocolError("control message is too large", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+        limit = self._settings.control_message_bytes
+        if len(self._parts) > limit:
+            raise RemoteProtocolError(
+                f"control message is larger than {limit} bytes", condition=Condition.RESOURCE_LIMIT_EXCEEDED
+            )
 
 
 def _describe(handle: Handle, capability: str) -> None:

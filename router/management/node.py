@@ -1,6 +1,7 @@
 """The management node: a request message in, its reply out.
 
     reply = node.answer(request)          # None when nobody asked for one
+    work = node.work(request)             # the same by pieces: a generator that returns it
 
 Nothing here waits, moves a message or knows the engine. An operation is a method in one of two tables, those of the
 node itself and those of one entity; later ones (UPDATE, CREATE) are added there.
@@ -11,7 +12,7 @@ tests/vectors/mgmt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -20,7 +21,7 @@ import attrs
 from router.core.addressing.address import MANAGEMENT as MANAGEMENT_ADDRESS
 from router.core.addressing.address import is_reserved, router_address
 from router.core.terms import RouterId
-from router.engine.codec import Message, MessageId, int32
+from router.engine.codec import EncodedList, Message, MessageId, int32
 from router.management.schema import (
     GENERAL_OPERATIONS,
     MANAGEMENT,
@@ -42,7 +43,10 @@ NOT_IMPLEMENTED: Final = 501
 DEFAULT_COUNT: Final = 500
 """Entities in the reply to a QUERY that does not say how many."""
 MAX_COUNT: Final = 1000
-"""Entities in one reply. The router does nothing else meanwhile, and an entity takes 50 to 80 us."""
+"""Entities in one reply."""
+
+MAX_RESULT_BYTES: Final = 1024 * 1024
+"""Bytes of the entities in one reply: when there are so many no more are added; `offset` gives the others."""
 
 NAMES_COMPARED: Final = 500
 """Names among which the nearest to a wrong one is looked for; a comparison takes up to 50 us."""
@@ -85,43 +89,60 @@ class Answer:
     body: object = attrs.field(factory=dict)
 
 
+Work = Generator[None, None, Message | None]
+"""The making of a reply, which pauses after each row."""
+Steps = Generator[None, None, Answer]
+"""The making of an answer."""
+
+
 class ManagementNode:
     """The management node of one router."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._general: dict[str, Callable[[Request], Answer]] = {
-            "QUERY": self._query,
             "GET-TYPES": self._get_types,
             "GET-ATTRIBUTES": self._get_attributes,
             "GET-OPERATIONS": self._get_operations,
             "GET-ANNOTATIONS": self._get_annotations,
             "GET-MGMT-NODES": self._get_mgmt_nodes,
         }
-        self._of_entity: dict[str, Callable[[Request], Answer]] = {"READ": self._read}
-        assert set(self._general) == set(GENERAL_OPERATIONS)
+        self._of_entity: dict[str, Callable[[Request], Steps]] = {"READ": self._read}
+        assert {"QUERY", *self._general} == set(GENERAL_OPERATIONS)
 
     def answer(self, request: Message) -> Message | None:
         """The reply, to be sent to its `to`; None for a request that names no address to reply to.
 
         Every request that can be answered gets exactly one reply, whatever is wrong with it.
         """
+        work = self.work(request)
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                found: Message | None = done.value
+                return found
+
+    def work(self, request: Message) -> Work:
+        """The same, by pieces: pauses after each row, so that whoever asks for the next one may do so later."""
         to = request.reply_to
         if not to or is_reserved(to):
             # Nothing can be asked for without an answer, and the addresses of routers are not to be written to.
             return None
         try:
-            answer = self._handle(request)
+            answer = yield from self._handle(request)
         except RefusedError as refused:
             answer = Answer(status=refused.status, description=str(refused))
         return reply(request, answer)
 
-    def _handle(self, message: Message) -> Answer:
+    def _handle(self, message: Message) -> Steps:
         request = _read_request(message)
+        if request.operation == "QUERY":
+            return (yield from self._query(request))
         if request.operation in self._general:
             return self._general[request.operation](request)
         if request.operation not in ENTITY_OPERATIONS:
-            known = (*self._general, *ENTITY_OPERATIONS)
+            known = (*GENERAL_OPERATIONS, *ENTITY_OPERATIONS)
             near = nearest(request.operation, known)
             hint = f"the nearest is {near}" if near else f"there are {', '.join(known)}"
             raise RefusedError(NOT_IMPLEMENTED, f"no operation `{request.operation[:200]}`; {hint}")
@@ -133,16 +154,16 @@ class ManagementNode:
                 f"{request.operation} of {request.type.short_name} is not possible; there is "
                 + ", ".join(request.type.operations),
             )
-        return self._of_entity[request.operation](request)
+        return (yield from self._of_entity[request.operation](request))
 
     # One entity
 
-    def _read(self, request: Request) -> Answer:
+    def _read(self, request: Request) -> Steps:
         assert request.type is not None
-        row = self._find(request.type, request.name, request.identity)
+        row = yield from self._find(request.type, request.name, request.identity)
         return Answer(body=request.type.values(row))
 
-    def _find(self, kind: EntityType, name: str | None, identity: str | None) -> Row:
+    def _find(self, kind: EntityType, name: str | None, identity: str | None) -> Generator[None, None, Row]:
         """The entity with that identity, or that name, or both."""
         rows = self._rows(kind)
         if name is None and identity is None:
@@ -153,32 +174,41 @@ class ManagementNode:
         for row in rows:
             if (identity is None or row.identity == identity) and (name is None or row.name == name):
                 return row
-            names.append(row.name if identity is None else row.identity)
+            if len(names) < NAMES_COMPARED:
+                names.append(row.name if identity is None else row.identity)
+            yield
         if name is not None and identity is not None:
             said = f"name `{name[:200]}` and identity `{identity[:200]}`"
             raise RefusedError(NOT_FOUND, f"no {kind.short_name} has {said}")
         wanted = name or identity or ""
-        near = nearest(wanted, names[:NAMES_COMPARED])
+        near = nearest(wanted[:200], [name[:200] for name in names])
         hint = f"; the nearest is {near}" if near else ""
         raise RefusedError(NOT_FOUND, f"no {kind.short_name} `{wanted[:200]}`{hint}")
 
     # The node itself
 
-    def _query(self, request: Request) -> Answer:
+    def _query(self, request: Request) -> Steps:
         kinds = _kinds(request)
         if request.key is not None and not all(kind.is_of_address for kind in kinds):
             able = ", ".join(kind.short_name for kind in TYPES.values() if kind.is_of_address)
             raise RefusedError(BAD_REQUEST, f"`key` goes with a QUERY of {able}")
         names = self._wanted(request, kinds)
-        results: list[list[object]] = []
+        results = EncodedList()
         total = 0
+        is_full = False
         for kind in kinds:
             rows = self._rows(kind, request.key, goes_on=request.offset > 0)
-            page = rows.page(max(0, request.offset - total), request.count - len(results))
-            results.extend([kind.value(row, name) for name in names] for row in page)
+            page = rows.page(max(0, request.offset - total), 0 if is_full else request.count - len(results))
+            for row in page:
+                results.append([kind.value(row, name) for name in names])
+                yield
+                if results.size > MAX_RESULT_BYTES:
+                    is_full = True
+                    break
             total += len(rows)
+            yield
         description = "OK"
-        if request.offset + len(results) < total and results:
+        if request.offset + len(results) < total and len(results):
             description = f"OK: {request.offset} to {request.offset + len(results) - 1} of {total}"
         return Answer(description=description, body={"attributeNames": names, "results": results})
 

@@ -360,9 +360,10 @@ class Rows:
 
     Args:
         things: a list, or what looks like one and slices as fast.
+        make: gives None for what is gone by the time that its row is made.
     """
 
-    def __init__(self, things: Sequence[Any] = (), make: Callable[[Any], Row] = lambda thing: thing) -> None:
+    def __init__(self, things: Sequence[Any] = (), make: Callable[[Any], Row | None] = lambda thing: thing) -> None:
         self._things = things
         self._make = make
 
@@ -370,11 +371,14 @@ class Rows:
         return len(self._things)
 
     def __iter__(self) -> Iterator[Row]:
-        return map(self._make, self._things)
+        return self._rows(self._things)
 
     def page(self, offset: int, count: int) -> Iterator[Row]:
         """At most *count* rows from number *offset* on."""
-        return map(self._make, self._things[offset : offset + count])
+        return self._rows(self._things[offset : offset + count])
+
+    def _rows(self, things: Iterable[Any]) -> Iterator[Row]:
+        return (row for row in map(self._make, things) if row is not None)
 
 
 class View(Protocol):

@@ -42,7 +42,7 @@ Party = AnyLink | Window
 def entry_of(fib: Fib, key: str) -> AddressEntry | None:
     """The address of that key; None when there is none with credit here."""
     found: AddressEntry | None = None
-    if key.startswith("R"):
+    if key.startswith("R") or key.endswith("*"):
         found = next((entry for entry in fib.entries() if key_of(entry) == key), None)
     else:
         found = fib.find(key[2:] if key.startswith("M") else f"_local/{key[1:]}")

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from router.binding.handles import pn_link_credit, pn_link_queued
-from router.core.addressing.address import AddressKind
+from router.core.addressing.address import AddressKind, masked
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.interface import EgressLink, IngressLink, LinkCounters, Transfer
 from router.dataplane.states import SENT
@@ -60,12 +60,12 @@ class UnderWay:
 
 
 def key_of(entry: AddressEntry) -> str:
-    """The key of an address as Qpid Dispatch writes it, class and phase first."""
+    """The key of an address as Qpid Dispatch writes it, class and phase first; names that routers made are masked."""
     if entry.kind is AddressKind.MOBILE:
-        return f"M0{entry.text}"
+        return f"M0{masked(entry.text)}"
     if entry.kind is AddressKind.ROUTER:
-        return f"R{entry.owner}/{entry.text}"
-    return f"L{entry.text}"
+        return f"R{entry.owner}/{masked(entry.text)}"
+    return f"L{masked(entry.text)}"
 
 
 def credit_of(link: AnyLink) -> int:

@@ -10,6 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final, TypedDict
 
@@ -38,12 +39,18 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.octets import Octets
 from router.runtime import Runtime
-from router.views.credit import Party, PartyView, credit_row, entry_of, has_credit, parties, parties_of
+from router.views.credit import Party, PartyView, Window, credit_row, entry_of, has_credit, parties, parties_of
 from router.views.links import Passed, UnderWay, address_row, is_blocked, key_of, link_row, passed, total
 from router.views.lists import AllLinks, Order
 
 CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
 """Words of Qpid Dispatch for those of `net.connector`."""
+
+
+SHOWN_PROPERTIES: Final = 20
+"""Properties of a peer that are shown,"""
+SHOWN_CHARS: Final = 200
+"""and characters of each, and of other texts that a peer chooses."""
 
 
 class RuntimeView:
@@ -165,7 +172,9 @@ class RuntimeView:
             lambda connection: self._connection(connection, neighbors.get(connection.id), now),
         )
 
-    def _connection(self, connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow:
+    def _connection(self, connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow | None:
+        if connection.id not in self._runtime.connections:
+            return None
         relay = self._runtime.relay
         messages = passed(connection, relay.gone_ingress_of.get(connection.id), relay.gone_egress_of.get(connection.id))
         octets = self._runtime.octets[connection.id]()
@@ -173,7 +182,11 @@ class RuntimeView:
 
     def _links(self) -> Rows:
         under_way = self._under_way()
-        return Rows(self._all_links(), lambda found: link_row(found[0], found[1], under_way))
+        known = self._runtime.relay.links
+        # Rows are made later, when a link may be freed.
+        return Rows(
+            self._all_links(), lambda found: link_row(found[0], found[1], under_way) if found[1] in known else None
+        )
 
     # Addresses and routers
 
@@ -187,7 +200,8 @@ class RuntimeView:
 
     def _parties(self, found: Iterable[Party]) -> Rows:
         view = PartyView(self._runtime.connections, self._runtime.clock())
-        return Rows(list(found), view.row)
+        known = self._runtime.relay.links
+        return Rows(list(found), lambda party: view.row(party) if isinstance(party, Window) or party in known else None)
 
     def _nodes(self) -> Rows:
         control = self._runtime.control
@@ -288,7 +302,7 @@ def _connection_row(
     return ConnectionRow(
         name=f"connection/{connection.host}",
         identity=str(connection.id),
-        container=peer.container if peer is not None else "",
+        container=peer.container[:SHOWN_CHARS] if peer is not None else "",
         host=connection.host,
         role=connection.settings.role.value,
         dir="in" if connection.is_server else "out",
@@ -307,7 +321,7 @@ def _connection_row(
         ssl_cipher=None,
         ssl_ssf=0,
         tenant=connection.port.vhost,
-        properties={key: _plain(value) for key, value in peer.properties.items()} if peer is not None else {},
+        properties=_properties(peer.properties) if peer is not None else {},
         link_count=len(connection.links),
         held_bytes=connection.port.held_bytes,
         deliveries_in=messages.received,
@@ -323,11 +337,19 @@ def _connection_row(
     )
 
 
+def _properties(values: Mapping[str, object]) -> dict[str, object]:
+    """What a peer says of itself, as much of it as is shown."""
+    return {key[:SHOWN_CHARS]: _plain(value) for key, value in islice(values.items(), SHOWN_PROPERTIES)}
+
+
 def _plain(value: object) -> object:
-    """What a peer sent, as far as it can surely be written back; anything else as text."""
-    if value is None or isinstance(value, (str, bool)) or (isinstance(value, int) and -(2**63) <= value < 2**63):
+    """What a peer sent, as far as it can surely be written back; anything else as text, and no text at length."""
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
         return value
-    return str(value)
+    if isinstance(value, (str, float, bytes)):
+        return str(value[:SHOWN_CHARS] if isinstance(value, (str, bytes)) else value)[:SHOWN_CHARS]
+    # To write out what it holds takes longer than it is worth.
+    return type(value).__name__
 
 
 def _resident_bytes() -> int:

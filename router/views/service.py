@@ -1,17 +1,37 @@
-"""How requests come to the management node, and replies leave."""
+"""How requests come to the management node, and replies leave: in pieces, so that messages pass between them.
+
+What a request takes is counted in rows, some 0.1 ms each: so many are made in one turn, for one connection after the
+other, and the rest in turns of their own, between which every socket is looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import OrderedDict, deque
+from collections.abc import Generator, Sequence
+from typing import Final
 
-from router.core.addressing.address import MANAGEMENT
-from router.core.errors import DecodeError
+import attrs
+
+from router.core.addressing.address import MANAGEMENT, is_reserved
+from router.core.terms import ConnectionId
 from router.engine import codec
-from router.management.node import INTERNAL_ERROR, Answer, ManagementNode, reply
+from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
 from router.views.runtime import RuntimeView
+
+MAX_VALUES: Final = 1000
+"""Values in one request, those within lists and maps counted; each takes some 2 us to read."""
+ROWS_A_TURN: Final = 25
+"""Rows that are made in one turn."""
+ROW_BYTES: Final = 8000
+"""Bytes of a request that take as long to read as a row to make."""
+MAX_WAITING: Final = 100
+"""Requests of one connection that may wait for their answers,"""
+MAX_WAITING_BYTES: Final = 1024 * 1024
+"""and their bytes; one may wait whatever its size."""
 
 
 def serve_management(
@@ -19,26 +39,112 @@ def serve_management(
 ) -> ManagementNode:
     """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh."""
     node = ManagementNode(RuntimeView(runtime, listeners, connectors))
-    runtime.fib.serve(MANAGEMENT, lambda data: _received(runtime, node, data))
+    service = ManagementService(runtime, node)
+    runtime.work = service.go_on
+    runtime.fib.serve(MANAGEMENT, service.take, runtime.settings.forwarding.management_request_bytes)
     return node
 
 
-def _received(runtime: Runtime, node: ManagementNode, data: bytes) -> None:
-    """Answer one request. Whatever it is, it does no harm to the connection that it came on."""
-    try:
-        request = codec.decode_message(data)
-    except DecodeError as error:
-        runtime.log.warning("management_request_malformed", reason=str(error))
-        return
-    try:
-        answer = node.answer(request)
-        encoded = b"" if answer is None else codec.encode_message(answer)
-    except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection
-        runtime.log.exception("management_fault")
-        fault = Answer(status=INTERNAL_ERROR, description=f"fault of the router: {type(error).__name__}")
-        answer = reply(request, fault)
-        encoded = codec.encode_message(answer)
-    if answer is None or answer.to is None:
-        runtime.log.warning("management_request_ignored", reason="it names no address to reply to")
-        return
-    runtime.relay.publish(answer.to, encoded)
+@attrs.define(eq=False)
+class Waiting:
+    """The requests of one connection."""
+
+    requests: deque[bytes] = attrs.field(factory=deque)
+    """Those not begun, oldest first."""
+    size: int = 0
+    """Their bytes."""
+    work: Generator[int, None, None] | None = None
+    """The one whose answer is being made; yields what it has cost, rows."""
+
+
+class ManagementService:
+    """Requests that wait, by connection, and the answers in the making."""
+
+    def __init__(self, runtime: Runtime, node: ManagementNode) -> None:
+        self._runtime = runtime
+        self._node = node
+        self._waiting: OrderedDict[ConnectionId | None, Waiting] = OrderedDict()
+        self._left = 0
+        """Rows that may be made in this turn,"""
+        self._turn_at = -1.0
+        """which is that of this moment, seconds."""
+
+    def take(self, data: bytes, source: ConnectionId | None) -> bool:
+        """Take one request. Returns: whether there was room."""
+        waiting = self._waiting.setdefault(source, Waiting())
+        if len(waiting.requests) >= MAX_WAITING or (waiting.size and waiting.size + len(data) > MAX_WAITING_BYTES):
+            return False
+        waiting.requests.append(data)
+        waiting.size += len(data)
+        if self._turn_at != self._runtime.relay.now:
+            self._turn_at, self._left = self._runtime.relay.now, ROWS_A_TURN
+        if self._runtime.work_at == math.inf:
+            self._work()
+        return True
+
+    def go_on(self) -> None:
+        """Go on in a turn of its own."""
+        self._turn_at, self._left = self._runtime.relay.now, ROWS_A_TURN
+        self._work()
+
+    def _work(self) -> None:
+        """Make as much of the answers as the turn has room for."""
+        while self._waiting and self._left > 0:
+            source, waiting = next(iter(self._waiting.items()))
+            self._left -= self._step(waiting)
+            if waiting.work is None and not waiting.requests:
+                del self._waiting[source]
+            else:
+                self._waiting.move_to_end(source)
+        if self._waiting:
+            self._runtime.work_at = self._turn_at
+
+    def _step(self, waiting: Waiting) -> int:
+        """Make a piece of the oldest answer of a connection. Returns: what it cost, rows."""
+        if waiting.work is None:
+            data = waiting.requests.popleft()
+            waiting.size -= len(data)
+            waiting.work = self._answer(data)
+        cost = next(waiting.work, None)
+        if cost is None:
+            waiting.work = None
+            return 1
+        return cost
+
+    def _answer(self, data: bytes) -> Generator[int, None, None]:
+        """Answer one request. Whatever it is, it does no harm to the connection that it came on."""
+        runtime = self._runtime
+        try:
+            request = codec.decode_message(data, max_values=MAX_VALUES)
+        except codec.UnreadableMessage as error:
+            runtime.log.warning("management_request_malformed", reason=str(error))
+            self._refuse(error)
+            return
+        if len(data) > ROW_BYTES:
+            yield len(data) // ROW_BYTES
+        try:
+            work = self._node.work(request)
+            while True:
+                try:
+                    next(work)
+                except StopIteration as done:
+                    answer = done.value
+                    break
+                yield 1
+            encoded = b"" if answer is None else codec.encode_message(answer)
+        except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection
+            runtime.log.exception("management_fault")
+            fault = Answer(status=INTERNAL_ERROR, description=f"fault of the router: {type(error).__name__}")
+            answer = reply(request, fault)
+            encoded = codec.encode_message(answer)
+        if answer is None or answer.to is None:
+            runtime.log.warning("management_request_ignored", reason="it names no address to reply to")
+            return
+        runtime.relay.publish(answer.to, encoded)
+
+    def _refuse(self, error: codec.UnreadableMessage) -> None:
+        """Answer what cannot be read, if it says before that where to."""
+        request = error.read
+        if request is not None and request.reply_to and not is_reserved(request.reply_to):
+            answer = reply(request, Answer(status=BAD_REQUEST, description=f"the request is not read: {error}"))
+            self._runtime.relay.publish(request.reply_to, codec.encode_message(answer))

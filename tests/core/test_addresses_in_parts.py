@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
 from mesh_config.models import Treatment
-from router.core.addressing.parts import MOST_CHANGES, PART, PARTS, Answer
+from router.core.addressing.parts import MOST_CHANGES, PART, PART_BYTES, PARTS, Answer, cut, pieces
 from router.core.events import (
     Action,
     ControlReceived,
@@ -241,3 +242,24 @@ def test_a_router_that_starts_anew_learns_thousands_of_addresses_that_change_mea
     known = mesh.routers[RouterId("C")].plane.addresses()
     assert set(known) == {f"a{n}" for n in range(40, 5 * PART)} | {f"b{n}" for n in range(40)}
     mesh.check_invariants()
+
+
+@pytest.mark.parametrize("long", ["x" * 16_000, "é" * 8_000, "x" * 600])
+def test_parts_are_cut_by_bytes_and_all_alike(long: str) -> None:
+    addresses = [f"a{number}" if number % 3 else f"{number}{long}" for number in range(2000)]
+    ends = cut(addresses)
+    assert ends == cut(list(addresses))
+    parts = list(pieces(addresses))
+    assert [address for part in parts for address in part] == addresses
+    for part in parts:
+        assert 1 <= len(part) <= PART
+        assert sum(len(address.encode()) for address in part) <= PART_BYTES
+    for part, following in pairwise(parts):
+        assert len(part) == PART or sum(len(one.encode()) for one in (*part, following[0])) > PART_BYTES
+
+
+def test_no_addresses_are_told_in_one_part() -> None:
+    assert list(pieces([])) == []
+    answer = Answer(B, 1, [], in_parts=True)
+    assert answer.count == 1
+    assert answer.part(0).exist == ()

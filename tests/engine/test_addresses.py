@@ -463,7 +463,12 @@ def test_every_request_on_one_link_to_another_routers_management_is_answered(
 def test_a_circuit_to_a_service_has_a_window_of_its_own_that_is_never_used_up(bench: Bench) -> None:
     a, x = bench.mesh(("A", "X"))
     served: list[bytes] = []
-    x.fib.serve("echo", served.append)
+
+    def take(data: bytes, _: object) -> bool:
+        served.append(data)
+        return True
+
+    x.fib.serve("echo", take, 1_000_000)
     sender = bench.client(a).sender("_topo/0/X/echo")
     for number in range(1000):
         assert sender.credit > 0, number

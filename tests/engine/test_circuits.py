@@ -160,7 +160,7 @@ def test_the_open_says_that_circuits_are_taken(bench: Bench) -> None:
     [
         ("topic", "B", "topic"),
         ("topic", "Z", "topic"),
-        ("amqp:/_topo/0/B/temp.x", "B", "temp.x"),
+        ("amqp:/_topo/0/B/reply.x", "B", "reply.x"),
         ("_topo/0/Z/temp.x", "Z", "temp.x"),
         ("amqp:/exclusive/x/", "B", "exclusive/x"),
     ],
@@ -169,7 +169,7 @@ def test_the_neighbor_knows_address_and_egress_and_gives_no_credit(
     bench: Bench, pair: list[Runtime], address: str, root: str, found: str
 ) -> None:
     a, b = pair
-    bench.client(b).receiver("amqp:/_topo/0/B/temp.x")  # else nobody would be behind that one
+    bench.client(b).receiver("amqp:/_topo/0/B/reply.x")  # else nobody would be behind that one
     link = open_circuit(a, address, root)
     assert (link.root, link.entry, link.address) == (root, None, address)
     run(bench)

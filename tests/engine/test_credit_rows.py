@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from router.core.addressing.address import masked
 from router.management.snapshot import CreditRow, PartyRow, Row
 from router.runtime import Runtime
 from router.views.runtime import RuntimeView
@@ -172,7 +173,7 @@ def test_a_publisher_to_a_reply_address_holds_its_one_credit(bench: Bench) -> No
     a, _, c = bench.mesh(*LINE)
     requester = bench.client(c).receiver(None, dynamic=True, credit=100).accepting()
     assert requester.address is not None
-    text = requester.address.rpartition("/")[2]
+    text = masked(requester.address.rpartition("/")[2])
     sender = bench.client(a).sender(requester.address)
     key = f"RC/{text}"
     for _ in range(2):

@@ -30,8 +30,15 @@ RESERVED: Final = frozenset({HELLO, ROUTING, MOBILE_SYNC, CIRCUITS})
 MANAGEMENT: Final = "$management"
 """Text of the management node's address."""
 
+MAX_ADDRESS_BYTES: Final = 16384
+"""UTF-8 of the longest address that any router of the mesh may be set to take."""
+
 _EVERY: Final = "all"
+_DYNAMIC_PREFIX: Final = "temp."
+_DYNAMIC_TARGET_PREFIX: Final = "_$temp."
 _VOLATILE_PREFIX: Final = "amq.rabbitmq.reply-to."
+_SHOWN_CHARS: Final = 8
+"""Of the random part of a name made here: enough to tell one from another, and no help to guess the rest."""
 
 
 class AddressKind(enum.Enum):
@@ -74,15 +81,18 @@ def normalise(text: str) -> str:
     """
     # qdrouterd removes one scheme and one slash; we go on until nothing changes, because the text travels on in
     # x-opt-qd.to and a second router must not read it otherwise than the first.
+    # By offset: a text of nothing but schemes would be copied once for each.
+    at = 0
     while True:
-        if text.startswith("/"):
-            text = text.lstrip("/")
-        elif text.startswith(("amqp://", "amqps://")):
-            text = text.partition("://")[2].partition("/")[2]
-        elif text.startswith(("amqp:/", "amqps:/")):
-            text = text.partition(":/")[2]
+        if text.startswith("/", at):
+            at += 1
+        elif text.startswith(("amqp://", "amqps://"), at):
+            end = text.find("/", text.index("://", at) + 3)
+            at = end + 1 if end >= 0 else len(text)
+        elif text.startswith(("amqp:/", "amqps:/"), at):
+            at = text.index(":/", at) + 2
         else:
-            return text.rstrip("./")
+            return text[at:].rstrip("./")
 
 
 def parse_address(text: str, *, me: RouterId) -> Address:
@@ -153,7 +163,16 @@ def dynamic_address(router: RouterId, random: str) -> str:
     Args:
         random: text without `/`, long enough that no other terminus of the router's lifetime has it.
     """
-    return router_address(router, f"temp.{random}")
+    return router_address(router, _DYNAMIC_PREFIX + random)
+
+
+def dynamic_target(random: str) -> str:
+    """Address of a dynamic target: mobile, so that whoever is told of it receives from it wherever it is attached.
+
+    Args:
+        random: text without `/`, never used twice in the mesh.
+    """
+    return f"amqp:/{_DYNAMIC_TARGET_PREFIX}{random}"
 
 
 def volatile_reply_address(router: RouterId, random: str) -> str:
@@ -171,6 +190,40 @@ def volatile_reply_address(router: RouterId, random: str) -> str:
 def is_volatile_reply(text: str) -> bool:
     """Whether *text*, in any form, was made by `volatile_reply_address`."""
     return normalise(text).startswith(_VOLATILE_PREFIX)
+
+
+def volatile_owner(text: str) -> RouterId | None:
+    """The router that made *text*, a normalised address of `volatile_reply_address`; None for other addresses."""
+    if not text.startswith(_VOLATILE_PREFIX):
+        return None
+    return RouterId(text.removeprefix(_VOLATILE_PREFIX).rpartition(".")[0])
+
+
+def is_private(address: Address) -> bool:
+    """Whether only the connection that a router made this address for may receive from it."""
+    if address.kind is AddressKind.MOBILE:
+        return address.text.startswith(_VOLATILE_PREFIX)
+    return address.kind is AddressKind.LOCAL and address.text.startswith(_DYNAMIC_PREFIX)
+
+
+def is_reserved_mobile(text: str) -> bool:
+    """Whether the mobile address *text*, normalised, is nobody's to receive from: those of the routers themselves."""
+    return text.startswith(("$", "_")) and not text.startswith(_DYNAMIC_TARGET_PREFIX)
+
+
+def masked(text: str) -> str:
+    """*text*, the text of an address, for whoever isn't its owner: of a name made by a router, which is secret as a
+    password is, only the beginning of the random part, followed by `*`."""
+    if text.startswith(_DYNAMIC_PREFIX):
+        start = len(_DYNAMIC_PREFIX)
+    elif text.startswith(_DYNAMIC_TARGET_PREFIX) or f"/{_DYNAMIC_TARGET_PREFIX}" in text:
+        # perhaps behind a virtual host
+        start = text.rindex(_DYNAMIC_TARGET_PREFIX) + len(_DYNAMIC_TARGET_PREFIX)
+    elif text.startswith(_VOLATILE_PREFIX):
+        start = max(len(_VOLATILE_PREFIX), text.rfind(".") + 1)
+    else:
+        return text
+    return text[: start + min(_SHOWN_CHARS, (len(text) - start) // 3)] + "*"
 
 
 def with_vhost(text: str, vhost: str) -> str:

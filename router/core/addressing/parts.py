@@ -7,7 +7,8 @@ and follows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final
 
 import attrs
@@ -17,13 +18,38 @@ from router.core.linkstate.messages import HINT_OF_TREATMENT, MobileAddressUpdat
 from router.core.terms import RouterId
 
 PART: Final = 500
-"""Addresses in one message."""
+"""Addresses in one message,"""
+PART_BYTES: Final = 256 * 1024
+"""and their UTF-8, bytes: less than any router refuses, however long addresses may be."""
 PARTS: Final = 4
 """Parts that may be under way."""
 MOST_PARTS: Final = 100
 """Parts that are sent for one question."""
 MOST_CHANGES: Final = 1000
 """Changes that are kept until all parts are there; whoever misses one asks again."""
+
+
+def cut(addresses: Sequence[str]) -> list[int]:
+    """Where to cut *addresses* into parts of at most PART and PART_BYTES: the start of each part, then the end of all.
+    Nothing has no part. The same addresses are always cut in the same way."""
+    longest = 4 * max(map(len, addresses), default=0)  # no character takes more bytes
+    if longest * PART <= PART_BYTES:
+        return [*range(0, len(addresses), PART), len(addresses)]
+    starts = [0]
+    size = 0
+    for number, address in enumerate(addresses):
+        one = len(address) if address.isascii() else len(address.encode())
+        size += one
+        if number > starts[-1] and (size > PART_BYTES or number - starts[-1] == PART):
+            starts.append(number)
+            size = one
+    return [*starts, len(addresses)] if addresses else [0]
+
+
+def pieces(addresses: Sequence[str]) -> Iterable[Sequence[str]]:
+    """*addresses* by parts."""
+    ends = cut(addresses)
+    return [addresses[start:end] for start, end in pairwise(ends)]
 
 
 class Answer:
@@ -40,13 +66,13 @@ class Answer:
         self.mobile_seq = mobile_seq
         self._me = me
         self._addresses = addresses
-        self._size = PART if in_parts else max(1, len(addresses))
-        self.count = max(1, -(-len(addresses) // self._size))
+        self._cuts = cut([address for address, _ in addresses]) if in_parts else [0, len(addresses)]
+        self.count = max(1, len(self._cuts) - 1)
         """Its parts."""
 
     def part(self, number: int) -> MobileAddressUpdate:
         """One of them, from 0."""
-        chosen = self._addresses[number * self._size : (number + 1) * self._size]
+        chosen = self._addresses[self._cuts[number] : self._cuts[number + 1]] if self._addresses else ()
         return MobileAddressUpdate(
             id=self._me,
             mobile_seq=self.mobile_seq,

@@ -9,15 +9,27 @@ Source: qdrouterd-protocol.md, section 8.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from itertools import zip_longest
 
 import attrs
 
 from mesh_config.models import LinkStateSettings, Treatment
-from router.core.addressing.parts import MOST_PARTS, PART, PARTS, Answer, Arriving
-from router.core.events import ControlReceived, InstallAddress, SubscriptionAdded, SubscriptionRemoved, WithdrawAddress
+from router.core.addressing.address import MAX_ADDRESS_BYTES, is_reserved_mobile, volatile_owner
+from router.core.addressing.parts import MOST_PARTS, PARTS, Answer, Arriving, pieces
+from router.core.events import (
+    ControlReceived,
+    InstallAddress,
+    Report,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+    WithdrawAddress,
+)
+from router.core.linkstate.due import DueRouters
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
+    MAX_FIRST,
+    MAX_JUMP,
     MobileAddressRequest,
     MobileAddressUpdate,
     mobile_address,
@@ -44,6 +56,8 @@ class Subscriptions:
     ask_at: float | None = None
     """When to ask (again) for everything, seconds; not None from the moment a gap was noticed."""
     asked: int = 0
+    is_refused: bool = False
+    """Something that it advertised was refused, and told of."""
     arriving: Arriving | None = None
     """What has come of an answer in parts."""
 
@@ -67,8 +81,9 @@ class AddressSync:
         """Who asked for everything, and by which connection."""
         self._answers: dict[RouterId, Answer] = {}
         """Answers of which more will be asked for."""
-        self._asks: dict[RouterId, None] = {}
-        self._ask_at = math.inf
+        self._asks = DueRouters()
+        self._count = 0
+        """Addresses of all other routers together."""
 
     # This router's own
 
@@ -81,6 +96,12 @@ class AddressSync:
         """An address has lost its last local subscriber."""
         del self.own[event.address]
         self._touched[event.address] = None
+
+    def overrule(self, mobile_seq: int) -> None:
+        """Others take *mobile_seq* for this router's: go beyond it, so that they ask for everything."""
+        if mobile_seq > self.mobile_seq:
+            self.mobile_seq = mobile_seq + 1
+            self._answers.clear()
 
     def settle(self) -> bool:
         """End a turn: tell the others what changed in it, answer who asked. Returns: whether `mobile_seq` rose."""
@@ -114,11 +135,11 @@ class AddressSync:
         for address in gone:
             del self._advertised[address]
         self._advertised.update((address, self.own[address]) for address in new)
-        for start in range(0, max(len(gone), len(new)), PART):
-            self._flood(new[start : start + PART], gone[start : start + PART])
+        for added, deleted in zip_longest(pieces(new), pieces(gone), fillvalue=()):
+            self._flood(added, deleted)
         return True
 
-    def _flood(self, new: list[str], gone: list[str]) -> None:
+    def _flood(self, new: Sequence[str], gone: Sequence[str]) -> None:
         self.mobile_seq += 1
         update = MobileAddressUpdate(
             id=self.router_id,
@@ -155,10 +176,15 @@ class AddressSync:
             held = self.routers[message.id] = self._made(message.id)
         if not message.is_absolute and message.mobile_seq > held.relayed:
             held.relayed = message.mobile_seq
-            self._outbox.relay(received, message, received.to)
+            self._outbox.relay(received, message, received.to, is_news=True)
+            self._outbox.tell_origin(received, message, addresses_to(message.id))
         # DEV-16: a qdrouterd floods along every path, so copies are common; it asks for everything at each copy.
-        if message.mobile_seq <= held.seq:
+        if message.mobile_seq <= held.seq or message.mobile_seq > max(held.newest + MAX_JUMP, MAX_FIRST):
             return
+        if message.exist is not None and message.mobile_seq > held.newest:
+            # It speaks of what nobody has advertised: if it is a lie, its router shall know.
+            claim = MobileAddressUpdate(id=message.id, mobile_seq=message.mobile_seq)
+            self._outbox.send(message.id, addresses_to(message.id), claim, None)
         held.newest = max(held.newest, message.mobile_seq)
         if message.exist is not None:
             self._on_part(held, message, now)
@@ -228,6 +254,8 @@ class AddressSync:
     def forget(self, router: RouterId) -> None:
         """*router* started anew, or is gone for good."""
         held = self.routers.pop(router, None)
+        if held is not None:
+            self._count -= len(held.addresses)
         if held is not None and held.is_installed:
             for address in held.addresses:
                 self._outbox.do(WithdrawAddress(address=address, router=router))
@@ -236,23 +264,19 @@ class AddressSync:
 
     def next_deadline(self) -> float:
         """When `ask` has something to do, seconds; `math.inf` when never."""
-        return self._ask_at
+        return self._asks.next
 
     def ask(self, now: float) -> None:
         """Ask for the addresses that are due."""
-        if self._ask_at > now:
-            return
-        self._ask_at = math.inf
-        for router in sorted(self._asks):
+        for router in self._asks.take(now) if self._asks.next <= now else ():
             held = self.routers.get(router)
             if held is None or held.ask_at is None:
-                del self._asks[router]
                 continue
             if held.ask_at <= now:
                 self._ask_for(router, held)
                 held.asked += 1
                 held.ask_at = now + retry_s(self._settings, held.asked)
-            self._ask_at = min(self._ask_at, held.ask_at)
+            self._asks.set(router, held.ask_at)
 
     def _ask_for(self, router: RouterId, held: Subscriptions) -> None:
         arriving = held.arriving
@@ -272,8 +296,7 @@ class AddressSync:
             held.asked = 0
         elif held.ask_at is None and held.is_installed:
             held.ask_at = now
-            self._asks[router] = None
-            self._ask_at = min(self._ask_at, now)
+            self._asks.set(router, now)
 
     def _made(self, router: RouterId) -> Subscriptions:
         return Subscriptions(is_installed=router in self._outbox.routes)
@@ -291,14 +314,38 @@ class AddressSync:
                 self._withdraw(router, held, address)
 
     def _install(self, router: RouterId, held: Subscriptions, address: str, treatment: Treatment | None) -> None:
-        if address in held.addresses and held.addresses[address] == treatment:
+        if address not in held.addresses:
+            if not self._has_room(router, held, address):
+                return
+            self._count += 1
+        elif held.addresses[address] == treatment:
             return
         held.addresses[address] = treatment
         if held.is_installed:
             self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
 
+    def _has_room(self, router: RouterId, held: Subscriptions, address: str) -> bool:
+        """Whether *router* may have one more address, and this one; what is refused is told of once."""
+        settings = self._settings
+        owner = volatile_owner(address)
+        if is_reserved_mobile(address) or (owner is not None and owner != router):
+            reason = "it is not that router's to receive from"
+        elif len(address) > MAX_ADDRESS_BYTES:
+            reason = f"it is longer than {MAX_ADDRESS_BYTES} bytes"
+        elif len(held.addresses) >= settings.max_router_addresses:
+            reason = f"the router has more than {settings.max_router_addresses}"
+        elif self._count >= settings.max_addresses:
+            reason = f"all routers together have more than {settings.max_addresses}"
+        else:
+            return True
+        if not held.is_refused:
+            held.is_refused = True
+            self._outbox.do(Report.warning("address_refused", remote=router, address=address[:100], reason=reason))
+        return False
+
     def _withdraw(self, router: RouterId, held: Subscriptions, address: str) -> None:
         del held.addresses[address]
+        self._count -= 1
         if held.is_installed:
             self._outbox.do(WithdrawAddress(address=address, router=router))
 
@@ -307,6 +354,7 @@ class AddressSync:
         assert self._advertised == self.own
         assert not self._touched
         assert not self._questions
+        assert self._count == sum(len(held.addresses) for held in self.routers.values())
         for router, held in self.routers.items():
             assert router != self.router_id
             assert held.seq <= held.newest
@@ -314,4 +362,4 @@ class AddressSync:
             is_behind = held.seq < held.newest
             assert (held.ask_at is not None) == (is_behind and held.is_installed)
             assert held.arriving is None or is_behind
-            assert held.ask_at is None or (router in self._asks and self._ask_at <= held.ask_at)
+            assert held.ask_at is None or (router in self._asks and self._asks.next <= held.ask_at)

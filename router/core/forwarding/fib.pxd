@@ -21,11 +21,13 @@ cdef class AddressEntry:
     cdef public Py_ssize_t choices
     cdef public double distance
     cdef public object service
+    cdef public Py_ssize_t service_bytes
     cdef public object waiting
     cdef public list names
     cdef public Py_ssize_t waiting_bytes
     cdef public Py_ssize_t turn
     cdef public bint volatile
+    cdef public object holder
     cdef public Py_ssize_t ingress
     cdef public Py_ssize_t egress
     cdef public Py_ssize_t transit

@@ -48,6 +48,10 @@ MULTICAST: Final = Treatment.MULTICAST
 CLOSEST: Final = Treatment.CLOSEST
 BALANCED: Final = Treatment.BALANCED
 """The treatments as names of their own: a member of an enumeration is looked up at length each time."""
+Service = Callable[[bytes, ConnectionId | None], bool]
+"""Takes a whole message and the connection that it came on, and says whether there was room for it."""
+LARGEST_REQUEST_BYTES: Final = 65536
+"""Of what is answered in this process, unless something else is said."""
 MOST_TARGETS: Final = 65536
 """Forms of addresses that are remembered, so that not every message's has to be taken apart,"""
 LONGEST_TARGET: Final = 256
@@ -81,6 +85,7 @@ class AddressEntry:
         "distance",
         "dropped",
         "egress",
+        "holder",
         "ingress",
         "kind",
         "names",
@@ -89,6 +94,7 @@ class AddressEntry:
         "released",
         "remotes",
         "service",
+        "service_bytes",
         "subscribers",
         "text",
         "transit",
@@ -116,8 +122,10 @@ class AddressEntry:
         """Their links, in the order in which they were attached."""
         self.broker: object | None = None
         """Who deals the credit of its subscribers, when somebody draws on it."""
-        self.service: Callable[[bytes], None] | None = None
-        """An in-process receiver of whole messages, such as the management node."""
+        self.service: Service | None = None
+        """An in-process receiver of whole messages, such as the management node,"""
+        self.service_bytes = 0
+        """and bytes of the largest that it takes."""
         self.waiting: OrderedDict[object, None] = OrderedDict()
         self.waiting_bytes = 0
         self.names: list[str] = []
@@ -125,6 +133,8 @@ class AddressEntry:
         self.turn = 0
         self.volatile = False
         """A reply address in the manner of RabbitMQ: a sender's attach is refused when nobody subscribes."""
+        self.holder: ConnectionId | None = None
+        """The connection that a name made by this router was made for."""
         self.ingress = self.egress = self.transit = self.released = self.dropped = 0
 
     @property
@@ -182,12 +192,9 @@ class Fib:
 
     def find(self, text: str) -> AddressEntry | None:
         """The entry that a message to *text* belongs to; None when nobody here knows such an address."""
-        entry = self._mobile.get(text)
-        if entry is not None:
-            return entry
         address = parse_address(text, me=self.me)
         if address.kind is AddressKind.MOBILE:
-            return self._mobile.get(address.text) or self._local.get(address.text)
+            return self._served(address.text) or self._mobile.get(address.text)
         if address.kind is AddressKind.LOCAL:
             return self._local.get(address.text)
         if address.kind is AddressKind.ROUTER and address.router is not None:
@@ -225,9 +232,9 @@ class Fib:
         """
         address = parse_address(text, me=self.me)
         if address.kind is AddressKind.MOBILE:
-            if address.text in self._local:
-                return self._local[address.text]
-            return self._mobile_entry(address.text, self.treatments.lookup(normalise(plain)) if plain else None)
+            return self._served(address.text) or self._mobile_entry(
+                address.text, self.treatments.lookup(normalise(plain)) if plain else None
+            )
         if address.kind is AddressKind.ROUTER and address.router is not None:
             return self._reply_entry(address.router, address.text)
         entry = self._local.get(address.text)
@@ -332,10 +339,19 @@ class Fib:
         entry.subscribers.remove(link)
         return not entry.subscribers
 
-    def serve(self, name: str, service: Callable[[bytes], None]) -> AddressEntry:
-        """Answer messages to `name` and `_topo/0/<me>/name` in this process."""
+    def serve(self, name: str, service: Service, max_bytes: int = LARGEST_REQUEST_BYTES) -> AddressEntry:
+        """Answer messages to `name` and `_topo/0/<me>/name` in this process.
+
+        Args:
+            name: text of a local address.
+            service: takes each whole message, and says whether it does.
+            max_bytes: a larger one is rejected.
+        """
         entry = self._local.setdefault(name, AddressEntry(name, AddressKind.LOCAL, Treatment.CLOSEST))
+        if name in self._mobile:
+            self._forget_names(self._mobile[name])
         entry.service = service
+        entry.service_bytes = max_bytes
         return entry
 
     # Multicast
@@ -372,6 +388,12 @@ class Fib:
             tree = self._trees[root] = self.tree_of(root)
         return tree
 
+    def _served(self, text: str) -> AddressEntry | None:
+        """What this process answers itself by that name goes before what others subscribe to; else a name without
+        prefix means the mobile address alone, and `_local/` the local one."""
+        entry = self._local.get(text)
+        return entry if entry is not None and entry.service is not None else None
+
     def _mobile_entry(self, text: str, hint: Treatment | None) -> AddressEntry:
         entry = self._mobile.get(text)
         if entry is None:
@@ -380,8 +402,6 @@ class Fib:
                 treatment = hint
             entry = self._mobile[text] = AddressEntry(text, AddressKind.MOBILE, treatment)
             entry.distance = self.treatments.distance(text)
-            if text in self._local:
-                self._forget_names(self._local[text])  # a mobile address goes before a local one
         return entry
 
     def _reply_entry(self, router: RouterId, text: str) -> AddressEntry:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 import attrs
 
 from mesh_config.models import LinkStateSettings
-from router.core.linkstate.messages import LinkStateUpdate, RouterAdvertisement
+from router.core.linkstate.messages import MAX_FIRST, MAX_JUMP, LinkStateUpdate, RouterAdvertisement
 from router.core.terms import ConnectionId, RouterId
 
 
@@ -56,6 +57,10 @@ class Node:
     """When its link state is asked for (again), if it does not come by itself, seconds."""
     asked: int = 0
     """Requests sent without an answer."""
+    doubted_seq: int = 0
+    """The newest that it was asked about, since it said less itself."""
+    brought_by: RouterId | None = None
+    """The neighbor that was the first to tell of it."""
     via: ConnectionId | None = None
     """Where its last advertisement came from: the way to it while the graph has none."""
 
@@ -86,13 +91,44 @@ class LinkStateDatabase:
         self.next_aging = math.inf
         """Not later than the moment at which the next node ages out, seconds."""
         self._settings = settings
+        self._brought: Counter[RouterId | None] = Counter()
+        """Nodes by the neighbor that was the first to tell of them."""
 
-    def node(self, router: RouterId, now: float) -> Node:
-        """The node of *router*, made when it is not known."""
+    def has_room(self, neighbor: RouterId) -> bool:
+        """Whether one more router may be known, and by *neighbor*."""
+        settings = self._settings
+        return len(self.nodes) < settings.max_routers and self._brought[neighbor] < settings.max_neighbor_routers
+
+    def is_plausible(self, router: RouterId, instance: int, *sequences: int) -> bool:
+        """Whether a message about *router* is not too far ahead of what is held: see MAX_JUMP.
+
+        Args:
+            sequences: of link state and addresses, if it speaks of both.
+        """
+        node = self.nodes.get(router)
+        if node is None or node.instance is None:
+            return max(instance, *sequences) <= MAX_FIRST
+        if instance > node.instance:
+            return instance <= node.instance + MAX_JUMP and max(sequences) <= MAX_FIRST
+        held = (max(node.ls_seq, node.advertised_ls_seq), node.advertised_mobile_seq)
+        return all(
+            new <= old + MAX_JUMP if old else new <= MAX_FIRST for new, old in zip(sequences, held, strict=False)
+        )
+
+    def node(self, router: RouterId, now: float, neighbor: RouterId | None = None) -> Node:
+        """The node of *router*, made when it is not known.
+
+        Args:
+            now: seconds, monotonic.
+            neighbor: who tells of it.
+        """
         found = self.nodes.get(router)
         if found is None:
             assert router != self.router_id
-            found = self.nodes[router] = Node(id=router, instance_since=now, heard_at=now, changed_at=now)
+            found = self.nodes[router] = Node(
+                id=router, instance_since=now, heard_at=now, changed_at=now, brought_by=neighbor
+            )
+            self._brought[neighbor] += 1
             self.next_aging = min(self.next_aging, now + self._settings.remote_ls_max_age_s)
         return found
 
@@ -163,7 +199,7 @@ class LinkStateDatabase:
             if expiry > now:
                 self.next_aging = min(self.next_aging, expiry)
             elif not node.is_reachable:
-                del self.nodes[node.id]
+                self._forget(node)
                 forgotten.append(node.id)
                 is_change = True
             else:
@@ -194,11 +230,17 @@ class LinkStateDatabase:
                     near[peer] = cost
         return edges
 
+    def _forget(self, node: Node) -> None:
+        del self.nodes[node.id]
+        self._brought[node.brought_by] -= 1
+        if not self._brought[node.brought_by]:
+            del self._brought[node.brought_by]
+
     def _clear(self, node: Node, now: float) -> None:
         if node.has_link_state:
             node.changed_at = now
         node.has_link_state = False
-        node.ls_seq = node.advertised_ls_seq = node.advertised_mobile_seq = 0
+        node.ls_seq = node.advertised_ls_seq = node.advertised_mobile_seq = node.doubted_seq = 0
         node.peers = {}
         node.asked = 0
         node.ask_at = None
@@ -207,6 +249,7 @@ class LinkStateDatabase:
     def check_invariants(self) -> None:
         """Assert that sequences agree and nothing is older than it may be known to be."""
         assert self.router_id not in self.nodes
+        assert self._brought == Counter(node.brought_by for node in self.nodes.values())
         for router, node in self.nodes.items():
             assert router == node.id
             assert node.has_link_state or (not node.peers and node.ls_seq == 0)

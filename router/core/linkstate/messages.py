@@ -25,6 +25,13 @@ MAX_ROUTER_ID_CHARS: Final = 255
 MAX_INT: Final = 2**63 - 1
 """Largest sequence and instance: what an AMQP long holds."""
 
+MAX_JUMP: Final = 2**40
+"""By how much one message may raise a sequence or a boot number above what is held of its router. Nothing real comes
+near it (boot numbers are milliseconds), and who would take the highest number there is, so that the true router can't
+have a higher one, needs millions of messages, each answered by the true router."""
+MAX_FIRST: Final = 2**62
+"""Largest of them while nothing is held: as much is left above it."""
+
 MAX_WEIGHT: Final = 2**31 - 1
 """Largest weight of a circuit: what an AMQP int holds."""
 MAX_LOAD: Final = 2**31 - 1

@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from router.core.events import Action, ControlReceived, SendControl
-from router.core.linkstate.messages import ControlMessage
+from router.core.linkstate.messages import MAX_ROUTER_ID_CHARS, ControlMessage
 from router.core.linkstate.neighbors import ControlConnection, Neighbors
 from router.core.terms import AREA, ConnectionId, RouterId
 
@@ -22,6 +22,9 @@ HELLO_TO: Final = "amqp:/_local/qdhello"
 ALL_LINK_STATE_TO: Final = f"amqp:/_topo/{AREA}/all/qdrouter"
 ALL_ADDRESSES_TO: Final = f"_topo/{AREA}/all/qdrouter.ma"
 """Without a scheme, as qdrouterd writes it."""
+
+_LONGEST_TO: Final = MAX_ROUTER_ID_CHARS + 100
+"""Characters of the longest `to` that names a router."""
 
 ALL: Final = RouterId("all")
 """What stands for every router in a `to`; no router is called so."""
@@ -37,9 +40,14 @@ def addresses_to(router: RouterId) -> str:
     return f"amqp:/_topo/{AREA}/{router}/qdrouter.ma"
 
 
-@functools.lru_cache(maxsize=4096)
 def target_of(to: str) -> RouterId | None:
     """The router that `to` names, `ALL` for every router, None for anything else."""
+    # Others wrote it: what is remembered must not be of any length.
+    return _target_of(to) if len(to) <= _LONGEST_TO else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _target_of(to: str) -> RouterId | None:
     words = to.removeprefix("amqp:").lstrip("/").split("/")
     if len(words) >= 4 and words[0] == "_topo" and words[2]:
         return RouterId(words[2])
@@ -109,15 +117,38 @@ class Outbox:
             if _is_in(neighbor, reach):
                 self.write(neighbor.connection, to, message)
 
-    def relay(self, received: ControlReceived, message: ControlMessage, to: str, reach: Reach = Reach.EVERY) -> None:
-        """Pass *message*, which is or follows from *received*, to the neighbors in *reach* where it has not been."""
+    def relay(
+        self,
+        received: ControlReceived,
+        message: ControlMessage,
+        to: str,
+        reach: Reach = Reach.EVERY,
+        *,
+        is_news: bool = False,
+    ) -> None:
+        """Pass *message*, which is or follows from *received*, to the neighbors in *reach* where it has not been.
+
+        Args:
+            is_news: it says what this router did not know: then its trace is no reason to leave out anybody who would
+                have sent it here himself. What was news to all goes no further by itself, so this ends.
+        """
         trace = received.trace or (message.id,)
-        if self.router_id in trace:
+        if self.router_id in trace and not is_news:
             return
         arrived = self._neighbors.connections[received.connection].router
         for router, neighbor in self._neighbors.active.items():
-            if router not in trace and router not in (arrived, message.id) and _is_in(neighbor, reach):
+            has_been_there = router in (arrived, message.id) or (router in trace and not is_news)
+            if not has_been_there and _is_in(neighbor, reach):
                 self.write(neighbor.connection, to, message, trace)
+
+    def tell_origin(self, received: ControlReceived, message: ControlMessage, to: str) -> None:
+        """Pass *message*, which is or follows from *received* and speaks of its origin, to that router, if it is a
+        neighbor of our kind and it came from somebody else: it may be a lie, which only the origin itself can tell.
+        """
+        origin = self._neighbors.active.get(message.id)
+        is_its_own = self._neighbors.connections[received.connection].router == message.id
+        if origin is not None and origin.pushes_lsu and not is_its_own:
+            self.write(origin.connection, to, message, (message.id,))
 
     def send(self, router: RouterId, to: str, message: ControlMessage, via: ConnectionId | None) -> bool:
         """Send a message of this router to *router*.

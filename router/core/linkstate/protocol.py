@@ -24,7 +24,14 @@ from router.core.events import ControlReceived, Report
 from router.core.linkstate.catchup import catch_up
 from router.core.linkstate.greeter import Greeter
 from router.core.linkstate.lsdb import Boot, LinkStateDatabase, Node
-from router.core.linkstate.messages import Hello, LinkStateRequest, LinkStateUpdate, RouterAdvertisement
+from router.core.linkstate.messages import (
+    MAX_FIRST,
+    MAX_JUMP,
+    Hello,
+    LinkStateRequest,
+    LinkStateUpdate,
+    RouterAdvertisement,
+)
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import (
     ALL,
@@ -44,6 +51,13 @@ RA_JITTER: Final = 0.25
 """Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
 
 
+OVERRULE_PAUSE_S: Final = 0.5
+"""Between two answers to what others say in this router's name, seconds."""
+MAX_STEPS: Final = 64
+"""Of MAX_JUMP each, in one such answer. Who is farther behind believes it after `ra_interval_s`, as if a clock had been
+set back."""
+
+
 class LinkState:
     """The link state protocol of one router.
 
@@ -51,6 +65,7 @@ class LinkState:
         instance: boot number; one that starts later has a higher one.
         rng: for jitter.
         mobile_seq: tells this router's current address sequence.
+        raise_mobile_seq: makes it higher than the one given.
         topology: empty, for the graph and the paths in it.
         on_restart: told of each router whose addresses are void: it started anew or is forgotten.
     """
@@ -64,6 +79,7 @@ class LinkState:
         instance: int,
         rng: random.Random,
         mobile_seq: Callable[[], int],
+        raise_mobile_seq: Callable[[int], None],
         on_restart: Callable[[RouterId], None],
         topology: Topology,
     ) -> None:
@@ -83,13 +99,21 @@ class LinkState:
         self._outbox = outbox
         self._neighbors = neighbors
         self._mobile_seq = mobile_seq
+        self._raise_mobile_seq = raise_mobile_seq
         self._on_restart = on_restart
         self._greeter = Greeter(outbox=outbox, neighbors=neighbors, settings=settings, instance=instance, rng=rng)
         self._used: dict[RouterId, ConnectionId] = {}
         self._revision = 0
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
         self._own_throttle = Throttle(settings.spf_hold_down_s)
-        self._reported: set[tuple[RouterId, int]] = set()
+        self._reported: set[RouterId] = set()
+        self._is_full_told = False
+        self._started_at = math.inf
+        self._claim: tuple[int, int, int] | None = None
+        """Boot number and sequences, of link state and addresses, that others take for this router's."""
+        self._claimed_by = outbox.router_id
+        self._overruled_at = -math.inf
+        self._overrule_at = math.inf
         self._ra_at = self._spf_at = self._own_at = math.inf
 
     @property
@@ -103,7 +127,7 @@ class LinkState:
         """A HELLO came by a known connection."""
         if not self._neighbors.hear(received.connection, hello, now):
             return
-        node = self.database.node(hello.id, now)
+        node = self.database.node(hello.id, now, hello.id)
         boot = self.database.judge(node, hello.instance, now)
         if boot is Boot.OLDER and node.heard_at + self._settings.hello_max_age_s <= now:
             # The neighbor itself says so, and it is no HELLO that was overtaken by news of a restart.
@@ -115,7 +139,10 @@ class LinkState:
 
     def on_advertisement(self, received: ControlReceived, message: RouterAdvertisement, now: float) -> bool:
         """An RA came. Returns: whether it speaks for the present boot of its origin, another router."""
-        node = self._accept(message.id, message.instance, now)
+        if message.id == self.router_id:
+            self.on_own_claim(message.instance, message.ls_seq, message.mobile_seq, received, now)
+            return False
+        node = self._accept(received, message.instance, now, message.ls_seq, message.mobile_seq)
         if node is None:
             return False
         node.via = received.connection
@@ -124,7 +151,9 @@ class LinkState:
         if is_news or is_unknown_beyond or node.relayed_at + self.copy_age_s <= now:
             node.is_advertisement_spread = True
             node.relayed_at = now
-            self._outbox.relay(received, message, ALL_LINK_STATE_TO)
+            self._outbox.relay(received, message, ALL_LINK_STATE_TO, is_news=is_news)
+        if is_news:
+            self._outbox.tell_origin(received, message, link_state_to(node.id))
         if node.is_behind:
             self.requests.want(node, now)
         return True
@@ -132,7 +161,7 @@ class LinkState:
     def on_update(self, received: ControlReceived, message: LinkStateUpdate, now: float) -> None:
         """An LSU came, asked for or pushed."""
         if message.id == self.router_id:
-            self._on_own_update(message, now)
+            self.on_own_claim(message.instance, message.ls_seq, 0, received, now)
             return
         known = self.database.nodes.get(message.id)
         is_old = known is not None and known.instance == message.instance and message.ls_seq <= known.ls_seq
@@ -140,17 +169,22 @@ class LinkState:
             is_same = message.ls_seq == known.ls_seq and target_of(received.to) == ALL
             if is_same and not known.is_update_spread:
                 self._spread(received, known, message, now)
+            elif target_of(received.to) == self.router_id:
+                self._doubt(known)
             return
-        node = self._accept(message.id, message.instance, now)
-        if node is None or message.ls_seq <= node.ls_seq:
+        node = self._accept(received, message.instance, now, message.ls_seq)
+        if node is None or message.ls_seq <= node.ls_seq or len(message.peers) > self._settings.max_routers:
             return
         node.via = received.connection
         if self.database.store(node, message, now):
             self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
         node.asked = 0
         node.ask_at = None
+        self._outbox.tell_origin(received, message, link_state_to(node.id))
         if target_of(received.to) == ALL:
             self._spread(received, node, message, now)
+        else:
+            self._doubt(node)
 
     def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
         """An LSR came: answer with the link state last advertised, which is what its sequence stands for."""
@@ -177,11 +211,16 @@ class LinkState:
             id=self.router_id, instance=self.instance, ls_seq=self.ls_seq, mobile_seq=self._mobile_seq()
         )
 
-    def _accept(self, router: RouterId, instance: int, now: float) -> Node | None:
+    def _accept(self, received: ControlReceived, instance: int, now: float, *sequences: int) -> Node | None:
         """The node that a message speaks of, when it comes from its present boot."""
-        if router == self.router_id:
+        router = received.message.id
+        if router == self.router_id or not self.database.is_plausible(router, instance, *sequences):
             return None
-        node = self.database.node(router, now)
+        neighbor = self._neighbors.connections[received.connection].router
+        if router not in self.database.nodes and router != neighbor and not self.database.has_room(neighbor):
+            self._report_full(neighbor)
+            return None
+        node = self.database.node(router, now, neighbor)
         boot = self.database.judge(node, instance, now)
         if boot is Boot.OLDER:
             if self.database.is_duplicate(node, now):
@@ -192,15 +231,77 @@ class LinkState:
         self.database.take_instance(node, instance, now)
         return node
 
-    def _on_own_update(self, message: LinkStateUpdate, now: float) -> None:
-        # DEV-7: neighbors hold link state of this very boot number that this process did not write. It was started
-        # twice with one number, and would be ignored until its sequence is past the old one: it takes a higher number.
-        if message.instance == self.instance and message.ls_seq > self.ls_seq:
-            self._greeter.instance += 1
+    # What others say in this router's name
+
+    def on_own_claim(self, instance: int, ls_seq: int, mobile_seq: int, received: ControlReceived, now: float) -> None:
+        """Somebody speaks in this router's name. What is newer than its own word is overruled: it says more still.
+
+        Args:
+            instance, ls_seq, mobile_seq: what others may now take for this router's; 0 for what was not said.
+            received: the message that says so.
+            now: seconds, monotonic.
+        """
+        own = (self.instance, self.ls_seq, self._mobile_seq())
+        is_newer = instance > own[0] or (instance == own[0] and (ls_seq > own[1] or mobile_seq > own[2]))
+        if not is_newer or instance > max(own[0] + MAX_JUMP, MAX_FIRST):
+            return
+        if self._claim is None:
+            self._claim = (instance, ls_seq, mobile_seq)
+        else:
+            self._claim = max(self._claim, (instance, ls_seq, mobile_seq))
+        self._claimed_by = self._neighbors.connections[received.connection].router
+        # Two routers of one id would overrule each other for ever: not more often than this.
+        self._overrule_at = max(now, self._overruled_at + OVERRULE_PAUSE_S)
+        if self._overrule_at <= now:
+            self._overrule(now)
+
+    def _overrule(self, now: float) -> None:
+        self._overrule_at = math.inf
+        if self._claim is None:
+            return
+        (instance, ls_seq, mobile_seq), self._claim = self._claim, None
+        self._overruled_at = now
+        self._outbox.do(
+            Report.warning("own_word_overruled", neighbor=self._claimed_by, instance=instance, ls_seq=ls_seq)
+        )
+        # DEV-7: soon after the start, neighbors that hold link state of this very boot number hold that of a process
+        # before this one, started with the same number; its addresses count no more either.
+        is_second_start = ls_seq > self.ls_seq and now - self._started_at < 2 * self._settings.hello_max_age_s
+        is_far = ls_seq >= self.ls_seq + MAX_JUMP or mobile_seq >= self._mobile_seq() + MAX_JUMP
+        if instance > self.instance or is_second_start or is_far:
+            self._climb(instance)
+            self._greeter.instance = max(instance, self.instance) + 1
             self._outbox.do(Report.warning("boot_number_raised", instance=self.instance))
-            self._advertise(now)
-            self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PUSHING)
-            self._greeter.hello(now)
+        else:
+            self.ls_seq = max(self.ls_seq, ls_seq)
+            self._raise_mobile_seq(mobile_seq)
+        self._advertise(now)
+        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PUSHING)
+        self._greeter.hello(now)
+
+    def _climb(self, instance: int) -> None:
+        """Others have taken higher boot numbers one after the other; who heard none of them follows by steps."""
+        steps = min(max(0, instance - self.instance) // MAX_JUMP, MAX_STEPS)
+        for _ in range(steps):
+            self._greeter.instance += MAX_JUMP
+            self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
+
+    def _doubt(self, node: Node) -> None:
+        """*node* itself said less than others said in its name: tell it, so that it can say more."""
+        if node.is_behind and node.doubted_seq < node.advertised_ls_seq:
+            node.doubted_seq = node.advertised_ls_seq
+            claim = RouterAdvertisement(
+                id=node.id,
+                instance=node.instance or 0,
+                ls_seq=node.advertised_ls_seq,
+                mobile_seq=node.advertised_mobile_seq,
+            )
+            self._outbox.send(node.id, link_state_to(node.id), claim, node.via)
+
+    def _report_full(self, neighbor: RouterId) -> None:
+        if not self._is_full_told:
+            self._is_full_told = True
+            self._outbox.do(Report.warning("too_many_routers", neighbor=neighbor, known=len(self.database.nodes)))
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
         self._outbox.do(Report.info("router_restarted", remote=node.id, instance=instance))
@@ -217,12 +318,12 @@ class LinkState:
         node.is_update_spread = True
         # It shows that the origin lives, as a refresh would.
         node.relayed_at = now
-        self._outbox.relay(received, message, ALL_LINK_STATE_TO, Reach.PUSHING)
+        self._outbox.relay(received, message, ALL_LINK_STATE_TO, Reach.PUSHING, is_news=True)
         self._outbox.relay(received, node.advertisement(), ALL_LINK_STATE_TO, Reach.PLAIN)
 
     def _report_duplicate(self, router: RouterId, instance: int) -> None:
-        if (router, instance) not in self._reported:
-            self._reported.add((router, instance))
+        if router not in self._reported:
+            self._reported.add(router)
             self._outbox.do(Report.warning("duplicate_router_id", id=router, instance=instance))
 
     # Turns
@@ -234,6 +335,7 @@ class LinkState:
             self._ra_at,
             self._spf_at,
             self._own_at,
+            self._overrule_at,
             self.requests.next_ask,
             self.database.next_aging,
             self._neighbors.next_silence,
@@ -242,6 +344,8 @@ class LinkState:
     def elapse(self, now: float) -> None:
         """Do what is due by the clock alone."""
         self._greeter.elapse(now)
+        if self._overrule_at <= now:
+            self._overrule(now)
         if self._ra_at <= now:
             self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
             self._ra_at = now + self._ra_interval(now)
@@ -254,6 +358,7 @@ class LinkState:
 
     def settle(self, now: float) -> RouteChange | None:
         """End a turn: greet, advertise, compute. Returns: what became of the routes."""
+        self._started_at = min(self._started_at, now)
         self._greeter.settle(now)
         if self._neighbors.revision != self._revision or self._own_at <= now:
             self._follow_neighbors(now)

@@ -6,6 +6,7 @@ import math
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived
+from router.core.linkstate.due import DueRouters
 from router.core.linkstate.lsdb import LinkStateDatabase, Node
 from router.core.linkstate.messages import LinkStateRequest
 from router.core.linkstate.neighbors import Neighbors
@@ -30,36 +31,34 @@ class Requests:
         self._neighbors = neighbors
         self._database = database
         self._settings = settings
-        self._wanted: dict[RouterId, None] = {}
+        self._due = DueRouters()
 
     def want(self, node: Node, at: float) -> None:
         """Ask for the link state of *node* at time *at* (seconds), unless it is there by then or asked for already."""
         if node.ask_at is None or (node.asked == 0 and at < node.ask_at):
             node.ask_at = at
-        self._wanted[node.id] = None
-        self.next_ask = min(self.next_ask, node.ask_at)
+        self._due.set(node.id, node.ask_at)
+        self.next_ask = self._due.next
 
     def ask(self, now: float) -> None:
         """Ask for what is due."""
         if self.next_ask > now:
             return
-        self.next_ask = math.inf
-        for router in sorted(self._wanted):
+        for router in self._due.take(now):
             node = self._database.nodes.get(router)
             if node is None or node.ask_at is None or not node.is_behind:
-                del self._wanted[router]
                 continue
             if node.ask_at <= now:
                 way = self._way(node)
                 if way is None:
                     # It is asked for again as soon as it is reachable.
                     node.ask_at = None
-                    del self._wanted[router]
                     continue
                 self._outbox.write(way, link_state_to(router), LinkStateRequest(id=self._outbox.router_id))
                 node.asked += 1
                 node.ask_at = now + retry_s(self._settings, node.asked)
-            self.next_ask = min(self.next_ask, node.ask_at)
+            self._due.set(router, node.ask_at)
+        self.next_ask = self._due.next
 
     def answer_for(self, received: ControlReceived, target: RouterId) -> bool:
         """*received* is for *target* and finds no way: answer it, if it is an LSR and link state is held.

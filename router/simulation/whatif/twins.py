@@ -78,8 +78,8 @@ def timers(text: str) -> LinkStateSettings:
 
     Raises: TwinError for one that there is not, or a value that it can't have.
     """
-    fields = {field.name: field for field in fields_of(LinkStateSettings)}
-    values: dict[str, float] = {}
+    fields = {field.name: field for field in fields_of(LinkStateSettings) if field.metadata["unit"] == "seconds"}
+    values: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         key, sign, number = (word.strip() for word in part.partition("="))
         if key not in fields:

@@ -1,0 +1,198 @@
+"""A neighbor that lies: in the name of the routers themselves, of a third one, or of thousands that there are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from proton import int32
+
+from mesh_config.models import LinkStateSettings
+from router.core.linkstate.messages import MAX_FIRST, MAX_INT, MAX_JUMP
+from router.core.terms import RouterId
+from router.runtime import Runtime
+from router.views.service import serve_management
+from tests.engine.test_raw_neighbor import join, live
+from tests.helpers.engine import Bench
+from tests.helpers.neighbor import ALL_TO, Neighbor
+from tests.helpers.peer import message
+
+MA_TO = "_topo/0/all/qdrouter.ma"
+
+
+def spoken_for(bench: Bench) -> tuple[Neighbor, list[Runtime]]:
+    """The neighbor RAW of A, in a line of A, B and C that has been there for long; each has a subscriber."""
+    routers = bench.mesh(("A", "B"), ("B", "C"))
+    for router in routers:
+        bench.client(router).receiver(f"of/{router.me}", credit=1000).accepting()
+    bench.advance(10)
+    return join(bench, routers[0], dials=True), routers
+
+
+def check_whole(bench: Bench, routers: list[Runtime]) -> None:
+    """Everybody reaches everybody, by the control plane's word and with messages."""
+    for router in routers:
+        for other in routers:
+            if other is router:
+                continue
+            assert other.me in router.fib.routes, f"{router.me} has no way to {other.me}"
+            assert f"of/{other.me}" in router.control.addresses()
+            assert other.me in router.control.addresses()[f"of/{other.me}"]
+            sent = bench.client(router).sender(None).send(message("x", address=f"of/{other.me}"))
+            bench.run()
+            bench.advance(0.1)
+            assert sent.outcome == "accepted"
+
+
+def lie(raw: Neighbor, victim: Runtime, kind: str, seq: int, boots: int, trace: list[str]) -> None:
+    """Speak in the name of *victim*."""
+    control = victim.control
+    base: dict[str, Any] = {"id": str(victim.me), "instance": control.instance + boots}
+    if kind == "RA":
+        raw.say(ALL_TO, "RA", {**base, "ls_seq": seq, "mobile_seq": seq}, trace=trace)
+    elif kind == "LSU":
+        inner = {"id": str(victim.me), "area": "0", "ls_seq": seq, "peers": {"RAW": int32(1)}}
+        raw.say(ALL_TO, "LSU", {**base, "ls_seq": seq, "ls": inner}, trace=trace)
+    elif kind == "MAU":
+        body = {"id": str(victim.me), "mobile_seq": seq, "exist": [], "hints": []}
+        raw.say("amqp:/_topo/0/A/qdrouter.ma", "MAU", body, trace=trace)
+    else:
+        change = {"add": ["M0of/nobody"], "del": [f"M0of/{victim.me}"], "hints": [int32(3)]}
+        for one in (control.mobile_seq + 1, seq):
+            raw.say(MA_TO, "MAU", {"id": str(victim.me), "mobile_seq": one, **change}, trace=trace)
+
+
+@pytest.mark.parametrize("victim", [1, 2], ids=["a neighbor", "one hop on"])
+@pytest.mark.parametrize("trace", [["0/RAW"], ["0/B", "0/RAW"], ["0/C", "0/B", "0/RAW"]], ids=len)
+@pytest.mark.parametrize(
+    ("kind", "seq", "boots"),
+    [
+        ("RA", 1000, 0),
+        ("RA", 1000, 1000),
+        ("RA", MAX_FIRST, 0),
+        ("RA", MAX_FIRST, MAX_JUMP),
+        ("LSU", 1000, 0),
+        ("LSU", 1000, 1000),
+        ("LSU", MAX_JUMP, 0),
+        ("LSU", MAX_FIRST, 1000),
+        ("MAU", 1000, 0),
+        ("MAU", MAX_FIRST, 0),
+        ("MAU of changes", 1000, 0),
+        ("MAU of changes", MAX_JUMP, 0),
+    ],
+)
+def test_a_lie_about_another_router_is_overruled_within_a_second(
+    bench: Bench, victim: int, trace: list[str], kind: str, seq: int, boots: int
+) -> None:
+    raw, routers = spoken_for(bench)
+    for _ in range(3):
+        lie(raw, routers[victim], kind, seq, boots, trace)
+        bench.advance(1.0)
+        raw.hello()
+    check_whole(bench, routers)
+    bench.client(routers[victim]).receiver("later", credit=10).accepting()
+    bench.advance(1.0)
+    for router in routers:
+        assert routers[victim].me in router.control.addresses()["later"]
+    live(bench, raw, 2)
+
+
+@pytest.mark.parametrize("kind", ["RA", "LSU", "MAU", "MAU of changes"])
+@pytest.mark.parametrize("boots", [0, 2**62])
+def test_what_is_near_the_end_of_all_numbers_is_not_believed(bench: Bench, kind: str, boots: int) -> None:
+    raw, routers = spoken_for(bench)
+    instance = routers[2].control.instance
+    lie(raw, routers[2], kind, MAX_INT, boots, ["0/RAW"])
+    bench.advance(0.5)
+    check_whole(bench, routers)
+    assert routers[2].control.instance <= instance + 1
+
+
+def test_lies_without_end_are_answered_a_few_times_a_second(bench: Bench) -> None:
+    raw, routers = spoken_for(bench)
+    before = routers[1].control.own_node().ls_seq
+    for number in range(100):
+        lie(raw, routers[1], "RA", 1000 + number, number + 1, ["0/RAW"])
+        bench.advance(0.01)
+    raw.hello()
+    bench.advance(1.0)
+    assert routers[1].control.own_node().ls_seq - before <= 5
+    check_whole(bench, routers)
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", ["$management", "$other", "_local/x", "_x", "amq.rabbitmq.reply-to.B.secret"])
+def test_reserved_names_are_not_taken_from_neighbors(bench: Bench, name: str) -> None:
+    raw, routers = spoken_for(bench)
+    for router in routers[:2]:
+        serve_management(router)
+    raw.subscribe(name)
+    raw.subscribe("of/RAW")
+    bench.run()
+    for router in routers:
+        assert "of/RAW" in router.control.addresses()
+        assert name not in router.control.addresses()
+    raw.received.clear()
+    client = bench.client(routers[1])
+    client.sender(None).send(message("x", address=name))
+    client.sender("$management").send(message("x"))
+    bench.advance(0.5)
+    assert not raw.received
+
+
+def test_a_router_s_own_volatile_addresses_are_taken_from_it(bench: Bench) -> None:
+    raw, routers = spoken_for(bench)
+    raw.subscribe("amq.rabbitmq.reply-to.RAW.mine")
+    bench.run()
+    assert "amq.rabbitmq.reply-to.RAW.mine" in routers[2].control.addresses()
+
+
+# How much
+
+
+def test_of_more_routers_than_a_neighbor_may_bring_nothing_is_kept(bench: Bench) -> None:
+    router = bench.router("A", link_state=LinkStateSettings(max_neighbor_routers=50))
+    b = bench.router("B")
+    bench.join(router, b)
+    raw = join(bench, router, dials=True)
+    for number in range(300):
+        body = {"id": f"forged{number}", "instance": 1, "ls_seq": 1, "mobile_seq": 0}
+        raw.say(ALL_TO, "RA", body)
+    bench.advance(0.5)
+    assert router.control.known_routers <= 51
+    assert b.control.known_routers <= 52
+    c = bench.router("C")
+    bench.join(b, c)
+    bench.advance(2)
+    assert RouterId("C") in router.fib.routes
+    bench.advance(70)
+    assert router.control.known_routers <= 3
+
+
+def test_more_control_messages_than_may_be_are_dropped_and_made_up_for(bench: Bench) -> None:
+    router = bench.router("A", link_state=LinkStateSettings(max_control_messages=10))
+    raw = join(bench, router, dials=True)
+    for number in range(1000):
+        raw._change([f"M0n{number}"], [], [3])
+    bench.run()
+    assert router.control.counters()["control_excess"] > 500
+    for _ in range(60):
+        raw.hello()
+        bench.advance(1.0)
+    raw.advertise()
+    bench.advance(1.0)
+    assert router.control.address_counts()[RouterId("RAW")] == 1000
+
+
+def test_of_more_addresses_than_a_router_may_have_nothing_is_kept(bench: Bench) -> None:
+    router = bench.router("A", link_state=LinkStateSettings(max_router_addresses=100))
+    raw = join(bench, router, dials=True)
+    raw._change([f"M0n{number}" for number in range(200)], [], [3] * 200)
+    bench.run()
+    assert router.control.address_counts()[RouterId("RAW")] == 100
+    raw._change([], [f"M0n{number}" for number in range(150)], [])
+    raw._change(["M0later"], [], [3])
+    bench.run()
+    assert "later" in router.control.addresses()

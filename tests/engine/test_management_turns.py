@@ -1,0 +1,159 @@
+"""Requests to the management node, many and large: messages pass between the pieces of their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proton import symbol
+
+from router.management.node import MAX_COUNT
+from router.management.snapshot import ConnectionRow
+from router.runtime import Runtime
+from router.views.runtime import SHOWN_CHARS, SHOWN_PROPERTIES, RuntimeView
+from router.views.service import MAX_WAITING, ROWS_A_TURN, serve_management
+from tests.helpers.engine import Bench
+from tests.helpers.peer import Peer, PeerReceiver, PeerSender, decode, message
+
+TO_NODE = {"type": "org.amqp.management", "name": "self"}
+
+
+def asker(bench: Bench, router: Runtime) -> tuple[PeerSender, PeerReceiver]:
+    """A client's sender of requests, and where it takes replies."""
+    client = bench.client(router)
+    return client.sender("$management"), client.receiver(None, dynamic=True, credit=1000).accepting()
+
+
+def query(replies: PeerReceiver, kind: str, number: int = 0, **properties: Any) -> bytes:
+    asked = {"operation": "QUERY", "entityType": kind, **TO_NODE, **properties}
+    return message({"attributeNames": []}, reply_to=replies.address, correlation_id=number, properties=asked)
+
+
+def served(bench: Bench, links: int) -> tuple[Runtime, Peer]:
+    """A router with a management node and a client of so many links."""
+    router = bench.router("A")
+    serve_management(router)
+    client = bench.client(router)
+    for number in range(links):
+        client.receiver(f"topic/{number}", credit=1, run=False)
+    bench.run()
+    return router, client
+
+
+def numbers(replies: PeerReceiver) -> list[Any]:
+    return [decode(one.data).correlation_id for one in replies.messages]
+
+
+def test_messages_pass_between_the_pieces_of_an_answer(bench: Bench) -> None:
+    router, client = served(bench, 10 * ROWS_A_TURN)
+    sender, replies = asker(bench, router)
+    other = bench.client(router).sender("other")
+    received = client.receiver("other", credit=1000).accepting()
+    sender.send(query(replies, "router.link"))
+    bench.run()
+    assert not replies.messages
+    pieces = 0
+    while not replies.messages:
+        other.send(message(pieces))
+        bench.run()
+        assert len(received.messages) == pieces + 1
+        router.handle_deadline()
+        bench.run()
+        pieces += 1
+    assert 10 <= pieces < 20
+    assert len(decode(replies.messages[0].data).body["results"]) == 10 * ROWS_A_TURN + 4
+
+
+def test_a_small_answer_is_there_in_the_turn_of_its_request(bench: Bench) -> None:
+    router, _ = served(bench, 5)
+    sender, replies = asker(bench, router)
+    sender.send(query(replies, "router.link"))
+    bench.run()
+    assert len(replies.messages) == 1
+
+
+def test_requests_of_several_clients_are_answered_by_turns(bench: Bench) -> None:
+    router, _ = served(bench, 4 * ROWS_A_TURN)
+    busy, busy_replies = asker(bench, router)
+    for number in range(20):
+        busy.send(query(busy_replies, "router.link", number))
+    bench.run()
+    calm, calm_replies = asker(bench, router)
+    calm.send(query(calm_replies, "router"))
+    bench.run()
+    router.handle_deadline()
+    bench.run()
+    router.handle_deadline()
+    bench.run()
+    assert len(calm_replies.messages) == 1
+    bench.advance(1)
+    assert numbers(busy_replies) == list(range(20))
+
+
+def test_more_requests_of_a_connection_than_may_wait_are_rejected(bench: Bench) -> None:
+    router, _ = served(bench, 2 * ROWS_A_TURN)
+    sender, replies = asker(bench, router)
+    sent = [sender.send(query(replies, "router.link", number)) for number in range(MAX_WAITING + 30)]
+    bench.run()
+    rejected = [one for one in sent if one.outcome == "rejected"]
+    assert 25 <= len(rejected) <= 30
+    assert rejected[0].condition is not None
+    assert rejected[0].condition.name == "amqp:resource-limit-exceeded"
+    other, other_replies = asker(bench, router)
+    assert other.send(query(other_replies, "router")) is not None
+    bench.advance(1)
+    assert len(replies.messages) == len(sent) - len(rejected)
+    assert len(other_replies.messages) == 1
+
+
+def test_links_that_go_while_an_answer_is_made_are_left_out(bench: Bench) -> None:
+    router, client = served(bench, 4 * ROWS_A_TURN)
+    for kind in ("router.link", "amqp-mesh.credit.party", "connection", "router.address"):
+        sender, replies = asker(bench, router)
+        leaving = bench.client(router)
+        for number in range(2 * ROWS_A_TURN):
+            leaving.receiver(f"leaving/{number}", credit=1, run=False)
+        bench.run()
+        sender.send(query(replies, kind))
+        bench.run()
+        leaving.wire.cut()
+        bench.run()
+        bench.advance(0.5)
+        assert decode(replies.messages[0].data).properties["statusCode"] == 200
+    assert not client.wire.is_cut
+
+
+def test_clients_that_say_much_of_themselves_do_not_hide_the_others(bench: Bench) -> None:
+    router, _ = served(bench, 0)
+    long = {symbol(f"{number}-" + "k" * 300): "é" * 300 for number in range(25)}
+    for _ in range(8):
+        bench.client(router, properties={**long, symbol("list"): list(range(200))}, container="c" * 3000)
+    sender, replies = asker(bench, router)
+    sender.send(query(replies, "connection"))
+    bench.advance(0.5)
+    assert len(decode(replies.messages[0].data).body["results"]) == 10
+    for row in RuntimeView(router, (), ()).rows(ConnectionRow):
+        assert isinstance(row, ConnectionRow)
+        assert len(row.properties) <= SHOWN_PROPERTIES
+        assert all(len(str(text)) <= SHOWN_CHARS for item in row.properties.items() for text in item)
+        assert len(row.container) <= SHOWN_CHARS
+
+
+def test_pages_are_cut_by_bytes_and_go_on_where_they_ended(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"address_bytes": 16384})
+    serve_management(router)
+    client = bench.client(router)
+    for number in range(250):
+        client.receiver(f"{number:03}/" + "x" * 8000, credit=1, run=False)
+    bench.run()
+    sender, replies = asker(bench, router)
+    found: list[Any] = []
+    while True:
+        sender.send(query(replies, "router.address", offset=len(found), count=MAX_COUNT))
+        bench.advance(0.5)
+        reply = decode(replies.messages[-1].data)
+        found += reply.body["results"]
+        if " of " not in reply.properties["statusDescription"]:
+            break
+        assert len(replies.messages[-1].data) < 1_200_000
+    assert len(replies.messages) > 2
+    assert len({row[0] for row in found}) == len(found) == 252
