@@ -108,6 +108,12 @@ def _address_findings(addresses: tuple[AddressSettings, ...], at: Callable[..., 
 
 
 def _listener_findings(listener: ListenerSettings, place: Place, router_id: str) -> Iterator[Finding]:
+    if listener.role is Role.INTER_ROUTER and listener.max_message_bytes:
+        yield place.finding(
+            f"a limit of messages is for clients, and this listener of router `{router_id}` is for routers",
+            expected="0: routers take whatever other routers have taken",
+            at=("max_message_bytes",),
+        )
     if not is_loopback(listener.host):
         yield place.finding(
             f"{listener.host}:{listener.port} of router `{router_id}` is open to other machines: whoever reaches it may"

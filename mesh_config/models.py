@@ -129,6 +129,13 @@ class ListenerSettings(LinkSettings):
         "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false).",
         default=False,
     )
+    max_message_bytes: int = setting(
+        "Largest message of a client, announced to it; the link of a larger one is closed. 0: no limit.",
+        default=0,
+        unit="bytes",
+        low=0,
+        high=1024 * 1024 * MIB,
+    )
     max_connections: int = setting("Connections at one time.", default=10000, unit="connections", low=1, high=1000000)
 
 
@@ -228,7 +235,7 @@ class ForwardingSettings:
         high=1000000,
     )
     anonymous_window: int = setting(
-        "Credit of a sender that names its destination in each message.",
+        "Most credit of a sender that names its destination in each message; it begins with 4, and grows with use.",
         default=250,
         unit="messages",
         low=1,

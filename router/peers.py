@@ -7,10 +7,12 @@ plane what concerns it by events.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from mesh_config.models import Role, RouterSettings
 from router import __version__
+from router.binding import data
 from router.binding import handles as pn
 from router.binding.handles import Handle
 from router.core.addressing.address import AddressKind
@@ -26,6 +28,7 @@ from router.core.events import (
 from router.core.forwarding.fib import AddressEntry
 from router.core.linkstate.messages import MAX_COST, CircuitStates
 from router.core.terms import Condition, ConnectionId, RouterId
+from router.dataplane.interface import IngressLink
 from router.dataplane.relay import Relay
 from router.engine import codec
 from router.engine.client_links import ClientLinks, link_ids, refuse
@@ -76,8 +79,10 @@ class Peers:
             )
             self.neighbors[connection.id] = neighbor
             self._relay.ports[connection.id] = connection.port
-        elif getattr(settings, "vhost_prefix", False) and peer.hostname:
-            connection.port.vhost = peer.hostname
+        else:
+            connection.port.close_link = partial(self._close_link, connection)
+            if getattr(settings, "vhost_prefix", False) and peer.hostname:
+                connection.port.vhost = peer.hostname
         self._log.info(
             "connection_opened", connection=connection.id, container=peer.container, role=settings.role.value
         )
@@ -128,6 +133,9 @@ class Peers:
         if neighbor is not None and neighbor.is_control(link):
             neighbor.detach(link)
             self._emit(ControlLinkDown(connection=connection.id))
+        elif link in connection.closed_links:
+            connection.closed_links.remove(link)
+            connection.refused -= 1
         elif link in connection.links:
             self._detach(connection, link)
         elif pn.pn_link_state(link) & pn.LOCAL_CLOSED and (circuits is None or not circuits.is_closing(link)):
@@ -141,6 +149,20 @@ class Peers:
             circuits.free(link)
         pn.pn_link_free(link)
         self._freed(1)
+        connection.port.touch()
+
+    def _close_link(self, connection: Connection, link: IngressLink, condition: str, description: str) -> None:
+        """Close a client's link for a fault of the client's; its connection goes on."""
+        handle = link.handle
+        self._log.warning(
+            "link_closed", connection=connection.id, link=link.name, condition=condition, reason=description
+        )
+        self._detach(connection, handle)
+        data.set_condition(pn.pn_link_condition(handle), condition, description)
+        pn.pn_link_close(handle)
+        connection.closed_links.add(handle)
+        connection.refused += 1
+        _throw_away(handle)
         connection.port.touch()
 
     def _detach(self, connection: Connection, link: Handle) -> None:
@@ -158,6 +180,9 @@ class Peers:
         links = connection.links_of(session)
         for link in links:
             self._detach(connection, link.handle)
+        for handle in [each for each in connection.closed_links if pn.pn_link_session(each) == session]:
+            connection.closed_links.remove(handle)
+            connection.refused -= 1
         self._freed(len(links))
         if neighbor is not None and neighbor.circuits is not None:
             neighbor.circuits.session_ended(session)
@@ -165,11 +190,17 @@ class Peers:
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
         """A control message, or part of one."""
         neighbor = self.neighbors.get(connection.id)
-        data = neighbor.read_control(delivery) if neighbor is not None else None
-        if neighbor is None or data is None:
+        if neighbor is None:
+            link = pn.pn_delivery_link(delivery)
+            if link in connection.closed_links:
+                _throw_away(link)
+                connection.port.touch()
+            return
+        message = neighbor.read_control(delivery)
+        if message is None:
             return
         try:
-            control = codec.decode_control(data)
+            control = codec.decode_control(message)
         except RemoteProtocolError as error:
             self._log.warning("control_message_ignored", connection=connection.id, reason=str(error))
             return
@@ -223,3 +254,17 @@ class Peers:
             self._emit(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
         else:
             self._emit(SubscriptionRemoved(address=entry.text))
+
+
+def _throw_away(link: Handle) -> None:
+    """Read what came on a link that is closed, so that others of its session have room."""
+    while (delivery := pn.pn_link_current(link)) != pn.NULL:
+        while size := pn.pn_delivery_pending(delivery):
+            pn.receive(link, min(size, PIECE_BYTES))
+        if pn.pn_delivery_partial(delivery) and not pn.pn_delivery_aborted(delivery):
+            return  # its last part must be known as one of it
+        pn.pn_delivery_settle(delivery)  # advances the link
+
+
+PIECE_BYTES: Final = 65536
+"""Read at once of what is thrown away."""

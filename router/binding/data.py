@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cproton
-from proton import Data, ProtonException, int32, symbol
+from proton import Data, Described, ProtonException, int32, symbol
 
 from router.binding.handles import (
     NULL,
@@ -17,6 +17,10 @@ from router.binding.handles import (
     pn_condition_set_name,
     text,
 )
+
+LIFETIME_POLICY = "lifetime-policy"
+DELETE_ON_CLOSE = 0x2B
+"""Descriptor of the lifetime of an address that goes with the link that it was made for (AMQP part 3, 3.5.10)."""
 
 UNREADABLE = (ProtonException, ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """A peer may write what Python has no value for: a map with a list as key, a char beyond Unicode, lists without end."""
@@ -96,6 +100,14 @@ def write_map(handle: Handle, values: dict[str, object]) -> None:
             for key, item in values.items()
         }
         data.put_object(encoded)
+
+
+def keep_delete_on_close(handle: Handle) -> None:
+    """Of the properties that a dynamic node is asked to have keep the one lifetime that it can have here."""
+    lifetime = read_map(handle).get(LIFETIME_POLICY)
+    clear(handle)
+    if isinstance(lifetime, Described) and lifetime.descriptor == DELETE_ON_CLOSE:
+        write_map(handle, {LIFETIME_POLICY: lifetime})
 
 
 def clear(handle: Handle) -> None:

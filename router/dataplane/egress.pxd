@@ -15,9 +15,11 @@ cdef class Egress:
     cdef public Settlement _settlement
     cdef public WaitingRoom _waiting
     cdef public Py_ssize_t sent
+    cdef public object spared
 
     @cython.locals(data=bytes, delivery=size_t, parts=list, rest=Py_ssize_t, is_small=bint)
     cpdef object send(self, Transfer transfer, EgressLink link)
+    cdef _refuse(self, Transfer transfer, EgressLink link)
     @cython.locals(first=bytes, at=Py_ssize_t, count=Py_ssize_t, room=Py_ssize_t)
     cdef _write_piece(self, Transfer transfer, EgressLink link)
     @cython.locals(delivery=size_t)

@@ -8,10 +8,11 @@ them; everything else crosses byte for byte.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import cython
 
-from router.core.terms import RouterId
+from router.core.terms import Condition, RouterId
 from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer, new_transfer
 from router.dataplane.sections import annotate, strip
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
@@ -43,6 +44,9 @@ LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 class Egress:
     """Everything that is written to a link as a message."""
 
+    spared: Callable[[EgressLink], None]
+    """Told of a link on which a message was not sent though its credit had been counted on."""
+
     def __init__(self, me: RouterId, settlement: Settlement, waiting: WaitingRoom) -> None:
         self._me = me
         self._settlement = settlement
@@ -62,6 +66,11 @@ class Egress:
         parts = transfer.parts
         is_small = transfer.is_complete and parts is None and len(data) <= PIECE_BYTES
         rest = transfer.size - len(transfer.data)
+        if link.most_bytes:
+            link.current_bytes = len(data) + rest
+            if link.current_bytes > link.most_bytes:
+                self._refuse(transfer, link)
+                return
         if transfer.held_for is not None:
             self._settlement.unhold(transfer)
         if not (link.is_router and transfer.is_complete and transfer.ingress_delivery):
@@ -84,6 +93,14 @@ class Egress:
             self._settlement.keep(delivery, transfer)
             self._write_piece(transfer, link)
             self._settlement.resume(transfer)
+
+    def _refuse(self, transfer: Transfer, link: EgressLink) -> None:
+        """It is larger than the link's receiver takes: its sender is told so."""
+        what = f"larger than the {link.most_bytes} bytes that a receiver of {link.address} takes"
+        if transfer.state == STREAMING:
+            self._settlement.leave_egress(transfer)
+        self._settlement.reject(transfer, Condition.MESSAGE_SIZE_EXCEEDED, what)
+        self.spared(link)
 
     def _write_piece(self, transfer: Transfer, link: EgressLink) -> None:
         """Give the engine the next piece of the link's current message if it has written the one before.
@@ -122,8 +139,15 @@ class Egress:
     def send_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """One pre-settled copy of a multicast, already with the right annotations.
 
-        In its turn where a large one is being written: whoever has counted on the link's credit can't know of that.
+        In its turn where a large one is being written: whoever has counted on the link's credit can't know of that. One
+        that is larger than the receiver takes is counted as missed.
         """
+        if link.most_bytes and len(data) > link.most_bytes:
+            link.counters.dropped += 1
+            if transfer.entry is not None:
+                transfer.entry.dropped += 1
+            self.spared(link)
+            return
         if link.current is not None or link.waiting:
             # There is no more of it than there was: a copy for each message that was here and had its credit.
             self._waiting.enter(self._new_copy(data, transfer), link, is_bounded=False)
@@ -150,6 +174,11 @@ class Egress:
         if data:
             transfer.leaving.append(data)
             transfer.leaving_bytes += len(data)
+        if link.most_bytes:
+            link.current_bytes += len(data)
+            if link.current_bytes > link.most_bytes:
+                self._refuse(transfer, link)
+                return
         self._write_piece(transfer, link)
         if link.current is None:
             self.flowed(link)

@@ -135,6 +135,8 @@ class Forwarder:
             return
         if not link.port.is_router:
             transfer.entry.ingress += 1
+        if link.window < link.most_window and transfer.entry.is_open:
+            self._settlement.grow(link)
         self.dispatch(transfer)
 
     def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:

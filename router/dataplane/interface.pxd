@@ -1,5 +1,7 @@
 import cython
 
+from libc.stdint cimport uint64_t
+
 from router.binding.handles cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.load cimport Load
@@ -19,6 +21,7 @@ cdef class Port:
     cdef public list streams
     cdef public object open_circuit
     cdef public object close_circuit
+    cdef public object close_link
     cdef public object end_circuit
     cdef public object tell_circuits
     cdef public dict circuits_in
@@ -64,12 +67,16 @@ cdef class IngressLink:
     cdef public size_t session
     cdef public str name
     cdef public Py_ssize_t window
+    cdef public Py_ssize_t most_window
+    cdef public Py_ssize_t used
+    cdef public uint64_t most_bytes
     cdef public AddressEntry entry
     cdef public object address
     cdef public double attached_at
     cdef public object broker
     cdef public Py_ssize_t owed
     cdef public Transfer current
+    cdef public uint64_t current_bytes
     cdef public Py_ssize_t in_flight
     cdef public Py_ssize_t backlog_bytes
     cdef public object root
@@ -103,6 +110,8 @@ cdef class EgressLink:
     cdef public bint is_gone
     cdef public bint is_presettled
     cdef public Transfer current
+    cdef public uint64_t current_bytes
+    cdef public uint64_t most_bytes
     cdef public Py_ssize_t outstanding
     cdef public Load load
     cdef public object waiting

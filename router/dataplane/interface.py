@@ -43,6 +43,10 @@ def _no_incoming(link: IngressLink) -> None:
     raise AssertionError("there are no circuits on this connection")
 
 
+def _no_limit(link: IngressLink, condition: str, description: str) -> None:
+    raise AssertionError("no size of messages is announced on this connection")
+
+
 def _no_word(weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]) -> None:
     raise AssertionError("there are no circuits on this connection")
 
@@ -56,6 +60,7 @@ class Port:
         "circuits_in",
         "circuits_out",
         "close_circuit",
+        "close_link",
         "data_links",
         "end_circuit",
         "held_bytes",
@@ -97,6 +102,8 @@ class Port:
         """Ends a circuit of our own, which `Relay.remove_egress` has forgotten already."""
         self.end_circuit: Callable[[IngressLink], None] = _no_incoming
         """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
+        self.close_link: Callable[[IngressLink, str, str], None] = _no_limit
+        """Closes a publisher's link, and nothing else, with a condition and its description."""
         self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _no_word
         """Tells the neighbor the weights of our circuits, by link name, which of its own are closed, and the loads
         where its own lead: messages of others, and subscribers."""
@@ -172,6 +179,7 @@ class IngressLink:
         "broker",
         "counters",
         "current",
+        "current_bytes",
         "entry",
         "handle",
         "id",
@@ -179,12 +187,15 @@ class IngressLink:
         "is_gone",
         "is_paused",
         "is_stream",
+        "most_bytes",
+        "most_window",
         "name",
         "owed",
         "port",
         "root",
         "session",
         "streams",
+        "used",
         "window",
     )
 
@@ -196,6 +207,12 @@ class IngressLink:
         self.name = name
         self.window = window
         """Most messages under way, credit included."""
+        self.most_window = window
+        """What that may grow to, messages."""
+        self.used = 0
+        """Messages to where somebody is since the window last changed, while it may grow."""
+        self.most_bytes = 0
+        """Largest message that its sender was told to send; 0 without a limit."""
         self.entry: AddressEntry | None = None
         """The address of its target; None for a sender that names it in each message, and on data links."""
         self.address: str | None = None
@@ -208,6 +225,8 @@ class IngressLink:
         """Credit that is to be taken back and was in use: kept back from the next grants."""
         self.current: Transfer | None = None
         """The message of which more parts will come."""
+        self.current_bytes = 0
+        """Of it, what was read; kept where there is a limit."""
         self.in_flight = 0
         self.backlog_bytes = 0
         """Of its messages, what waits here for credit."""
@@ -233,6 +252,7 @@ class EgressLink:
         "brokered",
         "counters",
         "current",
+        "current_bytes",
         "entry",
         "handle",
         "id",
@@ -245,6 +265,7 @@ class EgressLink:
         "is_stream",
         "is_withdrawn",
         "load",
+        "most_bytes",
         "name",
         "outstanding",
         "port",
@@ -294,6 +315,10 @@ class EgressLink:
         """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
         self.current: Transfer | None = None
         """The message of which more parts will follow; nothing else can be sent before its end."""
+        self.current_bytes = 0
+        """Of one that is not complete, what was taken over for sending; kept where there is a limit."""
+        self.most_bytes = 0
+        """Largest message that its receiver announced to take; 0 without a limit."""
         self.outstanding = 0
         self.load: Load | None = None
         """Of a subscriber that can take a message, and of our own circuit: that of its egress router. None where there

@@ -17,6 +17,7 @@ cdef class Reader:
     cdef Forwarder _forwarder
     cdef Brokerage _brokerage
     cdef public dict unread
+    cdef public dict oversized
     cdef Py_ssize_t _left
     cdef bint _is_resuming
     cdef bint _is_ending
@@ -32,6 +33,12 @@ cdef class Reader:
     cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
     @cython.locals(delivery=size_t)
     cpdef object read(self, IngressLink link)
+    @cython.locals(pending=Py_ssize_t, has_moved_on=bint)
+    cdef bint _take_limited(self, IngressLink link, size_t delivery) except -1
+    @cython.locals(transfer=Transfer)
+    cdef _refuse(self, IngressLink link, size_t delivery)
+    @cython.locals(link=IngressLink, oversized=dict)
+    cpdef object close_oversized(self)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
     cdef bint _take(self, IngressLink link, size_t delivery) except -1
     @cython.locals(transfer=Transfer)

@@ -11,6 +11,7 @@ from typing import Final
 
 import cython
 
+from router.core.terms import Condition
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
@@ -33,7 +34,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_current,
         receive,
     )
-    from router.dataplane.states import STREAM_BUFFER_BYTES, STREAMING, WAITING
+    from router.dataplane.states import DONE, STREAM_BUFFER_BYTES, STREAMING, WAITING
 
 
 class Reader:
@@ -54,6 +55,8 @@ class Reader:
         self._brokerage = brokerage
         self.unread: dict[IngressLink, None] = {}
         """Paused links that are to be read again in the next turn, in their order."""
+        self.oversized: dict[IngressLink, None] = {}
+        """Links to be closed, since a message of theirs is larger than they were told."""
         self._left = TURN_BYTES
         """What may still be read of such links in this turn, bytes."""
         self._is_resuming = False
@@ -108,6 +111,8 @@ class Reader:
             delivery = pn_link_current(link.handle)
             if delivery == NULL or pn_delivery_partial(delivery) or not pn_delivery_settled(delivery):
                 break
+            if link.most_bytes and pn_delivery_pending(delivery) > link.most_bytes:
+                break
             self._take(link, delivery)
         self._is_ending = False
         self.unread.pop(link, None)
@@ -127,8 +132,44 @@ class Reader:
         """Take everything that the link has, as far as it can be sent on."""
         while not link.is_paused:
             delivery = pn_link_current(link.handle)
-            if delivery == NULL or not self._take(link, delivery):
+            if delivery == NULL:
                 return
+            if not (self._take_limited(link, delivery) if link.most_bytes else self._take(link, delivery)):
+                return
+
+    def _take_limited(self, link: IngressLink, delivery: Handle) -> bool:
+        """`_take` for a link whose messages have a largest size: when one is beyond it the link is to be closed."""
+        if link.current is None:
+            link.current_bytes = 0
+        pending = pn_delivery_pending(delivery)
+        if link.current_bytes + pending > link.most_bytes and not pn_delivery_aborted(delivery):
+            self._refuse(link, delivery)
+            return False
+        has_moved_on = self._take(link, delivery)
+        if not has_moved_on:
+            link.current_bytes += pending - pn_delivery_pending(delivery)
+        return has_moved_on
+
+    def _refuse(self, link: IngressLink, delivery: Handle) -> None:
+        transfer = link.current if link.current is not None else self._begin(link, delivery)
+        if transfer.state != DONE:
+            if pn_delivery_settled(delivery):
+                self._settlement.count_dropped(transfer)
+            else:
+                self._settlement.tell_rejected(
+                    transfer, Condition.MESSAGE_SIZE_EXCEEDED, f"larger than {link.most_bytes} bytes"
+                )
+        link.is_paused = True
+        self.oversized[link] = None
+
+    def close_oversized(self) -> None:
+        """Close the links of which a message is too large; others of their connections go on."""
+        oversized, self.oversized = self.oversized, {}
+        for link in oversized:
+            if not link.is_gone:
+                link.is_paused = False  # there is nothing more to be read of it
+                what = f"a message is larger than the {link.most_bytes} bytes that were announced"
+                link.port.close_link(link, Condition.MESSAGE_SIZE_EXCEEDED, what)
 
     def _take(self, link: IngressLink, delivery: Handle) -> bool:
         """Read what is there of the current delivery. Returns whether the link has moved on to the next."""

@@ -70,6 +70,7 @@ class Relay(DataPlane):
         )
         self._reader = Reader(self.settlement, self.waiting, self.egress, self._forwarder, self.brokerage)
         self.settlement.reader = self._reader
+        self.egress.spared = self.brokerage.flowed
         self.brokerage.forwarder = self._forwarder
         self.brokerage.end_circuit = self._end_circuit
 
@@ -93,6 +94,8 @@ class Relay(DataPlane):
                     self.brokerage.freed()
                 if self.waiting.relieved:
                     self._reader.resume_relieved()
+                if self._reader.oversized:
+                    self._reader.close_oversized()
                 return NULL
             kind = pn_event_type(event)
             if kind == DELIVERY:
@@ -160,6 +163,8 @@ class Relay(DataPlane):
     def go_on(self) -> None:
         """A turn begins: go on with these."""
         self._reader.go_on()
+        if self._reader.oversized:
+            self._reader.close_oversized()
 
     # Links come and go
 

@@ -4,6 +4,7 @@ from libc.stdint cimport uint64_t
 
 from router.binding.handles cimport *
 from router.core.forwarding.credit cimport change as change_of
+from router.core.forwarding.credit cimport grown, is_used, shrunk
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.load cimport Load
 from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
@@ -28,6 +29,9 @@ cdef class Settlement:
     cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
     @cython.locals(delivery=size_t, counters=LinkCounters)
     cpdef object settle(self, Transfer transfer, int outcome)
+    cpdef object tell_rejected(self, Transfer transfer, object condition, object description)
+    cpdef object grow(self, IngressLink link)
+    cdef _shrink(self, IngressLink link)
     cpdef object count_dropped(self, Transfer transfer)
     cpdef object finish(self, Transfer transfer)
     @cython.locals(link=IngressLink)

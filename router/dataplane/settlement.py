@@ -15,6 +15,7 @@ import cython
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.credit import change as change_of
+from router.core.forwarding.credit import grown, is_used, shrunk
 from router.core.forwarding.fib import AddressEntry
 from router.core.terms import Condition
 from router.dataplane.interface import EgressLink, IngressLink, Transfer
@@ -134,6 +135,8 @@ class Settlement:
         if state == RELEASED:
             if counters is not None:
                 counters.released += 1
+            if transfer.ingress is not None:
+                self._shrink(transfer.ingress)
             pn_delivery_update(ingress, RELEASED)
         elif state == REJECTED:
             if counters is not None:
@@ -173,12 +176,20 @@ class Settlement:
                     counters.modified += 1
         elif outcome != ACCEPTED:
             self.count_dropped(transfer)
-        if outcome == RELEASED and transfer.entry is not None:
-            transfer.entry.released += 1
+        if outcome == RELEASED:
+            if transfer.entry is not None:
+                transfer.entry.released += 1
+            if transfer.ingress is not None:
+                self._shrink(transfer.ingress)
         self.finish(transfer)
 
     def reject(self, transfer: Transfer, condition: Condition, description: str) -> None:
         """Give the publisher REJECTED with an AMQP error."""
+        self.tell_rejected(transfer, condition, description)
+        self.finish(transfer)
+
+    def tell_rejected(self, transfer: Transfer, condition: Condition, description: str) -> None:
+        """Write REJECTED to the publisher, and settle nothing yet; a pre-settled message is counted as dropped."""
         delivery = transfer.ingress_delivery
         if delivery:
             error = pn_disposition_condition(pn_delivery_local(delivery))
@@ -189,7 +200,6 @@ class Settlement:
                 transfer.ingress.counters.rejected += 1
         else:
             self.count_dropped(transfer)
-        self.finish(transfer)
 
     def reject_for(self, transfer: Transfer, error: RemoteProtocolError) -> None:
         """REJECTED because of what was found in its bytes."""
@@ -287,6 +297,18 @@ class Settlement:
             self.freed.append(entry)
 
     # Credit
+
+    def grow(self, link: IngressLink) -> None:
+        """A sender has sent a message to where somebody is, and its window is not what it may be at last."""
+        link.used += 1
+        if is_used(link.window, link.used):
+            link.window, link.used = grown(link.window, link.most_window), 0
+            self.top_up(link)
+
+    def _shrink(self, link: IngressLink) -> None:
+        """A message of a sender was RELEASED: where it names addresses itself, it may well name what nobody serves."""
+        if link.entry is None and not link.port.is_router:
+            link.window, link.used = shrunk(link.window), 0
 
     def top_up(self, link: IngressLink) -> None:
         """Grant or take back what `core.forwarding.credit` says for this link, if it has a window."""

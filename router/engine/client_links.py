@@ -27,6 +27,7 @@ from router.core.addressing.address import (
     with_vhost,
 )
 from router.core.errors import RemoteProtocolError
+from router.core.forwarding.credit import first_window
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, LinkId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
@@ -37,6 +38,8 @@ VOLATILE_QUEUE = "rabbitmq:volatile-queue"
 ROUTER_CAPABILITY_PREFIX = "qd.router"
 RANDOM_BYTES = 18
 """Of a name made here. Who knows it can send there, so it must not be guessed; part of it is shown by management."""
+SERVICE_CAPABILITY_PREFIX = "qd."
+"""Of what else a terminus may ask a qdrouterd for, such as `qd.waypoint` and `qd.fallback`."""
 
 
 class Refused(RemoteProtocolError):
@@ -75,6 +78,8 @@ class ClientLinks:
             for capability in data.read_symbols(pn.pn_terminus_capabilities(terminus)):
                 if capability.startswith(ROUTER_CAPABILITY_PREFIX):
                     raise Refused("this listener is for clients, not for routers", condition=Condition.QD_FORBIDDEN)
+                if capability.startswith(SERVICE_CAPABILITY_PREFIX):
+                    raise Refused(f"{capability} is not offered here", condition=Condition.NOT_IMPLEMENTED)
         if pn.pn_link_is_sender(handle):
             self._attach_subscriber(connection, handle)
         else:
@@ -101,6 +106,7 @@ class ClientLinks:
         link.entry = entry
         link.address = address
         link.is_presettled = pn.pn_link_remote_snd_settle_mode(handle) == pn.SND_SETTLED
+        link.most_bytes = pn.pn_link_remote_max_message_size(handle)
         self._mirror(handle, address if pn.pn_terminus_is_dynamic(source) else None)
         if is_volatile and pn.pn_terminus_is_dynamic(source):
             entry.volatile = True
@@ -138,6 +144,10 @@ class ClientLinks:
         link = IngressLink(
             LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), _name(handle), window=window
         )
+        if entry is None:
+            link.window = first_window(window)
+        link.most_bytes = getattr(connection.settings, "max_message_bytes", 0)
+        pn.pn_link_set_max_message_size(handle, link.most_bytes)
         link.entry = entry
         link.address = address if entry is not None else None
         # without the virtual host, which is put before it when a receiver attaches to it
@@ -185,15 +195,26 @@ class ClientLinks:
         return with_vhost(address, vhost) if vhost else address
 
     def _mirror(self, handle: Handle, dynamic: str | None) -> None:
-        """Answer with the peer's termini, less what this router does not do: filters, and capabilities of queues."""
+        """Answer with the peer's termini, less what this router does not do: its own terminus goes with the link and
+        keeps nothing, and has no filters, copies, and capabilities of queues."""
         source, target = pn.pn_link_source(handle), pn.pn_link_target(handle)
         pn.pn_terminus_copy(source, pn.pn_link_remote_source(handle))
         pn.pn_terminus_copy(target, pn.pn_link_remote_target(handle))
         data.clear(pn.pn_terminus_filter(source))
         for terminus in (source, target):
             data.clear(pn.pn_terminus_capabilities(terminus))
+        own = source if pn.pn_link_is_sender(handle) else target
+        if pn.pn_terminus_get_type(own) != pn.UNSPECIFIED:
+            pn.pn_terminus_set_durability(own, pn.NONDURABLE)
+            pn.pn_terminus_set_expiry_policy(own, pn.EXPIRE_WITH_LINK)
+            pn.pn_terminus_set_timeout(own, 0)
+            if pn.pn_terminus_get_distribution_mode(own) == pn.DIST_MODE_COPY:
+                pn.pn_terminus_set_distribution_mode(own, pn.DIST_MODE_MOVE)
+            if dynamic is not None:
+                data.keep_delete_on_close(pn.pn_terminus_properties(own))
+            else:
+                data.clear(pn.pn_terminus_properties(own))
         if dynamic is not None:
-            own = source if pn.pn_link_is_sender(handle) else target
             pn.pn_terminus_set_address(own, dynamic.encode())
         pn.pn_link_set_snd_settle_mode(handle, pn.pn_link_remote_snd_settle_mode(handle))
         pn.pn_link_set_rcv_settle_mode(handle, 0)

@@ -25,6 +25,7 @@ cdef class Connection:
     cdef bint _may_have_more
     cdef Py_ssize_t _copies
     cdef public Py_ssize_t refused
+    cdef public set closed_links
     cdef public Py_ssize_t _sessions
     cdef public object _failure
     cdef public Py_ssize_t _after_end

@@ -150,6 +150,8 @@ class Connection:
         """Messages that have left because of that."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
+        self.closed_links: set[Handle] = set()
+        """Those that were attached once: what still comes on them is thrown away."""
         self._sessions = 0
         """Sessions that have begun, and so have a channel."""
         self._failure: RemoteProtocolError | None = None

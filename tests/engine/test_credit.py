@@ -189,6 +189,89 @@ def test_an_anonymous_sender_has_credit_without_any_subscriber(bench: Bench, end
     assert receiver.bodies == ["y"]
 
 
+@pytest.mark.parametrize("settled", [False, True])
+def test_the_window_of_an_anonymous_sender_grows_with_its_use_up_to_the_setting(bench: Bench, settled: bool) -> None:
+    router = bench.router("A", forwarding={"anonymous_window": 50})
+    client = bench.client(router)
+    client.receiver("topic", credit=10_000).accepting()
+    sender = client.sender(None)
+    found = [sender.credit]
+    while len(found) < 100:
+        sender.send(message("x", address="topic"), settled=settled)
+        bench.run()
+        found.append(sender.credit)
+    assert found[0] == 4
+    assert max(found) == 50
+    assert max(found[:10]) <= 16
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_an_anonymous_sender_to_where_nobody_is_keeps_a_small_window(bench: Bench, settled: bool) -> None:
+    client = bench.client(bench.router("A"))
+    sender = client.sender(None)
+    for _ in range(300):
+        assert 0 < sender.credit <= 4
+        sender.send(message("x", address="nobody/there"), settled=settled)
+        bench.run()
+    assert sender.credit <= 4
+
+
+def test_the_window_of_an_anonymous_sender_shrinks_when_nobody_serves_it_any_more(
+    bench: Bench, ends: tuple[Peer, Peer]
+) -> None:
+    publishing, subscribing = ends
+    receiver = subscribing.receiver("topic", credit=10_000).accepting()
+    bench.advance(1)
+    sender = publishing.sender(None)
+    for _ in range(600):
+        sender.send(message("x", address="topic"))
+        bench.run()
+    assert sender.credit > 125
+    receiver.close()
+    bench.advance(1)
+    for _ in range(300):
+        assert sender.credit > 0
+        sender.send(message("x", address="topic"))
+        bench.run()
+    assert sender.credit <= 4
+
+
+def test_one_requester_that_is_gone_among_many_leaves_a_server_its_window(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+    client.receiver("topic", credit=100_000).accepting()
+    sender = client.sender(None)
+    found = []
+    for number in range(2000):
+        sender.send(message("x", address="nobody" if number % 100 == 99 else "topic"))
+        bench.run()
+        found.append(sender.credit)
+    assert min(found[1000:]) >= 32
+
+
+def test_a_sender_whose_first_messages_wait_still_reaches_others(bench: Bench, ends: tuple[Peer, Peer]) -> None:
+    publishing, subscribing = ends
+    subscribing.receiver("stalled")
+    receiver = subscribing.receiver("topic", credit=1000).accepting()
+    bench.advance(1)
+    sender = publishing.sender(None)
+    for _ in range(100):
+        sender.send(message("x", address="stalled"))
+        bench.run()
+    sender.send(message("y", address="topic"))
+    bench.run()
+    assert receiver.bodies == ["y"]
+
+
+@pytest.mark.parametrize("setting", [1, 2, 3])
+def test_a_small_setting_of_the_window_is_the_window(bench: Bench, setting: int) -> None:
+    client = bench.client(bench.router("A", forwarding={"anonymous_window": setting}))
+    sender = client.sender(None)
+    for _ in range(20):
+        assert sender.credit in range(1, setting + 1)
+        sender.send(message("x", address="nobody"))
+        bench.run()
+
+
 def test_no_more_is_taken_than_was_granted_and_one_for_each_publisher(bench: Bench, ends: tuple[Peer, Peer]) -> None:
     publisher, subscriber = ends
     subscriber.receiver("topic", credit=1)

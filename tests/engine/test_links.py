@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from proton import Condition, Endpoint, Link, Terminus, symbol
+from proton import Condition, Data, Described, Endpoint, Link, Terminus, symbol, ulong
 
 from mesh_config.models import Role
 from router.runtime import Runtime
@@ -287,6 +287,97 @@ def test_router_capabilities_are_forbidden_to_clients(bench: Bench, capability: 
     assert link.closed == "qd:forbidden"
     assert client.closed is None
     assert links_of(router) == 0
+
+
+@pytest.mark.parametrize("capability", ["qd.waypoint", "qd.waypoint.1", "qd.waypoint_2", "qd.fallback"])
+@pytest.mark.parametrize("is_array", [False, True])
+@pytest.mark.parametrize("side", ["receiver", "sender"])
+def test_capabilities_that_ask_for_what_is_not_there_are_refused(
+    bench: Bench, capability: str, is_array: bool, side: str
+) -> None:
+    router = bench.router("A")
+    client = bench.client(router)
+
+    def claim(link: Link) -> None:
+        asked = (link.source if side == "receiver" else link.target).capabilities
+        if is_array:
+            asked.put_array(False, Data.SYMBOL)
+            asked.enter()
+            asked.put_symbol(symbol("queue"))
+        asked.put_symbol(symbol(capability))
+
+    attach = client.receiver if side == "receiver" else client.sender
+    assert attach_refused(client, attach("topic", prepare=claim)) == (
+        "amqp:not-implemented",
+        f"{capability} is not offered here",
+    )
+    assert client.closed is None
+    assert links_of(router) == 0
+
+
+def granted(client: Peer) -> list[list[Any]]:
+    """Of each attach that the router wrote: the fields of the terminus that is the router's own."""
+    attaches = [frame for frame in frames.read(client.wire.log[1]) if frame.name == "attach"]
+    return [frame.field(6 if frame.field(2) else 5).value for frame in attaches]
+
+
+ASKED = [
+    (Terminus.CONFIGURATION, Terminus.EXPIRE_NEVER, 60),
+    (Terminus.DELIVERIES, Terminus.EXPIRE_WITH_CONNECTION, 0),
+    (Terminus.DELIVERIES, Terminus.EXPIRE_WITH_SESSION, 2**32 - 1),
+]
+
+
+@pytest.mark.parametrize(("durability", "expiry", "timeout"), ASKED)
+@pytest.mark.parametrize("side", ["receiver", "sender"])
+def test_the_answer_grants_nothing_that_would_outlive_the_link(
+    bench: Bench, durability: int, expiry: int, timeout: int, side: str
+) -> None:
+    client = bench.client(bench.router("A"))
+
+    def ask(link: Link) -> None:
+        own = link.source if side == "receiver" else link.target
+        own.durability, own.expiry_policy, own.timeout = durability, expiry, timeout
+
+    link = (client.receiver if side == "receiver" else client.sender)("topic", prepare=ask)
+    theirs = link.link.remote_source if side == "receiver" else link.link.remote_target
+    assert (theirs.address, theirs.durability, theirs.timeout) == ("topic", Terminus.NONDURABLE, 0)
+    assert theirs.expiry_policy == Terminus.EXPIRE_WITH_LINK
+    assert str(granted(client)[0][2]) == "link-detach"
+
+
+def test_the_answer_repeats_no_filter_property_capability_or_copying_that_is_not_served(bench: Bench) -> None:
+    client = bench.client(bench.router("A"))
+
+    def ask(link: Link) -> None:
+        link.source.distribution_mode = Terminus.DIST_MODE_COPY
+        link.source.filter.put_object({symbol("selector"): "colour = 'red'"})
+        link.source.properties.put_object({symbol("supported-dist-modes"): symbol("copy")})
+        link.source.capabilities.put_symbol(symbol("shared"))
+
+    receiver = client.receiver("topic", prepare=ask)
+    source = receiver.link.remote_source
+    assert source.distribution_mode == Terminus.DIST_MODE_MOVE
+    assert [source.filter.next(), source.properties.next(), source.capabilities.next()] == [None, None, None]
+    assert receiver.link.remote_properties is None
+
+
+@pytest.mark.parametrize(("lifetime", "is_kept"), [(0x2B, True), (0x2C, False), (0x2E, False)])
+def test_a_dynamic_address_is_granted_the_lifetime_of_its_link_and_no_other(
+    bench: Bench, lifetime: int, is_kept: bool
+) -> None:
+    client = bench.client(bench.router("A"))
+
+    def ask(link: Link) -> None:
+        link.source.properties.put_object({symbol("lifetime-policy"): Described(ulong(lifetime), [])})
+
+    receiver = client.receiver(None, dynamic=True, prepare=ask)
+    assert receiver.address
+    fields = granted(client)[0]
+    kept = fields[5] if len(fields) > 5 else None
+    assert (kept is not None) == is_kept
+    if kept is not None:
+        assert int(kept["lifetime-policy"].descriptor) == lifetime
 
 
 @pytest.mark.parametrize("capabilities", [["queue"], ["topic"], ["queue", "shared", "global"], ["temporary-queue"]])

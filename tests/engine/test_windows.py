@@ -1,0 +1,132 @@
+"""Windows of sessions and numbers that wrap around, frame by frame."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.runtime import Runtime
+from tests.helpers import frames
+from tests.helpers.engine import Bench, RawEnd
+from tests.helpers.peer import message
+
+FULL = 2**31 - 1
+PAYLOAD = message("x" * 50)
+
+
+def begin(window: int, *, channel: int) -> bytes:
+    return frames.write(0x11, [None, 0, window, FULL], channel=channel)
+
+
+def receiver(address: str, credit: int, window: int, *, channel: int, handle: int = 0) -> bytes:
+    source, target = frames.source(address), frames.target(address)
+    name = f"{address}/{channel}/{handle}"
+    return frames.write(0x12, [name, handle, True, None, None, source, target], channel=channel) + frames.write(
+        0x13, [None, window, 0, FULL, handle, 0, credit], channel=channel
+    )
+
+
+def opened(bench: Bench, router: Runtime) -> RawEnd:
+    raw = bench.raw(router)
+    raw.write(frames.AMQP_HEADER + frames.write(0x10, ["raw", None, 512]))
+    return raw
+
+
+def transfers(raw: RawEnd, channel: int) -> list[int]:
+    """Handles of the transfers that the router wrote on a channel."""
+    found = [frame for frame in frames.read(raw.read) if frame.name == "transfer"]
+    return [frame.fields[0] for frame in found if frame.channel == channel]
+
+
+# A subscriber's session
+
+
+@pytest.mark.parametrize("distance", [1, 2])
+def test_a_session_whose_window_is_closed_by_its_subscriber_stops_no_other(bench: Bench, distance: int) -> None:
+    routers = [bench.router("A")] if distance == 1 else bench.mesh(("A", "B"))
+    raw = opened(bench, routers[-1])
+    raw.write(begin(2, channel=0) + begin(FULL, channel=1))
+    raw.write(receiver("slow", 100, 2, channel=0) + receiver("beside", 100, 2, channel=0, handle=1))
+    raw.write(receiver("fast", 100, FULL, channel=1))
+    bench.run()
+    client = bench.client(routers[0])
+    senders = {name: client.sender(name) for name in ("slow", "beside", "fast")}
+    for _ in range(20):
+        bench.advance(0.1)
+        for sender in senders.values():
+            if sender.credit:
+                sender.send(PAYLOAD, settled=True)
+        bench.run()
+    assert len(transfers(raw, 0)) == 2
+    assert len(transfers(raw, 1)) == 20
+    # two frames more, and then as many as there are
+    raw.write(frames.write(0x13, [0, 4, 0, FULL], channel=0))
+    bench.run()
+    assert len(transfers(raw, 0)) == 4
+    raw.write(frames.write(0x13, [0, FULL, 0, FULL], channel=0))
+    bench.advance(1)
+    sent = [len(senders[name].sent) for name in ("slow", "beside")]
+    assert [transfers(raw, 0).count(handle) for handle in (0, 1)] == sent
+    assert sum(sent) > 30
+
+
+def test_a_session_whose_window_is_closed_in_the_middle_of_a_message_goes_on_with_it(bench: Bench) -> None:
+    router = bench.router("A")
+    raw = opened(bench, router)
+    raw.write(begin(3, channel=0) + begin(FULL, channel=1))
+    raw.write(receiver("large", 100, 3, channel=0) + receiver("small", 100, FULL, channel=1))
+    bench.run()
+    client = bench.client(router)
+    data = message("y" * 5000)
+    sent = client.sender("large").send(data, settled=False)
+    small = client.sender("small")
+    for _ in range(50):
+        small.send(PAYLOAD, settled=True)
+        bench.run()
+    assert len(transfers(raw, 0)) == 3
+    assert len(transfers(raw, 1)) == 50
+    assert sent.outcome is None
+    raw.write(frames.write(0x13, [0, FULL, 0, FULL], channel=0))
+    bench.run()
+    parts = [frame for frame in frames.read(raw.read) if frame.name == "transfer" and frame.channel == 0]
+    assert b"".join(frame.payload for frame in parts) == data
+    assert [bool(frame.field(5)) for frame in parts] == [True] * (len(parts) - 1) + [False]
+
+
+# Numbers of 32 bits
+
+
+@pytest.mark.parametrize("first", [0, 2**31 - 3, 2**31, 2**32 - 3])
+def test_a_publishers_delivery_count_may_wrap_around(bench: Bench, first: int) -> None:
+    router = bench.router("A")
+    subscriber = bench.client(router).receiver("topic", credit=1000).accepting()
+    raw = opened(bench, router)
+    source, target = frames.source("a"), frames.target("topic")
+    raw.write(frames.write(0x11, [None, first, FULL, FULL]))
+    raw.write(frames.write(0x12, ["p", 0, False, None, None, source, target, None, None, first]))
+    bench.run()
+    for number in range(10):
+        flow = [frame for frame in frames.read(raw.read) if frame.name == "flow" and frame.flow("handle") == 0][-1]
+        limit = flow.flow("delivery_count") + flow.flow("link_credit")
+        left = (limit - (first + number)) % 2**32
+        assert 0 < left <= 1001, (number, left)
+        raw.write(frames.write(0x14, [0, (first + number) % 2**32, b"%d" % number, 0, False], payload=message(number)))
+        bench.run()
+    assert subscriber.bodies == list(range(10))
+    outcomes = [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
+    ranges = [(frame.fields[1], frame.field(2)) for frame in outcomes]
+    settled = [number for low, high in ranges for number in range(low, (low if high is None else high) + 1)]
+    assert settled == [(first + number) % 2**32 for number in range(10)]
+
+
+@pytest.mark.parametrize("credit", [1, 2**31 - 1])
+def test_a_receiver_may_grant_any_number_of_credits(bench: Bench, credit: int) -> None:
+    router = bench.router("A")
+    raw = opened(bench, router)
+    raw.write(begin(FULL, channel=0) + receiver("topic", credit, FULL, channel=0))
+    bench.run()
+    sender = bench.client(router).sender("topic")
+    for _ in range(10):
+        if sender.credit:
+            sender.send(PAYLOAD, settled=True)
+            bench.run()
+    assert len(transfers(raw, 0)) == min(credit, 10)
