@@ -59,6 +59,8 @@ bool pn_transport_closed(pn_transport_t);
 uint64_t pn_transport_get_frames_input(pn_transport_t);
 uint64_t pn_transport_get_frames_output(pn_transport_t);
 int64_t pn_transport_tick(pn_transport_t, int64_t);
+int pn_do_error(pn_transport_t, const char *, const char *, ...);
+int pn_framing_send_amqp(pn_transport_t, uint16_t, pn_bytes_t);
 
 pn_sasl_t pn_sasl(pn_transport_t);
 void pn_sasl_allowed_mechs(pn_sasl_t, const char *);

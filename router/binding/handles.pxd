@@ -94,40 +94,24 @@ cdef extern from *:
         return pn_delivery(link, tag);
     }
 
-    static inline ssize_t mesh_fill(uintptr_t transport, int fd, ssize_t most) {
-        ssize_t capacity, size, count, total = 0;
-        do {
-            capacity = pn_transport_capacity(transport);
-            if (capacity <= 0) return total;
-            size = capacity < most - total ? capacity : most - total;
-            count = read(fd, (char *)pn_transport_tail(transport), size);
-            if (count > 0) {
-                pn_transport_process(transport, count);
-                total += count;
-            }
-            if (count == capacity) pni_transport_grow_capacity(transport, 2 * capacity);
-        } while (count == size && total < most);
-        if (total > 0 || count == 0) return total;
+    static inline ssize_t mesh_read(uintptr_t transport, int fd, size_t size) {
+        ssize_t count = read(fd, (char *)pn_transport_tail(transport), size);
+        if (count >= 0) return count;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -1 - errno;
     }
 
-    static inline ssize_t mesh_empty(uintptr_t transport, int fd, ssize_t most) {
-        ssize_t size, count, total = 0;
-        int is_held = 0, on = 1;
-        while ((size = pn_transport_pending(transport)) > 0) {
-            if (total >= most) { errno = EAGAIN; break; }
-            int is_large = size >= LARGE_BYTES;
-            count = send(fd, (const char *)pn_transport_head(transport), size, MSG_NOSIGNAL | (is_large ? MSG_MORE : 0));
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) break;
-            is_held = is_large;
-            pn_transport_pop(transport, count);
-            total += count;
-        }
-        if (size < 0) total = -2;
-        else if (size > 0) total = errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -2 - errno;
-        if (is_held) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  /* writes what the kernel holds back */
-        return total;
+    static inline ssize_t mesh_write(uintptr_t transport, int fd, ssize_t size) {
+        ssize_t count;
+        int flags = MSG_NOSIGNAL | (size >= LARGE_BYTES ? MSG_MORE : 0);
+        do count = send(fd, (const char *)pn_transport_head(transport), size, flags);
+        while (count < 0 && errno == EINTR);
+        if (count >= 0) return count;
+        return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -1 - errno;
+    }
+
+    static inline void mesh_push(int fd) {
+        int on = 1;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     """
     Handle pn_collector_next(Handle) noexcept
@@ -137,6 +121,7 @@ cdef extern from *:
     Handle pn_event_delivery(Handle) noexcept
 
     Py_ssize_t pn_transport_capacity(Handle) noexcept
+    Py_ssize_t pni_transport_grow_capacity(Handle, size_t) noexcept
     Handle pn_transport_tail(Handle) noexcept
     int pn_transport_process(Handle, size_t) noexcept
     Py_ssize_t pn_transport_pending(Handle) noexcept
@@ -193,8 +178,9 @@ cdef extern from *:
     void pn_delivery_set_context(Handle, void *) noexcept
 
     Handle mesh_new_delivery(Handle, uint64_t) noexcept
-    Py_ssize_t mesh_fill(Handle, int, Py_ssize_t) noexcept
-    Py_ssize_t mesh_empty(Handle, int, Py_ssize_t) noexcept
+    Py_ssize_t mesh_read(Handle, int, size_t) noexcept
+    Py_ssize_t mesh_write(Handle, int, Py_ssize_t) noexcept
+    void mesh_push(int) noexcept
 
 cdef enum:
     NULL = 0
@@ -217,12 +203,20 @@ cdef inline Py_ssize_t send_part(Handle link, bytes data, Py_ssize_t at, Py_ssiz
     return pn_link_send(link, PyBytes_AS_STRING(data) + at, size)
 
 
-cdef inline Py_ssize_t fill(Handle transport, int fd, Py_ssize_t most) noexcept:
-    return mesh_fill(transport, fd, most)
+cdef inline const unsigned char *bytes_at(Handle address, Py_ssize_t size) noexcept:
+    return <const unsigned char *>address
 
 
-cdef inline Py_ssize_t empty(Handle transport, int fd, Py_ssize_t most) noexcept:
-    return mesh_empty(transport, fd, most)
+cdef inline Py_ssize_t read_tail(Handle transport, int fd, Py_ssize_t size) noexcept:
+    return mesh_read(transport, fd, size)
+
+
+cdef inline Py_ssize_t write_head(Handle transport, int fd, Py_ssize_t size) noexcept:
+    return mesh_write(transport, fd, size)
+
+
+cdef inline void push(int fd) noexcept:
+    mesh_push(fd)
 
 
 # A context keeps what it refers to alive until it is set to None.

@@ -120,53 +120,55 @@ def receive(link: Handle, size: int) -> bytes:
     return bytes(ffi.buffer(buffer, count)) if count > 0 else b""
 
 
-def fill(transport: Handle, fd: int, most: int) -> int:
-    """Read from a non-blocking socket, straight into proton's buffer, until nothing more is there, or *most* bytes.
+def bytes_at(address: int, size: int) -> memoryview:
+    """As `memory_at`, for what is only read."""
+    return memory_at(address, size)
 
-    `pn_transport_capacity` must be above 0. The buffer of a connection that fills it grows, up to the largest frame.
 
-    Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
+def read_tail(transport: Handle, fd: int, size: int) -> int:
+    """Read from a non-blocking socket, straight into proton's buffer, whose capacity must be *size* at least.
+
+    Returns: bytes read, which `pn_transport_process` is to be told; 0 when the peer has ended; -1 when nothing was
+        there; below that an error, as `-1 - errno`.
     """
-    total = 0
-    while total < most and (capacity := lib.pn_transport_capacity(transport)) > 0:
-        size = min(capacity, most - total)
-        try:
-            count = os.readv(fd, (memory_at(lib.pn_transport_tail(transport), size),))
-        except BlockingIOError:
-            return total or -1
-        except OSError as error:
-            return total or -1 - (error.errno or errno.EIO)
-        if count:
-            lib.pn_transport_process(transport, count)
-            total += count
-        if count == capacity:
-            lib.pni_transport_grow_capacity(transport, 2 * capacity)
-        if count < size:
-            break
-    return total
+    try:
+        return os.readv(fd, (memory_at(lib.pn_transport_tail(transport), size),))
+    except BlockingIOError:
+        return -1
+    except OSError as error:
+        return -1 - (error.errno or errno.EIO)
 
 
-def empty(transport: Handle, fd: int, most: int) -> int:
-    """Write what is pending to a non-blocking socket, straight from proton's buffer, as far as the kernel takes it.
+def write_head(transport: Handle, fd: int, size: int) -> int:
+    """Write *size* pending bytes to a non-blocking socket, straight from proton's buffer, as far as the kernel takes it.
 
-    Args:
-        most: bytes after which no further piece is written.
-    Returns: bytes written when these were all; -1 when there are more than the kernel takes now, or than *most*; -2
-        when nothing will ever be written again; below that an error, as `-2 - errno`.
+    Returns: bytes written, which `pn_transport_pop` is to be told; -1 when the kernel takes none now; below that an
+        error, as `-1 - errno`. The kernel may hold back what is large until `push`.
     """
-    total = 0
-    while (size := lib.pn_transport_pending(transport)) > 0:
-        if total >= most:
-            return -1
-        try:
-            count = os.write(fd, memory_at(lib.pn_transport_head(transport), size))
-        except BlockingIOError:
-            return -1
-        except OSError as error:
-            return -2 - (error.errno or errno.EIO)
-        lib.pn_transport_pop(transport, count)
-        total += count
-    return total if size == 0 else -2
+    try:
+        return os.write(fd, memory_at(lib.pn_transport_head(transport), size))
+    except BlockingIOError:
+        return -1
+    except OSError as error:
+        return -1 - (error.errno or errno.EIO)
+
+
+def push(fd: int) -> None:
+    """Have the kernel write what it holds back: nothing, when interpreted."""
+
+
+def report_error(transport: Handle, condition: str, description: str) -> None:
+    """End a connection for a fault of its peer: nothing more is read, and a Close with the error is written if it can be.
+
+    It is what proton does where it finds a fault by itself.
+    """
+    text = description.replace("%", "%%")
+    lib.pn_do_error(transport, condition.encode(), text.encode())
+
+
+def send_frame(transport: Handle, channel: int, body: bytes) -> None:
+    """Write a frame behind those that are ready to be written."""
+    lib.pn_framing_send_amqp(transport, channel, (len(body), ffi.from_buffer(body)))
 
 
 def link_context(link: Handle) -> Any:

@@ -32,6 +32,8 @@ class Condition(enum.StrEnum):
     PRECONDITION_FAILED = "amqp:precondition-failed"
     CONNECTION_FORCED = "amqp:connection:forced"
     FRAMING_ERROR = "amqp:connection:framing-error"
+    UNATTACHED_HANDLE = "amqp:session:unattached-handle"
+    HANDLE_IN_USE = "amqp:session:handle-in-use"
     DETACH_FORCED = "amqp:link:detach-forced"
     MESSAGE_SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
     LINK_STOLEN = "amqp:link:stolen"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-import attrs
 import cython
 
 from mesh_config.models import LinkSettings, Role
@@ -21,14 +20,16 @@ from router.binding.handles import text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
+from router.engine.peer_open import PeerOpen, read_open
+from router.guard.frame_guard import FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import (
         NULL,
         Handle,
-        empty,
-        fill,
+        bytes_at,
         pn_event_type,
+        pni_transport_grow_capacity,
         pn_transport_capacity,
         pn_transport_closed,
         pn_transport_get_frames_input,
@@ -37,6 +38,9 @@ if not cython.compiled:  # else they come by the .pxd
         pn_transport_pop,
         pn_transport_process,
         pn_transport_tail,
+        push,
+        read_tail,
+        write_head,
     )
 
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
@@ -66,6 +70,8 @@ PIECE_COPIES: Final = 2048
 those before, so that others have their turn."""
 LEAST_FAIR_PIECE_BYTES: Final = 256
 """What is read at once even then."""
+LARGE_BYTES: Final = 16_000
+"""What is written at once and is as large may be followed by more: the kernel is told to wait for it."""
 MANY_COPIES: Final = 64
 """Others go before a connection that has caused so many by one piece."""
 
@@ -90,21 +96,6 @@ class Handler(Protocol):
 
     def connection_ended(self, connection: Connection) -> None:
         """The peer closed the connection, or its bytes ended. Its links are still there to be removed."""
-
-
-@attrs.frozen(kw_only=True)
-class PeerOpen:
-    """What the peer's Open says."""
-
-    container: str
-    hostname: str | None
-    properties: Mapping[str, object]
-    offered: tuple[str, ...]
-    desired: tuple[str, ...]
-
-    def has(self, capability: str) -> bool:
-        """Whether the peer offers and desires it."""
-        return capability in self.offered and capability in self.desired
 
 
 class Connection:
@@ -167,9 +158,15 @@ class Connection:
         self._connection = pn.pn_connection()
         pn.pn_connection_collect(self._connection, self._collector)
         self._transport = pn.pn_transport()
-        self._bind(settings)
+        channel_max = min(settings.max_sessions - 1, 32767)
+        self._guard = FrameGuard(
+            is_server=is_server, max_frame_bytes=settings.max_frame_bytes, channel_max=channel_max
+        )
+        self._violation: RemoteProtocolError | None = None
+        """What the guard has found."""
+        self._bind(settings, channel_max)
 
-    def _bind(self, settings: LinkSettings) -> None:
+    def _bind(self, settings: LinkSettings, channel_max: int) -> None:
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
         # A server that does not require authentication recognises a peer without a SASL layer by its header.
@@ -177,7 +174,7 @@ class Connection:
         pn.pn_sasl_allowed_mechs(sasl, b"ANONYMOUS")
         pn.pn_transport_require_auth(self._transport, False)
         pn.pn_transport_set_max_frame(self._transport, settings.max_frame_bytes)
-        pn.pn_transport_set_channel_max(self._transport, min(settings.max_sessions - 1, 32767))
+        pn.pn_transport_set_channel_max(self._transport, channel_max)
         pn.pn_transport_set_idle_timeout(self._transport, int(settings.idle_timeout_s * 1000))
         pn.pn_transport_bind(self._transport, self._connection)
 
@@ -290,10 +287,42 @@ class Connection:
 
     def received(self, size: int) -> None:
         """So many bytes stand in `tail`. What they cause is handled by `dispatch`."""
+        self._take(size)
+
+    def _take(self, size: int) -> None:
+        """Let the engine have what stands in its buffer, as far as the guard lets it pass."""
+        guard = self._guard
+        tail = pn_transport_tail(self._transport)
+        kept = guard.kept
+        passed = guard.feed(bytes_at(tail - kept, kept + size), kept + size) - kept
+        if guard.is_broken:
+            self._break(passed)
+            return
         pn_transport_process(self._transport, size)
+        end = pn_transport_tail(self._transport)
+        if end != NULL and end != tail - kept + guard.kept and pn_transport_capacity(self._transport) >= 0:
+            # The guard would look at what isn't there.
+            self._violation = RemoteProtocolError("the engine lost count", condition=Condition.INTERNAL_ERROR)
+            pn.report_error(self._transport, str(Condition.INTERNAL_ERROR), "the engine lost count")
+
+    def _break(self, passed: int) -> None:
+        """Take no more from a peer that has violated the protocol, and tell it so."""
+        guard = self._guard
+        if passed > 0:
+            pn_transport_process(self._transport, passed)
+        if self._violation is not None:
+            return
+        self.fault = self.fault or guard.description
+        self._violation = RemoteProtocolError(guard.description, condition=Condition(guard.condition))
+        if guard.is_header_wrong:
+            # The answer is the header that is served here, and then the end. The engine must not take it for TLS.
+            pn.memory_at(pn_transport_tail(self._transport), 8)[:] = 8 * b"\xff"
+            pn_transport_process(self._transport, 8)
+        else:
+            pn.report_error(self._transport, guard.condition, guard.description)
 
     def fill(self, fd: int) -> int:
-        """Read a piece from a non-blocking socket, as `handles.fill`; what that causes is handled by `dispatch`.
+        """Read a piece from a non-blocking socket; what that causes is handled by `dispatch`.
 
         Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
         """
@@ -304,7 +333,7 @@ class Connection:
         self._copies = 0
         before = pn_transport_get_frames_input(self._transport)
         most = min(self._piece, self._fair_piece)
-        count: int = fill(self._transport, fd, most)
+        count = self._read(fd, most)
         if count > 0:
             frames = pn_transport_get_frames_input(self._transport) - before
             self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
@@ -312,24 +341,67 @@ class Connection:
         self._may_have_more = count == most
         return count
 
+    def _read(self, fd: int, most: int) -> int:
+        """Read until nothing more is there, or *most* bytes, straight into the engine's buffer.
+
+        The buffer of a connection that fills it grows, up to the largest frame. Returns: as `fill`.
+        """
+        total = 0
+        while total < most:
+            capacity = pn_transport_capacity(self._transport)
+            if capacity <= 0:
+                break
+            size = min(capacity, most - total)
+            count = read_tail(self._transport, fd, size)
+            if count <= 0:
+                return total or count
+            self._take(count)
+            total += count
+            if count == capacity:
+                pni_transport_grow_capacity(self._transport, 2 * capacity)
+            if count < size:
+                break
+        return total
+
     def is_heavy(self) -> bool:
         """Whether others go before it: there is more to read than was read last, or that has caused many copies."""
         return self._may_have_more or self._copies >= MANY_COPIES
 
     def empty(self, fd: int, most: int) -> int:
-        """Write what is pending to a non-blocking socket, as `handles.empty`.
+        """Write what is pending to a non-blocking socket, straight from the engine's buffer.
 
         Args:
             most: bytes after which no further piece is written.
         Returns: bytes written when these were all; -1 when there are more than the kernel takes now, or than *most*; -2
             when nothing will ever be written again; below that an error, as `-2 - errno`.
         """
-        count: int = empty(self._transport, fd, most)
-        if count >= 0 and self._unanswered:
-            self._check_answers()
-            more: int = empty(self._transport, fd, most)
+        count = self._write(fd, most)
+        if count >= 0 and self._has_more_to_say():
+            more = self._write(fd, most)
             count = count + more if more >= 0 else more
         return count
+
+    def _write(self, fd: int, most: int) -> int:
+        total = 0
+        is_held = False
+        while True:
+            size = pn_transport_pending(self._transport)
+            if size <= 0:
+                total = total if size == 0 else -2
+                break
+            if total >= most:
+                total = -1
+                break
+            count = write_head(self._transport, fd, size)
+            if count < 0:
+                total = -1 if count == -1 else count - 1
+                break
+            is_held = size >= LARGE_BYTES
+            self.sent(count)
+            total += count
+        if is_held:
+            push(fd)
+        return total
 
     def received_end(self) -> None:
         """The peer sends nothing more."""
@@ -338,10 +410,20 @@ class Connection:
     def pending(self) -> int:
         """Bytes that wait to be written; negative when nothing will ever be written again."""
         size = int(pn_transport_pending(self._transport))
-        if size == 0 and self._unanswered:
-            self._check_answers()
+        if size == 0 and self._has_more_to_say():
             size = int(pn_transport_pending(self._transport))
         return size
+
+    def _has_more_to_say(self) -> bool:
+        """Whether there may be more to write, now that everything is written."""
+        if not self._unanswered and not self._guard.has_questions:
+            return False
+        if self._unanswered:
+            self._check_answers()
+        if self._guard.has_questions and not self.is_closing:
+            for channel, body in self._guard.answers():
+                pn.send_frame(self._transport, channel, body)
+        return True
 
     def _owe_frame(self) -> None:
         if not self._unanswered:
@@ -368,6 +450,7 @@ class Connection:
 
     def sent(self, size: int) -> None:
         """So many of them are written."""
+        self._guard.own.watch(bytes_at(pn_transport_head(self._transport), size), size)
         pn_transport_pop(self._transport, size)
 
     def sent_end(self) -> None:
@@ -420,6 +503,8 @@ class Connection:
             event: Handle = relay.pump(self._collector)
             if event == NULL:
                 self._copies += relay.sent() - before
+                if self._violation is not None and not self.is_ending:
+                    raise self._violation
                 return
             self._handle(pn_event_type(event), event)
 
@@ -466,7 +551,7 @@ class Connection:
     def _opened(self) -> None:
         if self.peer is not None:
             raise RemoteProtocolError("a second Open", condition=Condition.FRAMING_ERROR)
-        self.peer = self._read_open()
+        self.peer = read_open(self._connection)
         if 0 < pn.pn_transport_get_remote_idle_timeout(self._transport) < MIN_HEARTBEAT_MS:
             raise RemoteProtocolError(  # AMQP part 2, 2.4.5: close when it cannot be met
                 f"an idle-time-out below {MIN_HEARTBEAT_MS} ms", condition=Condition.RESOURCE_LIMIT_EXCEEDED
@@ -499,16 +584,6 @@ class Connection:
             self.fault = data.read_condition(pn.pn_connection_remote_condition(self._connection))
         self._handler.connection_ended(self)
         self.close()
-
-    def _read_open(self) -> PeerOpen:
-        connection = self._connection
-        return PeerOpen(
-            container=text(pn.pn_connection_remote_container(connection)) or "",
-            hostname=text(pn.pn_connection_remote_hostname(connection)),
-            properties=data.read_map(pn.pn_connection_remote_properties(connection)),
-            offered=data.read_symbols(pn.pn_connection_remote_offered_capabilities(connection)),
-            desired=data.read_symbols(pn.pn_connection_remote_desired_capabilities(connection)),
-        )
 
     def free(self) -> None:
         """Give everything back to proton. No handle of this connection may be used afterwards."""

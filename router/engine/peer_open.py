@@ -1,0 +1,40 @@
+"""What the peer's Open says.
+
+Source: AMQP 1.0 part 2, 2.7.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from router.binding import data
+from router.binding import handles as pn
+from router.binding.handles import Handle, text
+
+
+@attrs.frozen(kw_only=True)
+class PeerOpen:
+    """What the peer's Open says."""
+
+    container: str
+    hostname: str | None
+    properties: Mapping[str, object]
+    offered: tuple[str, ...]
+    desired: tuple[str, ...]
+
+    def has(self, capability: str) -> bool:
+        """Whether the peer offers and desires it."""
+        return capability in self.offered and capability in self.desired
+
+
+def read_open(connection: Handle) -> PeerOpen:
+    """The Open that has arrived on a connection."""
+    return PeerOpen(
+        container=text(pn.pn_connection_remote_container(connection)) or "",
+        hostname=text(pn.pn_connection_remote_hostname(connection)),
+        properties=data.read_map(pn.pn_connection_remote_properties(connection)),
+        offered=data.read_symbols(pn.pn_connection_remote_offered_capabilities(connection)),
+        desired=data.read_symbols(pn.pn_connection_remote_desired_capabilities(connection)),
+    )

@@ -1,0 +1,17 @@
+import cython
+
+from router.guard.states cimport WRONG
+
+
+@cython.locals(value=Py_ssize_t, index=Py_ssize_t)
+cdef Py_ssize_t number_at(const unsigned char *data, Py_ssize_t at, Py_ssize_t width) noexcept
+@cython.locals(code=Py_ssize_t)
+cdef Py_ssize_t end_of(const unsigned char *data, Py_ssize_t at, Py_ssize_t stop, Py_ssize_t depth=*) noexcept
+@cython.locals(kind=Py_ssize_t, size=Py_ssize_t, width=Py_ssize_t, end=Py_ssize_t, count=Py_ssize_t)
+cdef Py_ssize_t end_of_content(
+    const unsigned char *data, Py_ssize_t at, Py_ssize_t stop, Py_ssize_t code, Py_ssize_t depth) noexcept
+@cython.locals(_=Py_ssize_t)
+cdef bint are_values(
+    const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t count, Py_ssize_t depth) noexcept
+@cython.locals(code=Py_ssize_t, _=Py_ssize_t)
+cdef bint is_array(const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t count, Py_ssize_t depth) noexcept

@@ -1,0 +1,112 @@
+"""AMQP values in a run of bytes: where they end, and whether what they say of themselves can be.
+
+Source: AMQP 1.0 part 1, 1.2 and 1.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import cython
+
+if not cython.compiled:  # else it comes by the .pxd
+    from router.guard.states import WRONG
+
+MAX_DEPTH: Final = 32
+"""Lists within lists, or descriptors of descriptors, before a value is taken for an attack."""
+MAX_EMPTY: Final = 1024
+"""Elements of an array that take no byte each, such as null."""
+
+
+def number_at(data: Any, at: int, width: int) -> int:
+    """An unsigned number of *width* bytes, the first one first."""
+    value = 0
+    for index in range(width):
+        value = value << 8 | data[at + index]
+    return value
+
+
+def end_of(data: Any, at: int, stop: int, depth: int = 0) -> int:
+    """Where the value at *at* ends; all that it holds is within it. Returns: WRONG when it is not, or goes past *stop*."""
+    if at >= stop or depth > MAX_DEPTH:
+        return WRONG
+    code = data[at]
+    at += 1
+    if code == 0:
+        at = end_of(data, at, stop, depth + 1)
+        return end_of(data, at, stop, depth + 1) if at != WRONG else WRONG
+    return end_of_content(data, at, stop, code, depth)
+
+
+def end_of_content(data: Any, at: int, stop: int, code: int, depth: int) -> int:
+    """The same for a value whose constructor is *code* and was read, as in an array."""
+    kind = code >> 4
+    if 4 <= kind <= 9:
+        size = 0 if kind == 4 else 1 << (kind - 5)
+        return at + size if at + size <= stop else WRONG
+    if kind < 10:
+        return WRONG
+    width = 4 if kind & 1 else 1
+    if at + width > stop:
+        return WRONG
+    size = number_at(data, at, width)
+    at += width
+    if at + size > stop:
+        return WRONG
+    end = at + size
+    if kind < 12:
+        return end
+    if size < width:
+        return WRONG
+    count = number_at(data, at, width)
+    at += width
+    if kind >= 14:
+        return end if is_array(data, at, end, count, depth) else WRONG
+    if code in (0xC1, 0xD1) and count & 1:
+        return WRONG
+    return end if are_values(data, at, end, count, depth) else WRONG
+
+
+def are_values(data: Any, at: int, end: int, count: int, depth: int) -> bool:
+    """Whether so many values, and nothing else, stand there."""
+    if count > end - at:
+        return False
+    for _ in range(count):
+        at = end_of(data, at, end, depth + 1)
+        if at == WRONG:
+            return False
+    return at == end
+
+
+def is_array(data: Any, at: int, end: int, count: int, depth: int) -> bool:
+    """Whether a constructor and so many elements, and nothing else, stand there."""
+    if at < end and data[at] == 0:
+        at = end_of(data, at + 1, end, depth + 1)
+        if at == WRONG:
+            return False
+    if at >= end:
+        return False
+    code = data[at]
+    at += 1
+    if count > max(end - at, MAX_EMPTY):
+        return False
+    for _ in range(count):
+        at = end_of_content(data, at, end, code, depth + 1)
+        if at == WRONG:
+            return False
+    return at == end
+
+
+def write_flow(fields: list[int | bool | None]) -> bytes:
+    """The body of a flow frame, of the fields up to the last one that is not None."""
+    while fields[-1] is None:
+        fields.pop()
+    values = b"".join(
+        b"\x40" if field is None else b"\x41" if field is True else b"\x42" if field is False else _uint(field)
+        for field in fields
+    )
+    return b"\x00\x53\x13\xc0" + bytes((len(values) + 1, len(fields))) + values
+
+
+def _uint(value: int) -> bytes:
+    return b"\x70" + value.to_bytes(4, "big")

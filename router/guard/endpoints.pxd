@@ -1,0 +1,57 @@
+cdef class Table:
+    cdef public list dense
+    cdef public dict far
+    cdef public Py_ssize_t count
+
+    cpdef object get(self, Py_ssize_t number)
+    cpdef object put(self, Py_ssize_t number, object value)
+    cpdef object pop(self, Py_ssize_t number)
+
+
+cdef class PeerLink:
+    cdef public bytes name
+    cdef public bint is_receiver
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t credit
+    cdef public bint drains
+    cdef public bint asks
+    cdef public OwnLink own
+
+
+cdef class OwnLink:
+    cdef public bytes name
+    cdef public bint is_receiver
+    cdef public Py_ssize_t handle
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t credit
+    cdef public bint drains
+    cdef public PeerLink peer
+
+
+cdef class PeerSession:
+    cdef public Py_ssize_t initial
+    cdef public Py_ssize_t next_incoming
+    cdef public Table links
+    cdef public dict unpaired
+    cdef public bint asks
+    cdef public OwnSession own
+
+
+cdef class OwnSession:
+    cdef public Py_ssize_t channel
+    cdef public bint is_first
+    cdef public Py_ssize_t next_outgoing
+    cdef public Py_ssize_t window
+    cdef public Py_ssize_t window_from
+    cdef public Py_ssize_t outgoing_window
+    cdef public Table links
+    cdef public dict unpaired
+    cdef public PeerSession peer
+    cdef public bint was_answered
+
+
+cpdef object pair(OwnSession own, PeerSession peer)
+cpdef object add_peer_link(PeerSession session, Py_ssize_t handle, PeerLink link)
+cpdef object add_own_link(OwnSession session, OwnLink link)
+cpdef object remove_peer_link(PeerSession session, Py_ssize_t handle)
+cpdef object remove_own_link(OwnSession session, Py_ssize_t handle)

@@ -1,0 +1,180 @@
+"""Sessions and links of one connection, as the frames of both sides have made them.
+
+Each side numbers its own: a `PeerSession` stands at a channel of the peer and has a `PeerLink` for each handle that the
+peer attached; an `OwnSession` and its `OwnLink`s stand at channels and handles of this side. Those that belong to each
+other are joined once the frames of both sides were seen.
+
+Source: AMQP 1.0 part 2, 2.5 and 2.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+DENSE: Final = 64
+"""Numbers below it always have their place in a list."""
+
+
+class Table:
+    """What stands at the numbers that a peer chooses. Takes memory by how many are in use, not by how large they are."""
+
+    def __init__(self) -> None:
+        self.dense: list[Any] = []
+        """By number, None where there is nothing."""
+        self.far: dict[int, Any] = {}
+        """What would leave most of a list empty."""
+        self.count = 0
+
+    def get(self, number: int) -> Any:
+        """What is there; None for nothing."""
+        found = self.dense[number] if number < len(self.dense) else None
+        return found if found is not None or not self.far else self.far.get(number)
+
+    def put(self, number: int, value: Any) -> None:
+        """Put *value* where nothing is."""
+        dense = self.dense
+        self.count += 1
+        if number >= DENSE and number > 2 * self.count:
+            self.far[number] = value
+            return
+        while len(dense) <= number:
+            dense.append(None)
+        dense[number] = value
+
+    def pop(self, number: int) -> Any:
+        """Take what is there away; None for nothing."""
+        found = self.get(number)
+        if found is None:
+            return None
+        self.count -= 1
+        if self.far.pop(number, None) is None:
+            self.dense[number] = None
+            if not self.count:
+                self.dense.clear()
+        return found
+
+
+class PeerLink:
+    """A link at a handle of the peer."""
+
+    def __init__(self, name: bytes, is_receiver: bool, count: int) -> None:
+        self.name = name
+        self.is_receiver = is_receiver
+        """The peer's role: it may send no transfers."""
+        self.count = count
+        """The peer's delivery-count, as it last stated it."""
+        self.credit = 0
+        """Of a receiver: the link-credit that went with it."""
+        self.drains = False
+        self.asks = False
+        """It has asked for a flow that was not written yet."""
+        self.own: OwnLink | None = None
+
+
+class OwnLink:
+    """A link at a handle of this side."""
+
+    def __init__(self, name: bytes, is_receiver: bool, handle: int, count: int) -> None:
+        self.name = name
+        self.is_receiver = is_receiver
+        self.handle = handle
+        self.count = count
+        """Delivery-count: of a sender its own, of a receiver as it last stated it."""
+        self.credit = 0
+        """Of a receiver: the link-credit that went with it."""
+        self.drains = False
+        self.peer: PeerLink | None = None
+
+
+class PeerSession:
+    """A session at a channel of the peer."""
+
+    def __init__(self, initial: int) -> None:
+        self.initial = initial
+        """Transfer-id of the peer's first transfer frame."""
+        self.next_incoming = initial
+        """Of its next one."""
+        self.links = Table()
+        """By handle."""
+        self.unpaired: dict[tuple[bytes, bool], PeerLink] = {}
+        """Links that this side has not attached, by name and role."""
+        self.asks = False
+        """The peer has asked for a flow of the session that was not written yet."""
+        self.own: OwnSession | None = None
+
+
+class OwnSession:
+    """A session at a channel of this side."""
+
+    def __init__(self, channel: int, *, is_first: bool, next_outgoing: int, window: int, outgoing_window: int) -> None:
+        self.channel = channel
+        self.is_first = is_first
+        """This side has begun it: the peer may answer, once."""
+        self.next_outgoing = next_outgoing
+        """Transfer-id of the next transfer frame."""
+        self.window = window
+        """Incoming window as last stated, in frames,"""
+        self.window_from = -1
+        """and the transfer-id that it began with; -1 for the peer's first."""
+        self.outgoing_window = outgoing_window
+        self.links = Table()
+        self.unpaired: dict[tuple[bytes, bool], OwnLink] = {}
+        self.peer: PeerSession | None = None
+        self.was_answered = False
+
+
+def pair(own: OwnSession, peer: PeerSession) -> None:
+    """Join the halves of a session."""
+    own.peer = peer
+    peer.own = own
+    own.was_answered = True
+
+
+def add_peer_link(session: PeerSession, handle: int, link: PeerLink) -> None:
+    """The peer has attached a link."""
+    session.links.put(handle, link)
+    own = session.own
+    match = own.unpaired.pop((link.name, not link.is_receiver), None) if own is not None else None
+    if match is not None:
+        match.peer = link
+        link.own = match
+    else:
+        session.unpaired[link.name, link.is_receiver] = link
+
+
+def add_own_link(session: OwnSession, link: OwnLink) -> None:
+    """This side has attached a link."""
+    session.links.put(link.handle, link)
+    peer = session.peer
+    match = peer.unpaired.pop((link.name, not link.is_receiver), None) if peer is not None else None
+    if match is not None:
+        match.own = link
+        link.peer = match
+    else:
+        session.unpaired[link.name, link.is_receiver] = link
+
+
+def remove_peer_link(session: PeerSession, handle: int) -> None:
+    """The peer has detached a link; its handle is free. What this side has attached may yet belong to another one."""
+    link = session.links.pop(handle)
+    own = link.own
+    if own is not None:
+        link.own = own.peer = None
+        if session.own is not None:
+            session.own.unpaired[own.name, own.is_receiver] = own
+    elif session.unpaired.get((link.name, link.is_receiver)) is link:
+        del session.unpaired[link.name, link.is_receiver]
+
+
+def remove_own_link(session: OwnSession, handle: int) -> None:
+    """The same for a link of this side."""
+    link = session.links.pop(handle)
+    if link is None:
+        return
+    peer = link.peer
+    if peer is not None:
+        link.peer = peer.own = None
+        if session.peer is not None:
+            session.peer.unpaired[peer.name, peer.is_receiver] = peer
+    elif session.unpaired.get((link.name, link.is_receiver)) is link:
+        del session.unpaired[link.name, link.is_receiver]

@@ -1,0 +1,69 @@
+import cython
+
+from router.guard.encoding cimport end_of
+from router.guard.endpoints cimport (
+    OwnLink, OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link,
+)
+from router.guard.frame_watch cimport FrameWatch
+from router.guard.performatives cimport PerformativeReader, size_at
+from router.guard.states cimport *
+
+
+cdef class FrameGuard(PerformativeReader):
+    cdef bint _is_server
+    cdef Py_ssize_t _max_frame
+    cdef Py_ssize_t _channel_max
+    cdef Py_ssize_t _handle_max
+    cdef Py_ssize_t _phase
+    cdef Py_ssize_t _sasl
+    cdef bint _is_sasl_over
+    cdef bint _is_open
+    cdef public Py_ssize_t kept
+    cdef public bint is_broken
+    cdef public bint is_header_wrong
+    cdef public str condition
+    cdef public str description
+    cdef public bint has_questions
+    cdef list _questions
+    cdef Table _peer_sessions
+    cdef public FrameWatch own
+
+    cpdef Py_ssize_t check(self, bytes data)
+    @cython.locals(at=Py_ssize_t, length=Py_ssize_t)
+    cdef Py_ssize_t feed(self, const unsigned char *data, Py_ssize_t size)
+    cdef bint _break(self, str condition, str description)
+    cdef bint _break_at(self, const unsigned char *data, Py_ssize_t at, str condition, str description)
+    @cython.locals(left=Py_ssize_t, index=Py_ssize_t)
+    cdef Py_ssize_t _shake_hands(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t size)
+    cdef Py_ssize_t _break_header(self, str description)
+    @cython.locals(length=Py_ssize_t, body=Py_ssize_t, code=Py_ssize_t)
+    cdef Py_ssize_t _check_sasl(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t left)
+    @cython.locals(body=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=PeerSession)
+    cdef bint _check_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end)
+    @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink)
+    cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)
+    cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
+    @cython.locals(
+        next_incoming=Py_ssize_t, incoming_window=Py_ssize_t, next_outgoing=Py_ssize_t, outgoing_window=Py_ssize_t,
+        handle=Py_ssize_t, count=Py_ssize_t, credit=Py_ssize_t, available=Py_ssize_t, drains=Py_ssize_t,
+        asks=Py_ssize_t, link=PeerLink)
+    cdef bint _check_flow(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    cdef bint _check_rare(
+        self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t code, Py_ssize_t channel,
+        PeerSession session)
+    @cython.locals(
+        remote=Py_ssize_t, initial=Py_ssize_t, window=Py_ssize_t, outgoing_window=Py_ssize_t, handle_max=Py_ssize_t,
+        new=PeerSession, own=OwnSession)
+    cdef bint _check_begin(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
+    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes)
+    cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t)
+    cdef bint _check_detach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    cdef object _ask(self, PeerSession session, PeerLink link)
+    @cython.locals(session=PeerSession, link=PeerLink, own=OwnSession)
+    cpdef list answers(self)
+    @cython.locals(start=Py_ssize_t, window=Py_ssize_t)
+    cdef list _state_of_session(self, PeerSession session, OwnSession own)
+    @cython.locals(count=Py_ssize_t, credit=Py_ssize_t)
+    cdef list _state_of_link(self, PeerLink link, OwnLink own)

@@ -1,0 +1,433 @@
+"""What a peer writes on one connection, checked frame by frame before an engine acts on it.
+
+An engine that takes on trust what a peer says of its own channels and handles can be made to use memory that it has
+given back. This state machine follows both streams: what the peer writes by `feed`, which tells how much of it may be
+handed on, and what this side writes by `own`. It reads frame headers, the kind of a performative and the few fields
+that it needs; payload is passed over by the size of its frame. The first violation of the protocol ends it.
+
+It also sees flows with `echo`, which engines may not show; `answers` has the flows that answer them.
+
+It sees plain bytes: where TLS is in use its place is behind decryption. It knows nothing of sockets, of the engine or
+of what messages are for.
+
+Source: AMQP 1.0 part 2, 2.2 to 2.8; part 5, 5.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import cython
+
+from router.guard.encoding import write_flow
+from router.guard.endpoints import (
+    OwnLink,
+    OwnSession,
+    PeerLink,
+    PeerSession,
+    Table,
+    add_own_link,
+    add_peer_link,
+    pair,
+    remove_peer_link,
+)
+from router.guard.frame_watch import FrameWatch
+from router.guard.performatives import PerformativeReader
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.guard.encoding import end_of
+    from router.guard.performatives import size_at
+    from router.guard.states import (
+        ABSENT,
+        ATTACH,
+        BEGIN,
+        CLOSE,
+        CLOSED,
+        DETACH,
+        DISPOSITION,
+        END,
+        FLOW,
+        FRAMES,
+        HEADER,
+        MASK,
+        OPEN,
+        SASL,
+        SASL_CHALLENGE,
+        SASL_INIT,
+        SASL_MECHANISMS,
+        SASL_OUTCOME,
+        SASL_RESPONSE,
+        TRANSFER,
+        WRONG,
+    )
+
+FRAMING_ERROR: Final = "amqp:connection:framing-error"
+DECODE_ERROR: Final = "amqp:decode-error"
+NOT_ALLOWED: Final = "amqp:not-allowed"
+UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
+HANDLE_IN_USE: Final = "amqp:session:handle-in-use"
+
+MIN_FRAME_BYTES: Final = 512
+"""Any peer may send frames of this size."""
+MAX_HANDLE: Final = 0x7FFF_FFFF
+
+
+class FrameGuard(PerformativeReader):
+    """The frames of one connection. Both directions begin with their protocol headers."""
+
+    def __init__(
+        self, *, is_server: bool, max_frame_bytes: int, channel_max: int, handle_max: int = MAX_HANDLE
+    ) -> None:
+        """*max_frame_bytes*, *channel_max*, *handle_max*: as this side announces them."""
+        super().__init__()
+        self._is_server = is_server
+        self._max_frame = max(MIN_FRAME_BYTES, max_frame_bytes)
+        self._channel_max = channel_max
+        self._handle_max = handle_max
+        self._phase = HEADER
+        self._sasl = 0
+        """Frames of SASL since its header."""
+        self._is_sasl_over = False
+        self._is_open = False
+        self.kept = 0
+        """Bytes at the end of what was fed last that are no whole frame yet."""
+        self.is_broken = False
+        """The peer has violated the protocol: nothing more may be handed on."""
+        self.is_header_wrong = False
+        """It did so in a protocol header: what follows may be no AMQP."""
+        self.condition = ""
+        self.description = ""
+        self.has_questions = False
+        """Flows with `echo` were not answered yet."""
+        self._questions: list[tuple[PeerSession, PeerLink | None]] = []
+        self._peer_sessions = Table()
+        self.own = FrameWatch(self._peer_sessions)
+        """Is to be shown what this side writes."""
+
+    # What the peer writes
+
+    def check(self, data: bytes) -> int:
+        """As `feed`, for bytes."""
+        return self.feed(data, len(data))
+
+    def feed(self, data: Any, size: int) -> int:
+        """See what the peer has written.
+
+        Args:
+            data: where it stands; the first `kept` bytes were fed before, and are fed again with what follows them.
+            size: bytes.
+        Returns: how many of them may be handed on: all, or those before the frame that violates the protocol. It may be
+            less than what was kept, of which the engine must never get the rest.
+        """
+        at = 0
+        if self.is_broken:
+            return 0
+        while True:
+            if self._phase < FRAMES:
+                length = self._shake_hands(data, at, size)
+                if length <= 0:
+                    break
+            else:
+                if size - at < 8:
+                    break
+                length = size_at(data, at)
+                if length < 8 or length > self._max_frame:
+                    self._break(FRAMING_ERROR, f"a frame of {length} bytes: 8 to {self._max_frame} are allowed")
+                    break
+                if length > size - at:
+                    break
+                if not self._check_frame(data, at, at + length):
+                    break
+            at += length
+        if self.is_broken:
+            return at
+        self.kept = size - at
+        return size
+
+    def _break(self, condition: str, description: str) -> bool:
+        self.is_broken = True
+        self.condition = condition
+        self.description = description
+        self._questions.clear()
+        self.has_questions = False
+        return False
+
+    def _break_at(self, data: Any, at: int, condition: str, description: str) -> bool:
+        """As `_break`, for what a frame with its header at *at* says."""
+        return self._break(condition, f"channel {data[at + 6] << 8 | data[at + 7]}: {description}")
+
+    # Before the first frame
+
+    def _shake_hands(self, data: Any, at: int, size: int) -> int:
+        """A protocol header or a SASL frame. Returns: its bytes; 0 when it isn't there, or is wrong."""
+        left = size - at
+        if self._phase == SASL and not (left and data[at] == 0x41):  # no frame may be as large as "A" would make it
+            return self._check_sasl(data, at, left)
+        for index in range(min(left, 4)):
+            if data[at + index] != b"AMQP"[index]:
+                return self._break_header("no protocol header of AMQP")
+        if left < 8:
+            return 0
+        protocol, major, minor, revision = data[at + 4], data[at + 5], data[at + 6], data[at + 7]
+        if (major, minor, revision) != (1, 0, 0) or protocol not in (0, 3):
+            return self._break_header(f"protocol {protocol}, version {major}.{minor}.{revision}: not served here")
+        if protocol == 3:
+            if self._phase == SASL:
+                return self._break_header("SASL within SASL")
+            self._phase = SASL
+        else:
+            if self._phase == SASL and not (self._sasl if self._is_server else self._is_sasl_over):
+                return self._break_header("AMQP before SASL is over")
+            self._phase = FRAMES
+        return 8
+
+    def _break_header(self, description: str) -> int:
+        self.is_header_wrong = True
+        self._break(FRAMING_ERROR, description)
+        return 0
+
+    def _check_sasl(self, data: Any, at: int, left: int) -> int:
+        if left < 8:
+            return 0
+        length = size_at(data, at)
+        if length < 8 or length > self._max_frame:
+            self._break(FRAMING_ERROR, f"a SASL frame of {length} bytes: 8 to {self._max_frame} are allowed")
+            return 0
+        if length > left:
+            return 0
+        body = at + 4 * data[at + 4]
+        if data[at + 5] != 1 or body < at + 8 or body >= at + length:
+            self._break(FRAMING_ERROR, "a frame that is none of SASL, before SASL is over")
+            return 0
+        code = self.begin_list(data, body, at + length)
+        if code == WRONG or end_of(data, body, at + length) == WRONG:
+            self._break(DECODE_ERROR, "a SASL frame that cannot be decoded")
+            return 0
+        is_first = not self._sasl
+        if self._is_server:
+            is_due = code == (SASL_INIT if is_first else SASL_RESPONSE)
+        else:
+            is_due = code == SASL_MECHANISMS if is_first else code in (SASL_CHALLENGE, SASL_OUTCOME)
+            is_due = is_due and not self._is_sasl_over
+            self._is_sasl_over = code == SASL_OUTCOME
+        if not is_due:
+            self._break(NOT_ALLOWED, f"SASL frame {code:#x} is not due")
+            return 0
+        self._sasl += 1
+        return length
+
+    # Frames
+
+    def _check_frame(self, data: Any, at: int, end: int) -> bool:
+        """A whole frame. Returns: whether it may be handed on."""
+        body = at + 4 * data[at + 4]
+        if body < at + 8 or body > end or data[at + 5] != 0:
+            return self._break(FRAMING_ERROR, f"type {data[at + 5]}, data offset {data[at + 4]}: no frame of AMQP")
+        if body == end:
+            return True  # keeps the connection alive
+        code = self.begin_list(data, body, end)
+        if code == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, "no performative that can be decoded")
+        channel = data[at + 6] << 8 | data[at + 7]
+        sessions = self._peer_sessions.dense
+        session: PeerSession | None = sessions[channel] if channel < len(sessions) else None
+        if session is None:
+            session = self._peer_sessions.get(channel)
+        if session is not None and self._is_open:
+            if code == TRANSFER:
+                return self._check_transfer(data, at, session)
+            if code == DISPOSITION:
+                return self._check_disposition(data, at)
+            if code == FLOW:
+                return self._check_flow(data, at, session)
+        return self._check_rare(data, at, end, code, channel, session)
+
+    def _check_transfer(self, data: Any, at: int, session: PeerSession) -> bool:
+        handle = self.read_uint(data)
+        if handle < 0:
+            return self._break_at(data, at, DECODE_ERROR, "a transfer without a handle")
+        links = session.links.dense
+        link: PeerLink | None = links[handle] if handle < len(links) else None
+        if link is None:
+            link = session.links.get(handle)
+            if link is None:
+                return self._break_at(data, at, UNATTACHED_HANDLE, f"a transfer on handle {handle}")
+        if link.is_receiver:
+            return self._break_at(data, at, NOT_ALLOWED, f"a transfer on handle {handle}, which is of a receiver")
+        session.next_incoming = (session.next_incoming + 1) & MASK
+        return True
+
+    def _check_disposition(self, data: Any, at: int) -> bool:
+        role = self.read_bool(data)
+        first = self.read_uint(data)
+        last = self.read_uint(data)
+        if role < 0 or first < 0 or last == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, "a disposition without role or delivery-id")
+        if last >= 0 and (last - first) & MASK > MASK >> 1:
+            return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}")
+        return True
+
+    def _check_flow(self, data: Any, at: int, session: PeerSession) -> bool:
+        next_incoming = self.read_uint(data)
+        incoming_window = self.read_uint(data)
+        next_outgoing = self.read_uint(data)
+        outgoing_window = self.read_uint(data)
+        handle = self.read_uint(data)
+        count = self.read_uint(data)
+        credit = self.read_uint(data)
+        available = self.read_uint(data)
+        drains = self.read_bool(data)
+        asks = self.read_bool(data)
+        if (
+            next_incoming == WRONG
+            or incoming_window < 0
+            or next_outgoing < 0
+            or outgoing_window < 0
+            or handle == WRONG
+            or count == WRONG
+            or credit == WRONG
+            or available == WRONG
+            or drains == WRONG
+            or asks == WRONG
+            or not self.is_list_over(data)
+        ):
+            return self._break_at(data, at, DECODE_ERROR, "a flow with fields that cannot be")
+        link: PeerLink | None = None
+        if handle >= 0:
+            link = session.links.get(handle)
+            if link is None:
+                return self._break_at(data, at, UNATTACHED_HANDLE, f"a flow on handle {handle}")
+            link.count = max(count, 0)
+            link.credit = max(credit, 0)
+            link.drains = drains == 1
+        if asks == 1:
+            self._ask(session, link)
+        return True
+
+    def _check_rare(
+        self, data: Any, at: int, end: int, code: int, channel: int, session: PeerSession | None
+    ) -> bool:
+        """What comes seldom, or on a channel without a session."""
+        if self._phase == CLOSED:
+            return self._break_at(data, at, FRAMING_ERROR, "a frame behind Close")
+        if code < OPEN or code > CLOSE:
+            return self._break_at(data, at, DECODE_ERROR, f"performative {code:#x} is unknown")
+        if self._is_open == (code == OPEN):
+            return self._break_at(data, at, FRAMING_ERROR, "a second Open" if self._is_open else "a frame before Open")
+        if end_of(data, at + 4 * data[at + 4], end) == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, f"performative {code:#x} cannot be decoded")
+        if code == OPEN:
+            self._is_open = True
+            return True
+        if code == CLOSE:
+            self._phase = CLOSED
+            self._is_open = False
+            return True
+        if code == BEGIN:
+            return self._check_begin(data, at, channel, session)
+        if session is None:
+            return self._break_at(data, at, NOT_ALLOWED, f"performative {code:#x} without a session")
+        if code == ATTACH:
+            return self._check_attach(data, at, session)
+        if code == DETACH:
+            return self._check_detach(data, at, session)
+        self._peer_sessions.pop(channel)  # End
+        if session.own is not None:
+            session.own.peer = None
+            session.own = None
+        return True
+
+    def _check_begin(self, data: Any, at: int, channel: int, session: PeerSession | None) -> bool:
+        if channel > self._channel_max:
+            return self._break_at(data, at, FRAMING_ERROR, f"channel-max is {self._channel_max}")
+        if session is not None:
+            return self._break_at(data, at, NOT_ALLOWED, "a second Begin")
+        remote = self.read_ushort(data)
+        initial = self.read_uint(data)
+        window = self.read_uint(data)
+        outgoing_window = self.read_uint(data)
+        handle_max = self.read_uint(data)
+        if remote == WRONG or initial < 0 or window < 0 or outgoing_window < 0 or handle_max == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, "a Begin with fields that cannot be")
+        new = PeerSession(initial)
+        if remote >= 0:
+            own: OwnSession | None = self.own.sessions.get(remote)
+            if own is None or not own.is_first or own.was_answered:
+                return self._break_at(data, at, NOT_ALLOWED, f"an answer to no Begin on channel {remote}")
+            pair(own, new)
+        self._peer_sessions.put(channel, new)
+        return True
+
+    def _check_attach(self, data: Any, at: int, session: PeerSession) -> bool:
+        name = self.read_name(data)
+        handle = self.read_uint(data)
+        role = self.read_bool(data)
+        for _ in range(6):  # settle modes, source, target, unsettled, incomplete-unsettled
+            self.pass_field(data)
+        count = self.read_uint(data)
+        if name is None or handle < 0 or role < 0 or count == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, "an attach without name, handle or role")
+        if handle > self._handle_max:
+            return self._break_at(data, at, FRAMING_ERROR, f"handle {handle}: handle-max is {self._handle_max}")
+        if session.links.get(handle) is not None:
+            return self._break_at(data, at, HANDLE_IN_USE, f"an attach on handle {handle}")
+        add_peer_link(session, handle, PeerLink(name, role == 1, max(count, 0)))
+        return True
+
+    def _check_detach(self, data: Any, at: int, session: PeerSession) -> bool:
+        handle = self.read_uint(data)
+        closed = self.read_bool(data)
+        if handle < 0 or closed == WRONG:
+            return self._break_at(data, at, DECODE_ERROR, "a detach without a handle")
+        if session.links.get(handle) is None:
+            return self._break_at(data, at, UNATTACHED_HANDLE, f"a detach of handle {handle}")
+        remove_peer_link(session, handle)
+        return True
+
+    # Flows with `echo`
+
+    def _ask(self, session: PeerSession, link: PeerLink | None) -> None:
+        """The peer wants to hear a link's state, or a session's. Asked again before the answer, it gets one."""
+        if link is None:
+            if session.asks:
+                return
+            session.asks = True
+        else:
+            if link.asks:
+                return
+            link.asks = True
+        self._questions.append((session, link))
+        self.has_questions = True
+
+    def answers(self) -> list[tuple[int, bytes]]:
+        """Channels and bodies of flow frames that answer what was asked, for when all else is written."""
+        questions, self._questions = self._questions, []
+        self.has_questions = False
+        found: list[tuple[int, bytes]] = []
+        for session, link in questions:
+            own = session.own
+            if link is None:
+                session.asks = False
+            else:
+                link.asks = False
+            if own is not None:
+                fields = self._state_of_session(session, own)
+                if link is not None and link.own is not None:
+                    fields += self._state_of_link(link, link.own)
+                found.append((own.channel, write_flow(fields)))
+        return found
+
+    def _state_of_session(self, session: PeerSession, own: OwnSession) -> list[int | bool | None]:
+        start = session.initial if own.window_from < 0 else own.window_from
+        window = (start + own.window - session.next_incoming) & MASK
+        if window > own.window:
+            window = 0
+        return [session.next_incoming, window, own.next_outgoing, own.outgoing_window]
+
+    def _state_of_link(self, link: PeerLink, own: OwnLink) -> list[int | bool | None]:
+        giver = own if own.is_receiver else link  # of credit: it has said what it has seen, and how much may follow
+        count = link.count if own.is_receiver else own.count
+        credit = (giver.count + giver.credit - count) & MASK
+        if credit > MASK >> 1:
+            credit = 0
+        return [own.handle, count, credit, None, giver.drains]

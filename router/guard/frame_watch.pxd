@@ -1,0 +1,32 @@
+import cython
+
+from router.guard.endpoints cimport OwnLink, OwnSession, PeerSession, Table, add_own_link, pair, remove_own_link
+from router.guard.performatives cimport PerformativeReader, size_at
+from router.guard.states cimport *
+
+
+cdef class FrameWatch(PerformativeReader):
+    cdef public Table sessions
+    cdef Table _peer_sessions
+    cdef Py_ssize_t _skip
+    cdef bytes _head
+
+    cpdef object show(self, bytes data)
+    @cython.locals(at=Py_ssize_t, length=Py_ssize_t)
+    cdef object watch(self, const unsigned char *data, Py_ssize_t size)
+    @cython.locals(joined=bytes)
+    cdef object _watch_on(self, const unsigned char *data, Py_ssize_t size)
+    @cython.locals(
+        length=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=OwnSession)
+    cdef bint _watch_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, bint is_whole)
+    @cython.locals(handle=Py_ssize_t, _=Py_ssize_t, link=OwnLink)
+    cdef object _watch_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, OwnSession session)
+    @cython.locals(
+        remote=Py_ssize_t, next_outgoing=Py_ssize_t, window=Py_ssize_t, outgoing_window=Py_ssize_t, own=OwnSession,
+        session=PeerSession)
+    cdef object _watch_begin(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t channel)
+    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes)
+    cdef object _watch_rare(
+        self, const unsigned char *data, Py_ssize_t code, Py_ssize_t channel, OwnSession session)
+    @cython.locals(handle=Py_ssize_t, link=OwnLink)
+    cdef object _watch_flow(self, const unsigned char *data, OwnSession session)

@@ -1,0 +1,173 @@
+"""What this side writes on a connection, as far as it must be known to judge what the peer may: sessions and links.
+
+Source: AMQP 1.0 part 2, 2.5 to 2.7.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import cython
+
+from router.guard.endpoints import (
+    OwnLink,
+    OwnSession,
+    PeerSession,
+    Table,
+    add_own_link,
+    pair,
+    remove_own_link,
+)
+from router.guard.performatives import PerformativeReader
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.guard.performatives import size_at
+    from router.guard.states import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, MASK, TRANSFER
+
+KEPT_HEAD_BYTES: Final = 128
+"""Of a transfer, enough to read what is counted; more than that is never looked at."""
+
+
+class FrameWatch(PerformativeReader):
+    """The frames that this side writes. They are taken to be right."""
+
+    def __init__(self, peer_sessions: Table) -> None:
+        """*peer_sessions*: by the peer's channels."""
+        super().__init__()
+        self.sessions = Table()
+        """By the channels of this side."""
+        self._peer_sessions = peer_sessions
+        self._skip = 0
+        """What follows of a frame that was written in part, bytes,"""
+        self._head = b""
+        """and what was written of it, if there is more to know of it."""
+
+    def show(self, data: bytes) -> None:
+        """As `watch`, for bytes."""
+        self.watch(data, len(data))
+
+    def watch(self, data: Any, size: int) -> None:
+        """See what this side has written, in the order in which it does, in pieces of any size."""
+        if self._head:
+            self._watch_on(data, size)
+            return
+        at = self._skip
+        while size - at >= 8:
+            length = size_at(data, at)
+            if length == AMQP:
+                at += 8
+                continue
+            if length > size - at and (
+                size - at < KEPT_HEAD_BYTES or not self._watch_frame(data, at, size, False)
+            ):
+                break
+            if length <= size - at:
+                self._watch_frame(data, at, at + length, True)
+            at += length
+        self._skip = max(at - size, 0)
+        if at < size:
+            self._head = bytes(data[at:size])
+
+    def _watch_on(self, data: Any, size: int) -> None:
+        """The same behind a part of a frame."""
+        joined = self._head + bytes(data[0:size])
+        self._head = b""
+        self.watch(joined, len(joined))
+
+    def _watch_frame(self, data: Any, at: int, end: int, is_whole: bool) -> bool:
+        """A frame, or the head of one. Returns: whether that was enough of it."""
+        if end - at < 12 or data[at + 5] != 0:
+            return True
+        code = data[at + 10]
+        if code == TRANSFER:
+            pass
+        elif code < BEGIN or code > END or code == DISPOSITION:
+            return True
+        elif not is_whole:
+            return False
+        channel = data[at + 6] << 8 | data[at + 7]
+        if code == BEGIN:
+            self._watch_begin(data, at, end, channel)
+            return True
+        sessions = self.sessions.dense
+        session: OwnSession | None = sessions[channel] if channel < len(sessions) else None
+        if session is None:
+            session = self.sessions.get(channel)
+        if session is not None:
+            if code == TRANSFER:
+                self._watch_transfer(data, at, end, session)
+            else:
+                self.begin_list(data, at + 8, end)
+                self._watch_rare(data, code, channel, session)
+        return True
+
+    def _watch_transfer(self, data: Any, at: int, end: int, session: OwnSession) -> None:
+        session.next_outgoing = (session.next_outgoing + 1) & MASK
+        if data[at + 11] == 0xC0:
+            self.left = data[at + 13]
+            self.at = at + 14
+        else:
+            self.left = data[at + 19]
+            self.at = at + 20
+        self.stop = end
+        handle = self.read_uint(data)
+        for _ in range(4):  # delivery-id, delivery-tag, message-format, settled
+            self.pass_field(data)
+        if self.read_bool(data) != 1 and handle >= 0:
+            link: OwnLink | None = session.links.get(handle)
+            if link is not None:
+                link.count = (link.count + 1) & MASK
+
+    def _watch_begin(self, data: Any, at: int, end: int, channel: int) -> None:
+        self.begin_list(data, at + 8, end)
+        remote = self.read_ushort(data)
+        next_outgoing = self.read_uint(data)
+        window = self.read_uint(data)
+        outgoing_window = self.read_uint(data)
+        own = OwnSession(
+            channel,
+            is_first=remote < 0,
+            next_outgoing=next_outgoing,
+            window=window,
+            outgoing_window=outgoing_window,
+        )
+        self.sessions.put(channel, own)
+        if remote >= 0:
+            session: PeerSession | None = self._peer_sessions.get(remote)
+            if session is not None and session.own is None:
+                pair(own, session)
+
+    def _watch_rare(self, data: Any, code: int, channel: int, session: OwnSession) -> None:
+        if code == FLOW:
+            self._watch_flow(data, session)
+        elif code == ATTACH:
+            name = self.read_name(data)
+            handle = self.read_uint(data)
+            role = self.read_bool(data)
+            for _ in range(6):
+                self.pass_field(data)
+            count = self.read_uint(data)
+            if name is not None:
+                add_own_link(session, OwnLink(name, role == 1, handle, max(count, 0)))
+        elif code == DETACH:
+            remove_own_link(session, self.read_uint(data))
+        elif code == END:
+            self.sessions.pop(channel)
+            if session.peer is not None:
+                session.peer.own = None
+                session.peer = None
+
+    def _watch_flow(self, data: Any, session: OwnSession) -> None:
+        session.window_from = self.read_uint(data)
+        session.window = self.read_uint(data)
+        self.pass_field(data)
+        session.outgoing_window = self.read_uint(data)
+        handle = self.read_uint(data)
+        if handle < 0:
+            return
+        link: OwnLink | None = session.links.get(handle)
+        if link is not None:
+            link.count = max(self.read_uint(data), 0)
+            link.credit = max(self.read_uint(data), 0)
+            self.pass_field(data)
+            link.drains = self.read_bool(data) == 1

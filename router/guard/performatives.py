@@ -1,0 +1,162 @@
+"""Reads the fields of a performative one after the other, without making anything of what is not asked for.
+
+Source: AMQP 1.0 part 1, 1.6; part 2, 2.7.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.guard.encoding import end_of
+    from router.guard.states import ABSENT, WRONG
+
+
+class PerformativeReader:
+    """A place within a performative. *data* is the same in all calls from `begin_list` on."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        """Where the next field begins,"""
+        self.stop = 0
+        """where the last one ends,"""
+        self.left = 0
+        """and how many there are."""
+
+    def begin_list(self, data: Any, at: int, end: int) -> int:
+        """Go to the first field of the performative at *at*. Returns: its code; WRONG when there is none.
+
+        Afterwards `stop` is where its fields end.
+        """
+        if end - at >= 4 and data[at] == 0 and data[at + 1] == 0x53:
+            code = data[at + 2]
+            at += 3
+        elif end - at >= 11 and data[at] == 0 and data[at + 1] == 0x80 and not size_at(data, at + 2):
+            code = size_at(data, at + 6)
+            at += 10
+        else:
+            return WRONG
+        kind = data[at]
+        if kind == 0xC0 and end - at >= 3:
+            self.stop = at + 2 + data[at + 1]
+            self.left = data[at + 2]
+            self.at = at + 3
+        elif kind == 0xD0 and end - at >= 9:
+            self.stop = at + 5 + size_at(data, at + 1)
+            self.left = size_at(data, at + 5)
+            self.at = at + 9
+        elif kind == 0x45:
+            self.stop = self.at = at + 1
+            self.left = 0
+        else:
+            return WRONG
+        if self.at > self.stop or self.stop > end or self.left > self.stop - self.at:
+            return WRONG
+        return code
+
+    def read_uint(self, data: Any) -> int:
+        """The next field. Returns: ABSENT when it is null or left out; WRONG when it is something else."""
+        at = self.at
+        if not self.left:
+            return ABSENT
+        self.left -= 1
+        space = self.stop - at
+        if space < 1:
+            return WRONG
+        code = data[at]
+        if code == 0x52 and space >= 2:
+            self.at = at + 2
+            return data[at + 1]
+        if code == 0x43:
+            self.at = at + 1
+            return 0
+        if code == 0x70 and space >= 5:
+            self.at = at + 5
+            return size_at(data, at + 1)
+        if code == 0x40:
+            self.at = at + 1
+            return ABSENT
+        return WRONG
+
+    def read_bool(self, data: Any) -> int:
+        """The same for a boolean."""
+        at = self.at
+        if not self.left:
+            return ABSENT
+        self.left -= 1
+        space = self.stop - at
+        if space < 1:
+            return WRONG
+        code = data[at]
+        self.at = at + 1
+        if code == 0x41:
+            return 1
+        if code == 0x42:
+            return 0
+        if code == 0x40:
+            return ABSENT
+        if code == 0x56 and space >= 2 and data[at + 1] < 2:
+            self.at = at + 2
+            return data[at + 1]
+        return WRONG
+
+    def pass_field(self, data: Any) -> bool:
+        """Leave the next field out. Returns: whether its size can be."""
+        at = self.at
+        if not self.left:
+            return True
+        self.left -= 1
+        if at >= self.stop:
+            return False
+        kind = data[at] >> 4
+        if kind == 4:
+            self.at = at + 1
+        elif kind == 5:
+            self.at = at + 2
+        elif kind == 7:
+            self.at = at + 5
+        elif kind == 10 and at + 1 < self.stop:
+            self.at = at + 2 + data[at + 1]
+        else:
+            self.at = end_of(data, at, self.stop)
+        if self.at == WRONG or self.at > self.stop:
+            self.at = self.stop
+            return False
+        return True
+
+    def read_ushort(self, data: Any) -> int:
+        at = self.at
+        if not self.left:
+            return ABSENT
+        self.left -= 1
+        if at + 3 <= self.stop and data[at] == 0x60:
+            self.at = at + 3
+            return data[at + 1] << 8 | data[at + 2]
+        if at < self.stop and data[at] == 0x40:
+            self.at = at + 1
+            return ABSENT
+        return WRONG
+
+    def read_name(self, data: Any) -> bytes | None:
+        """A string, None when it is something else."""
+        at = self.at
+        if not self.left or at >= self.stop or data[at] not in (0xA1, 0xB1) or not self.pass_field(data):
+            return None
+        return bytes(data[at + (2 if data[at] == 0xA1 else 5) : self.at])
+
+    def is_list_over(self, data: Any) -> bool:
+        """Whether what is left of the fields is what their number says, and nothing else."""
+        while self.left:
+            if not self.pass_field(data):
+                return False
+        return self.at == self.stop
+
+
+def size_at(data: Any, at: int) -> int:
+    """The size with which a frame begins, or another number of four bytes."""
+    value: int = data[at]
+    value = value << 8 | data[at + 1]
+    value = value << 8 | data[at + 2]
+    return value << 8 | data[at + 3]

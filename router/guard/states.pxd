@@ -1,0 +1,25 @@
+# The same as in states.py, for compiled modules.
+
+cdef enum:
+    HEADER = 0
+    SASL = 1
+    FRAMES = 2
+    CLOSED = 3
+    OPEN = 0x10
+    BEGIN = 0x11
+    ATTACH = 0x12
+    FLOW = 0x13
+    TRANSFER = 0x14
+    DISPOSITION = 0x15
+    DETACH = 0x16
+    END = 0x17
+    CLOSE = 0x18
+    SASL_MECHANISMS = 0x40
+    SASL_INIT = 0x41
+    SASL_CHALLENGE = 0x42
+    SASL_RESPONSE = 0x43
+    SASL_OUTCOME = 0x44
+    AMQP = 0x414D5150
+    MASK = 0xFFFFFFFF
+    WRONG = -1
+    ABSENT = -2

@@ -1,0 +1,41 @@
+"""Where a connection is, the codes of performatives, and what the guard's readers return beside numbers.
+
+Source: AMQP 1.0 part 2, 2.7; part 5, 5.3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HEADER: Final = 0
+"""A protocol header is due,"""
+SASL: Final = 1
+"""or frames of SASL,"""
+FRAMES: Final = 2
+"""or frames of AMQP,"""
+CLOSED: Final = 3
+"""or nothing any more."""
+
+OPEN: Final = 0x10
+BEGIN: Final = 0x11
+ATTACH: Final = 0x12
+FLOW: Final = 0x13
+TRANSFER: Final = 0x14
+DISPOSITION: Final = 0x15
+DETACH: Final = 0x16
+END: Final = 0x17
+CLOSE: Final = 0x18
+SASL_MECHANISMS: Final = 0x40
+SASL_INIT: Final = 0x41
+SASL_CHALLENGE: Final = 0x42
+SASL_RESPONSE: Final = 0x43
+SASL_OUTCOME: Final = 0x44
+
+AMQP: Final = 0x414D5150
+"""A protocol header begins with it."""
+MASK: Final = 0xFFFF_FFFF
+"""Of serial numbers."""
+WRONG: Final = -1
+"""A field is not what it must be."""
+ABSENT: Final = -2
+"""It is null, or left out."""
