@@ -70,9 +70,14 @@ RINGS = (
     ),
     Ring(
         "router.engine",
-        ours=("router.core", "router.dataplane.interface", "router.binding", "mesh_config.models", "router.logs"),
+        ours=(
+            "router.core", "router.dataplane.interface", "router.binding", "router.guard", "mesh_config.models",
+            "router.logs",
+        ),
         others=("attrs", "cython", "structlog"),
     ),
+    # Bytes in, a verdict out: it would guard another program's engine as well.
+    Ring("router.guard", others=("cython",), forbidden=IMPURE),
     Ring(
         "router.net",
         ours=("router.core", "router.engine.connection", "mesh_config.models", "router.logs"),
@@ -226,6 +231,9 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.management.node", "router.engine.connection", False),
         ("router.simulation.mesh", "pyspark.sql", False),
         ("router.simulation.whatif.spark", "pyspark.sql", True),
+        ("router.engine.connection", "router.guard.frame_guard", True),
+        ("router.guard.frame_guard", "router.core.terms", False),
+        ("router.guard.frame_guard", "router.binding.handles", False),
         ("router.bench.endpoints", "router.binding.handles", True),
         ("router.bench.endpoints", "router.dataplane.relay", False),
         ("router.bench.suite", "trio", False),

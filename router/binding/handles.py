@@ -140,7 +140,7 @@ def read_tail(transport: Handle, fd: int, size: int) -> int:
 
 
 def write_head(transport: Handle, fd: int, size: int) -> int:
-    """Write *size* pending bytes to a non-blocking socket, straight from proton's buffer, as far as the kernel takes it.
+    """Write *size* pending bytes to a non-blocking socket, straight from proton's buffer, as far as it takes them.
 
     Returns: bytes written, which `pn_transport_pop` is to be told; -1 when the kernel takes none now; below that an
         error, as `-1 - errno`. The kernel may hold back what is large until `push`.
@@ -158,7 +158,7 @@ def push(fd: int) -> None:
 
 
 def report_error(transport: Handle, condition: str, description: str) -> None:
-    """End a connection for a fault of its peer: nothing more is read, and a Close with the error is written if it can be.
+    """End a connection for a fault of its peer: nothing more is read; a Close with the error is written if it can be.
 
     It is what proton does where it finds a fault by itself.
     """

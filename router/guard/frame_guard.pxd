@@ -25,7 +25,7 @@ cdef class FrameGuard(PerformativeReader):
     cdef public str description
     cdef public bint has_questions
     cdef list _questions
-    cdef Table _peer_sessions
+    cdef public Table peer_sessions
     cdef public FrameWatch own
 
     cpdef Py_ssize_t check(self, bytes data)

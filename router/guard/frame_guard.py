@@ -15,7 +15,7 @@ Source: AMQP 1.0 part 2, 2.2 to 2.8; part 5, 5.3.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import cython
 
@@ -26,7 +26,6 @@ from router.guard.endpoints import (
     PeerLink,
     PeerSession,
     Table,
-    add_own_link,
     add_peer_link,
     pair,
     remove_peer_link,
@@ -38,18 +37,15 @@ if not cython.compiled:  # else they come by the .pxd
     from router.guard.encoding import end_of
     from router.guard.performatives import size_at
     from router.guard.states import (
-        ABSENT,
         ATTACH,
         BEGIN,
         CLOSE,
         CLOSED,
         DETACH,
         DISPOSITION,
-        END,
         FLOW,
         FRAMES,
         HEADER,
-        MASK,
         OPEN,
         SASL,
         SASL_CHALLENGE,
@@ -100,8 +96,9 @@ class FrameGuard(PerformativeReader):
         self.has_questions = False
         """Flows with `echo` were not answered yet."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
-        self._peer_sessions = Table()
-        self.own = FrameWatch(self._peer_sessions)
+        self.peer_sessions = Table()
+        """By the peer's channels."""
+        self.own = FrameWatch(self.peer_sessions)
         """Is to be shown what this side writes."""
 
     # What the peer writes
@@ -110,7 +107,7 @@ class FrameGuard(PerformativeReader):
         """As `feed`, for bytes."""
         return self.feed(data, len(data))
 
-    def feed(self, data: Any, size: int) -> int:
+    def feed(self, data: bytes | memoryview, size: int) -> int:
         """See what the peer has written.
 
         Args:
@@ -139,7 +136,7 @@ class FrameGuard(PerformativeReader):
                 if not self._check_frame(data, at, at + length):
                     break
             at += length
-        if self.is_broken:
+        if self.condition:
             return at
         self.kept = size - at
         return size
@@ -152,13 +149,13 @@ class FrameGuard(PerformativeReader):
         self.has_questions = False
         return False
 
-    def _break_at(self, data: Any, at: int, condition: str, description: str) -> bool:
+    def _break_at(self, data: bytes | memoryview, at: int, condition: str, description: str) -> bool:
         """As `_break`, for what a frame with its header at *at* says."""
         return self._break(condition, f"channel {data[at + 6] << 8 | data[at + 7]}: {description}")
 
     # Before the first frame
 
-    def _shake_hands(self, data: Any, at: int, size: int) -> int:
+    def _shake_hands(self, data: bytes | memoryview, at: int, size: int) -> int:
         """A protocol header or a SASL frame. Returns: its bytes; 0 when it isn't there, or is wrong."""
         left = size - at
         if self._phase == SASL and not (left and data[at] == 0x41):  # no frame may be as large as "A" would make it
@@ -186,7 +183,7 @@ class FrameGuard(PerformativeReader):
         self._break(FRAMING_ERROR, description)
         return 0
 
-    def _check_sasl(self, data: Any, at: int, left: int) -> int:
+    def _check_sasl(self, data: bytes | memoryview, at: int, left: int) -> int:
         if left < 8:
             return 0
         length = size_at(data, at)
@@ -218,7 +215,7 @@ class FrameGuard(PerformativeReader):
 
     # Frames
 
-    def _check_frame(self, data: Any, at: int, end: int) -> bool:
+    def _check_frame(self, data: bytes | memoryview, at: int, end: int) -> bool:
         """A whole frame. Returns: whether it may be handed on."""
         body = at + 4 * data[at + 4]
         if body < at + 8 or body > end or data[at + 5] != 0:
@@ -229,10 +226,10 @@ class FrameGuard(PerformativeReader):
         if code == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "no performative that can be decoded")
         channel = data[at + 6] << 8 | data[at + 7]
-        sessions = self._peer_sessions.dense
+        sessions = self.peer_sessions.dense
         session: PeerSession | None = sessions[channel] if channel < len(sessions) else None
         if session is None:
-            session = self._peer_sessions.get(channel)
+            session = self.peer_sessions.get(channel)
         if session is not None and self._is_open:
             if code == TRANSFER:
                 return self._check_transfer(data, at, session)
@@ -242,7 +239,7 @@ class FrameGuard(PerformativeReader):
                 return self._check_flow(data, at, session)
         return self._check_rare(data, at, end, code, channel, session)
 
-    def _check_transfer(self, data: Any, at: int, session: PeerSession) -> bool:
+    def _check_transfer(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         handle = self.read_uint(data)
         if handle < 0:
             return self._break_at(data, at, DECODE_ERROR, "a transfer without a handle")
@@ -254,20 +251,20 @@ class FrameGuard(PerformativeReader):
                 return self._break_at(data, at, UNATTACHED_HANDLE, f"a transfer on handle {handle}")
         if link.is_receiver:
             return self._break_at(data, at, NOT_ALLOWED, f"a transfer on handle {handle}, which is of a receiver")
-        session.next_incoming = (session.next_incoming + 1) & MASK
+        session.next_incoming = (session.next_incoming + 1) & 0xFFFF_FFFF
         return True
 
-    def _check_disposition(self, data: Any, at: int) -> bool:
+    def _check_disposition(self, data: bytes | memoryview, at: int) -> bool:
         role = self.read_bool(data)
         first = self.read_uint(data)
         last = self.read_uint(data)
         if role < 0 or first < 0 or last == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "a disposition without role or delivery-id")
-        if last >= 0 and (last - first) & MASK > MASK >> 1:
+        if last >= 0 and (last - first) & 0xFFFF_FFFF > 0x7FFF_FFFF:
             return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}")
         return True
 
-    def _check_flow(self, data: Any, at: int, session: PeerSession) -> bool:
+    def _check_flow(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         next_incoming = self.read_uint(data)
         incoming_window = self.read_uint(data)
         next_outgoing = self.read_uint(data)
@@ -305,7 +302,7 @@ class FrameGuard(PerformativeReader):
         return True
 
     def _check_rare(
-        self, data: Any, at: int, end: int, code: int, channel: int, session: PeerSession | None
+        self, data: bytes | memoryview, at: int, end: int, code: int, channel: int, session: PeerSession | None
     ) -> bool:
         """What comes seldom, or on a channel without a session."""
         if self._phase == CLOSED:
@@ -331,13 +328,13 @@ class FrameGuard(PerformativeReader):
             return self._check_attach(data, at, session)
         if code == DETACH:
             return self._check_detach(data, at, session)
-        self._peer_sessions.pop(channel)  # End
+        self.peer_sessions.pop(channel)  # End
         if session.own is not None:
             session.own.peer = None
             session.own = None
         return True
 
-    def _check_begin(self, data: Any, at: int, channel: int, session: PeerSession | None) -> bool:
+    def _check_begin(self, data: bytes | memoryview, at: int, channel: int, session: PeerSession | None) -> bool:
         if channel > self._channel_max:
             return self._break_at(data, at, FRAMING_ERROR, f"channel-max is {self._channel_max}")
         if session is not None:
@@ -355,10 +352,10 @@ class FrameGuard(PerformativeReader):
             if own is None or not own.is_first or own.was_answered:
                 return self._break_at(data, at, NOT_ALLOWED, f"an answer to no Begin on channel {remote}")
             pair(own, new)
-        self._peer_sessions.put(channel, new)
+        self.peer_sessions.put(channel, new)
         return True
 
-    def _check_attach(self, data: Any, at: int, session: PeerSession) -> bool:
+    def _check_attach(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         name = self.read_name(data)
         handle = self.read_uint(data)
         role = self.read_bool(data)
@@ -374,7 +371,7 @@ class FrameGuard(PerformativeReader):
         add_peer_link(session, handle, PeerLink(name, role == 1, max(count, 0)))
         return True
 
-    def _check_detach(self, data: Any, at: int, session: PeerSession) -> bool:
+    def _check_detach(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         handle = self.read_uint(data)
         closed = self.read_bool(data)
         if handle < 0 or closed == WRONG:
@@ -419,7 +416,7 @@ class FrameGuard(PerformativeReader):
 
     def _state_of_session(self, session: PeerSession, own: OwnSession) -> list[int | bool | None]:
         start = session.initial if own.window_from < 0 else own.window_from
-        window = (start + own.window - session.next_incoming) & MASK
+        window = (start + own.window - session.next_incoming) & 0xFFFF_FFFF
         if window > own.window:
             window = 0
         return [session.next_incoming, window, own.next_outgoing, own.outgoing_window]
@@ -427,7 +424,7 @@ class FrameGuard(PerformativeReader):
     def _state_of_link(self, link: PeerLink, own: OwnLink) -> list[int | bool | None]:
         giver = own if own.is_receiver else link  # of credit: it has said what it has seen, and how much may follow
         count = link.count if own.is_receiver else own.count
-        credit = (giver.count + giver.credit - count) & MASK
-        if credit > MASK >> 1:
+        credit = (giver.count + giver.credit - count) & 0xFFFF_FFFF
+        if credit > 0x7FFF_FFFF:
             credit = 0
         return [own.handle, count, credit, None, giver.drains]

@@ -5,7 +5,7 @@ Source: AMQP 1.0 part 2, 2.5 to 2.7.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import cython
 
@@ -22,7 +22,7 @@ from router.guard.performatives import PerformativeReader
 
 if not cython.compiled:  # else they come by the .pxd
     from router.guard.performatives import size_at
-    from router.guard.states import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, MASK, TRANSFER
+    from router.guard.states import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, TRANSFER
 
 KEPT_HEAD_BYTES: Final = 128
 """Of a transfer, enough to read what is counted; more than that is never looked at."""
@@ -46,7 +46,7 @@ class FrameWatch(PerformativeReader):
         """As `watch`, for bytes."""
         self.watch(data, len(data))
 
-    def watch(self, data: Any, size: int) -> None:
+    def watch(self, data: bytes | memoryview, size: int) -> None:
         """See what this side has written, in the order in which it does, in pieces of any size."""
         if self._head:
             self._watch_on(data, size)
@@ -57,9 +57,7 @@ class FrameWatch(PerformativeReader):
             if length == AMQP:
                 at += 8
                 continue
-            if length > size - at and (
-                size - at < KEPT_HEAD_BYTES or not self._watch_frame(data, at, size, False)
-            ):
+            if length > size - at and (size - at < KEPT_HEAD_BYTES or not self._watch_frame(data, at, size, False)):
                 break
             if length <= size - at:
                 self._watch_frame(data, at, at + length, True)
@@ -68,13 +66,13 @@ class FrameWatch(PerformativeReader):
         if at < size:
             self._head = bytes(data[at:size])
 
-    def _watch_on(self, data: Any, size: int) -> None:
+    def _watch_on(self, data: bytes | memoryview, size: int) -> None:
         """The same behind a part of a frame."""
         joined = self._head + bytes(data[0:size])
         self._head = b""
         self.watch(joined, len(joined))
 
-    def _watch_frame(self, data: Any, at: int, end: int, is_whole: bool) -> bool:
+    def _watch_frame(self, data: bytes | memoryview, at: int, end: int, is_whole: bool) -> bool:
         """A frame, or the head of one. Returns: whether that was enough of it."""
         if end - at < 12 or data[at + 5] != 0:
             return True
@@ -101,8 +99,8 @@ class FrameWatch(PerformativeReader):
                 self._watch_rare(data, code, channel, session)
         return True
 
-    def _watch_transfer(self, data: Any, at: int, end: int, session: OwnSession) -> None:
-        session.next_outgoing = (session.next_outgoing + 1) & MASK
+    def _watch_transfer(self, data: bytes | memoryview, at: int, end: int, session: OwnSession) -> None:
+        session.next_outgoing = (session.next_outgoing + 1) & 0xFFFF_FFFF
         if data[at + 11] == 0xC0:
             self.left = data[at + 13]
             self.at = at + 14
@@ -116,9 +114,9 @@ class FrameWatch(PerformativeReader):
         if self.read_bool(data) != 1 and handle >= 0:
             link: OwnLink | None = session.links.get(handle)
             if link is not None:
-                link.count = (link.count + 1) & MASK
+                link.count = (link.count + 1) & 0xFFFF_FFFF
 
-    def _watch_begin(self, data: Any, at: int, end: int, channel: int) -> None:
+    def _watch_begin(self, data: bytes | memoryview, at: int, end: int, channel: int) -> None:
         self.begin_list(data, at + 8, end)
         remote = self.read_ushort(data)
         next_outgoing = self.read_uint(data)
@@ -137,7 +135,7 @@ class FrameWatch(PerformativeReader):
             if session is not None and session.own is None:
                 pair(own, session)
 
-    def _watch_rare(self, data: Any, code: int, channel: int, session: OwnSession) -> None:
+    def _watch_rare(self, data: bytes | memoryview, code: int, channel: int, session: OwnSession) -> None:
         if code == FLOW:
             self._watch_flow(data, session)
         elif code == ATTACH:
@@ -157,7 +155,7 @@ class FrameWatch(PerformativeReader):
                 session.peer.own = None
                 session.peer = None
 
-    def _watch_flow(self, data: Any, session: OwnSession) -> None:
+    def _watch_flow(self, data: bytes | memoryview, session: OwnSession) -> None:
         session.window_from = self.read_uint(data)
         session.window = self.read_uint(data)
         self.pass_field(data)

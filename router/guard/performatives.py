@@ -5,8 +5,6 @@ Source: AMQP 1.0 part 1, 1.6; part 2, 2.7.
 
 from __future__ import annotations
 
-from typing import Any
-
 import cython
 
 if not cython.compiled:  # else they come by the .pxd
@@ -25,7 +23,7 @@ class PerformativeReader:
         self.left = 0
         """and how many there are."""
 
-    def begin_list(self, data: Any, at: int, end: int) -> int:
+    def begin_list(self, data: bytes | memoryview, at: int, end: int) -> int:
         """Go to the first field of the performative at *at*. Returns: its code; WRONG when there is none.
 
         Afterwards `stop` is where its fields end.
@@ -56,7 +54,7 @@ class PerformativeReader:
             return WRONG
         return code
 
-    def read_uint(self, data: Any) -> int:
+    def read_uint(self, data: bytes | memoryview) -> int:
         """The next field. Returns: ABSENT when it is null or left out; WRONG when it is something else."""
         at = self.at
         if not self.left:
@@ -80,7 +78,7 @@ class PerformativeReader:
             return ABSENT
         return WRONG
 
-    def read_bool(self, data: Any) -> int:
+    def read_bool(self, data: bytes | memoryview) -> int:
         """The same for a boolean."""
         at = self.at
         if not self.left:
@@ -102,7 +100,7 @@ class PerformativeReader:
             return data[at + 1]
         return WRONG
 
-    def pass_field(self, data: Any) -> bool:
+    def pass_field(self, data: bytes | memoryview) -> bool:
         """Leave the next field out. Returns: whether its size can be."""
         at = self.at
         if not self.left:
@@ -126,7 +124,8 @@ class PerformativeReader:
             return False
         return True
 
-    def read_ushort(self, data: Any) -> int:
+    def read_ushort(self, data: bytes | memoryview) -> int:
+        """As `read_uint`, for a ushort."""
         at = self.at
         if not self.left:
             return ABSENT
@@ -139,14 +138,14 @@ class PerformativeReader:
             return ABSENT
         return WRONG
 
-    def read_name(self, data: Any) -> bytes | None:
+    def read_name(self, data: bytes | memoryview) -> bytes | None:
         """A string, None when it is something else."""
         at = self.at
         if not self.left or at >= self.stop or data[at] not in (0xA1, 0xB1) or not self.pass_field(data):
             return None
         return bytes(data[at + (2 if data[at] == 0xA1 else 5) : self.at])
 
-    def is_list_over(self, data: Any) -> bool:
+    def is_list_over(self, data: bytes | memoryview) -> bool:
         """Whether what is left of the fields is what their number says, and nothing else."""
         while self.left:
             if not self.pass_field(data):
@@ -154,7 +153,7 @@ class PerformativeReader:
         return self.at == self.stop
 
 
-def size_at(data: Any, at: int) -> int:
+def size_at(data: bytes | memoryview, at: int) -> int:
     """The size with which a frame begins, or another number of four bytes."""
     value: int = data[at]
     value = value << 8 | data[at + 1]

@@ -20,6 +20,5 @@ cdef enum:
     SASL_RESPONSE = 0x43
     SASL_OUTCOME = 0x44
     AMQP = 0x414D5150
-    MASK = 0xFFFFFFFF
     WRONG = -1
     ABSENT = -2

@@ -33,8 +33,6 @@ SASL_OUTCOME: Final = 0x44
 
 AMQP: Final = 0x414D5150
 """A protocol header begins with it."""
-MASK: Final = 0xFFFF_FFFF
-"""Of serial numbers."""
 WRONG: Final = -1
 """A field is not what it must be."""
 ABSENT: Final = -2

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from proton import symbol, ubyte, ushort
 
 from mesh_config.models import Role
 from router.dataplane.egress import MAX_STREAMS
 from router.engine.connection import MAX_REFUSED, MAX_SESSION_LINKS, MAX_UNANSWERED
+from router.runtime import Runtime
 from tests.helpers import frames
-from tests.helpers.engine import Bench, allocated
+from tests.helpers.engine import Bench, RawEnd, allocated
 from tests.helpers.peer import message
 
 BEGIN = [None, 0, 2**31 - 1, 2**31 - 1]
@@ -189,3 +193,181 @@ def test_messages_that_wait_for_a_stream_are_on_no_account_of_their_address(benc
     bench.run()
     assert len(receiver.messages) == len(sent) - 1
     assert entry.waiting_bytes == 0
+
+
+# What the engine would take on trust
+
+
+def opened(bench: Bench, router: Runtime, *parts: bytes, **listener: Any) -> RawEnd:
+    """A peer that has opened, begun a session, and written *parts*."""
+    stranger = bench.raw(router, **listener)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["peer"]) + frames.write(0x11, BEGIN))
+    bench.run()
+    stranger.write(b"".join(parts))
+    bench.run()
+    return stranger
+
+
+def sender_attach(name: str, address: str, *, handle: int = 0) -> bytes:
+    terminus = (frames.source(address), frames.target(address))
+    return frames.write(0x12, [name, handle, False, None, None, *terminus, None, None, 0])
+
+
+def flow(*fields: object) -> bytes:
+    return frames.write(0x13, [0, 100, 0, 100, *fields])
+
+
+def flows(read: bytes | bytearray) -> list[frames.Frame]:
+    return [frame for frame in frames.read(read) if frame.name == "flow"]
+
+
+TRANSFER = frames.write(0x14, [0, 0, b"t", 0], payload=message("x"))
+SETTLED_AS_SENDER = frames.write(0x15, [False, 0, 0, True])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [TRANSFER],
+        [TRANSFER, frames.write(0x16, [0, True]), SETTLED_AS_SENDER],
+        [TRANSFER, SETTLED_AS_SENDER, frames.write(0x16, [0, True])],
+        [flow(0, 0, 10), TRANSFER, SETTLED_AS_SENDER],
+    ],
+)
+def test_a_transfer_on_the_handle_of_a_receiver_ends_the_connection(bench: Bench, parts: list[bytes]) -> None:
+    stranger = opened(bench, bench.router("A"), receiver_attach("r", "topic"), *parts)
+    assert ["amqp:not-allowed" in error for error in closing(stranger.read)] == [True]
+
+
+@pytest.mark.parametrize("ends", [(1, 0), (0, 1), (1,), (0,), ()])
+def test_a_begin_that_answers_none_of_the_router_ends_the_connection(bench: Bench, ends: tuple[int, ...]) -> None:
+    again = frames.write(0x11, [ushort(0), *BEGIN[1:]], channel=1)
+    parts = [frames.write(0x17, [], channel=channel) for channel in ends]
+    stranger = opened(bench, bench.router("A"), receiver_attach("r", "topic"), again, *parts)
+    assert ["amqp:not-allowed" in error for error in closing(stranger.read)] == [True]
+
+
+def test_a_neighbor_answers_each_begin_once(bench: Bench) -> None:
+    router = bench.router("A")
+    end = RawEnd()
+    bench.raw_ends.append(bench.wire(end, bench.plug(router, role=Role.INTER_ROUTER, is_server=False)))
+    end.write(frames.SASL_HEADER + frames.write(0x40, [symbol("ANONYMOUS")], kind=1))
+    end.write(frames.write(0x44, [ubyte(0)], kind=1))
+    end.write(frames.AMQP_HEADER + frames.write(0x10, ["B"]))
+    bench.run()
+    begins = [frame for frame in frames.read(end.read) if frame.name == "begin"]
+    assert begins
+    for begin in begins:
+        end.write(frames.write(0x11, [ushort(begin.channel), *BEGIN[1:]], channel=begin.channel))
+    bench.run()
+    assert not closing(end.read)
+    end.write(frames.write(0x11, [ushort(begins[0].channel), *BEGIN[1:]], channel=99))
+    bench.run()
+    assert ["amqp:not-allowed" in error for error in closing(end.read)] == [True]
+
+
+@pytest.mark.parametrize("piece", [0, 1])
+def test_what_came_before_a_violation_still_counts(piece: int) -> None:
+    bench = Bench(piece=piece)
+    router = bench.router("A")
+    receiver = bench.client(router).receiver("topic", credit=10).accepting()
+    stranger = opened(bench, router, sender_attach("s", "topic"))
+    stranger.write(TRANSFER + frames.write(0x14, [5, 1, b"u", 0]))
+    bench.run()
+    assert receiver.bodies == ["x"]
+    assert ["amqp:session:unattached-handle" in error for error in closing(stranger.read)] == [True]
+    bench.close()
+
+
+@pytest.mark.parametrize("header", [b"\x16\x03\x01\x00\xa5\x01", b"GET / HTTP/1.1\r\n", b"AMQP\x00\x00\x09\x01"])
+def test_a_header_that_is_not_served_is_answered_with_the_one_that_is(bench: Bench, header: bytes) -> None:
+    stranger = bench.raw(bench.router("A"))
+    stranger.write(header)
+    bench.run()
+    assert bytes(stranger.read[:8]) == frames.AMQP_HEADER
+    assert stranger.was_closed
+
+
+# Flows with echo
+
+
+def test_a_flow_with_echo_of_a_receiver_is_answered_with_the_state_of_its_link(bench: Bench) -> None:
+    stranger = opened(
+        bench, bench.router("A"), receiver_attach("r", "topic", handle=4), flow(4, 0, 7, None, False, True)
+    )
+    (answer,) = flows(stranger.read)
+    assert (answer.flow("handle"), answer.flow("delivery_count"), answer.flow("link_credit")) == (0, 0, 7)
+
+
+def test_a_flow_with_echo_of_a_sender_is_answered_with_its_credit(bench: Bench) -> None:
+    router = bench.router("A", forwarding={"publisher_window": 20})
+    bench.client(router).receiver("topic", credit=20).accepting()
+    stranger = opened(bench, router, sender_attach("s", "topic"))
+    granted = flows(stranger.read)[-1]
+    before = len(stranger.read)
+    stranger.write(flow(0, 0, 0, None, False, True))
+    bench.run()
+    (answer,) = flows(stranger.read[before:])
+    assert answer.fields == granted.fields
+
+
+def test_a_flow_with_echo_without_a_handle_is_answered_with_the_state_of_the_session(bench: Bench) -> None:
+    stranger = opened(bench, bench.router("A"), flow(None, None, None, None, None, True))
+    (answer,) = flows(stranger.read)
+    assert answer.flow("next_incoming_id") == 0
+    assert answer.flow("incoming_window") > 0
+    assert answer.flow("next_outgoing_id") == 0
+    assert answer.flow("handle") is None
+
+
+def test_after_the_answer_to_no_credit_nothing_more_comes(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = opened(bench, router, receiver_attach("r", "topic"), flow(0, 0, 5))
+    sender = bench.client(router).sender("topic")
+    for number in range(3):
+        sender.send(message(number))
+    bench.run()
+    stranger.write(flow(0, 2, 0, None, False, True))
+    for number in range(3):
+        sender.send(message(number))
+    bench.run()
+    names = [frame.name for frame in frames.read(stranger.read) if frame.name in ("transfer", "flow")]
+    assert names == ["transfer"] * 3 + ["flow"]
+    answer = flows(stranger.read)[-1]
+    assert (answer.flow("delivery_count"), answer.flow("link_credit"), answer.flow("next_outgoing_id")) == (3, 0, 3)
+
+
+@pytest.mark.parametrize("piece", [0, 1, 7])
+def test_flows_with_echo_that_come_with_others_in_one_read_are_answered_behind_what_those_cause(piece: int) -> None:
+    bench = Bench(piece=piece)
+    router = bench.router("A")
+    sender = bench.client(router).sender("topic")
+    parts = [
+        receiver_attach("r", "topic"),
+        flow(0, 0, 1),
+        flow(0, 0, 3, None, False, True),
+        flow(0, 0, 2),
+        flow(None, None, None, None, None, True),
+    ]
+    stranger = opened(bench, router, *parts)
+    for number in range(3):
+        sender.send(message(number))
+    bench.run()
+    assert flows(stranger.read)[-1].flow("handle") is None
+    if not piece:
+        assert [frame.flow("link_credit") for frame in flows(stranger.read)] == [2, None]
+    assert [frame.name for frame in frames.read(stranger.read)].count("transfer") == 2
+    bench.close()
+
+
+def test_echo_is_answered_while_a_neighbor_reads_nothing_once_it_reads_again(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = opened(bench, router, receiver_attach("r", "topic"))
+    bench.raw_ends[-1].ends[1].room = 0  # type: ignore[attr-defined]
+    before = len(stranger.read)
+    for _ in range(1000):
+        stranger.write(flow(0, 0, 7, None, False, True))
+    bench.run()
+    bench.raw_ends[-1].ends[1].room = 100_000  # type: ignore[attr-defined]
+    bench.run()
+    assert 1 <= len(flows(stranger.read[before:])) <= 1000

@@ -1,0 +1,262 @@
+"""The guard alone: which frames end a connection, with which condition, wherever the bytes are split."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from proton import Data, ubyte, ushort
+
+from router.guard.frame_guard import FrameGuard
+from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
+
+OPEN = write(0x10, ["peer"])
+BEGIN = write(0x11, [None, 7, 100, 100])
+CLOSE = write(0x18, [])
+NO_SESSION = "amqp:not-allowed"
+FRAMING = "amqp:connection:framing-error"
+DECODE = "amqp:decode-error"
+HANDLE = "amqp:session:unattached-handle"
+
+
+def raw(body: bytes) -> bytes:
+    return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00\x00\x00" + body
+
+
+def begin(remote: int | None = None, *, channel: int = 0) -> bytes:
+    return write(0x11, [None if remote is None else ushort(remote), 7, 100, 100], channel=channel)
+
+
+def attach(handle: int, *, is_receiver: bool, name: Any = "link", channel: int = 0) -> bytes:
+    return write(
+        0x12, [name, handle, is_receiver, None, None, source("a"), target("a"), None, None, 0], channel=channel
+    )
+
+
+def flow(handle: Any = None, **fields: Any) -> bytes:
+    return write(0x13, [0, 100, 0, 100, handle, fields.get("count"), fields.get("credit"), None, False, True])
+
+
+def sasl(code: int) -> bytes:
+    return write(code, ["ANONYMOUS"], kind=1)
+
+
+RECEIVER = attach(0, is_receiver=True)
+SENDER = attach(0, is_receiver=False)
+TRANSFER = write(0x14, [0, 0, b"t", 0], payload=b"payload")
+
+GOOD = [
+    [OPEN, BEGIN, SENDER, TRANSFER, TRANSFER, write(0x16, [0, True]), write(0x17, []), CLOSE],
+    [OPEN, BEGIN, RECEIVER, flow(0, count=0, credit=10), write(0x15, [True, 0, 3, True]), CLOSE],
+    [OPEN, BEGIN, flow(), write(0x17, []), BEGIN, RECEIVER],
+    [OPEN, begin(channel=9), attach(0x7FFFFFFF, is_receiver=False, channel=9)],
+    [OPEN, BEGIN, SENDER, write(0x16, [0, False]), RECEIVER],
+    [OPEN, b"\x00\x00\x00\x08\x02\x00\x00\x00", BEGIN],
+    [OPEN, BEGIN, SENDER, raw(b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x14\xc0\x02\x01\x43")],
+    [OPEN, BEGIN, write(0x15, [False, 0xFFFFFFFF, 0, True])],
+]
+BAD = [
+    ([BEGIN], FRAMING),
+    ([OPEN, OPEN], FRAMING),
+    ([CLOSE], FRAMING),
+    ([OPEN, CLOSE, BEGIN], FRAMING),
+    ([OPEN, BEGIN, SENDER, CLOSE, TRANSFER], FRAMING),
+    ([OPEN, b"\x00\x00\x00\x07\x02\x00\x00\x00"], FRAMING),
+    ([OPEN, b"\x00\x00\x02\x01\x02\x00\x00\x00"], FRAMING),
+    ([OPEN, b"\x00\x00\x00\x08\x01\x00\x00\x00"], FRAMING),
+    ([OPEN, b"\x00\x00\x00\x08\x03\x00\x00\x00"], FRAMING),
+    ([OPEN, sasl(0x41)], FRAMING),
+    ([OPEN, begin(channel=10)], FRAMING),
+    ([OPEN, BEGIN, attach(0x80000000, is_receiver=True)], FRAMING),
+    ([OPEN, write(0x19, [])], DECODE),
+    ([OPEN, write(0x11, [ubyte(0), 0, 0, 0])], DECODE),
+    ([OPEN, write(0x11, [None, 0, None, 0])], DECODE),
+    ([OPEN, BEGIN, write(0x12, [None, 0, True])], DECODE),
+    ([OPEN, BEGIN, write(0x12, ["name", ubyte(0), True])], DECODE),
+    ([OPEN, BEGIN, write(0x12, ["name", 0, None])], DECODE),
+    ([OPEN, BEGIN, SENDER, write(0x14, [ubyte(0), 0])], DECODE),
+    ([OPEN, BEGIN, SENDER, write(0x14, [])], DECODE),
+    ([OPEN, BEGIN, write(0x15, [None, 0])], DECODE),
+    ([OPEN, BEGIN, write(0x15, [True])], DECODE),
+    ([OPEN, BEGIN, write(0x13, [0, 1])], DECODE),
+    ([OPEN, BEGIN, write(0x16, [])], DECODE),
+    # a list that says more fields than it has bytes, one that goes past its frame, one with bytes behind its fields
+    ([OPEN, BEGIN, raw(b"\x00\x53\x16\xc0\x03\x09\x43\x41")], DECODE),
+    ([OPEN, BEGIN, raw(b"\x00\x53\x16\xc0\x09\x02\x43\x41")], DECODE),
+    ([OPEN, BEGIN, raw(b"\x00\x53\x13\xc0\x06\x04\x43\x43\x43\x43\x43")], DECODE),
+    ([OPEN, BEGIN, raw(b"\x00\x53\x17")], DECODE),
+    ([OPEN, BEGIN, raw(b"\x53\x17\x45\x00")], DECODE),
+    ([OPEN, BEGIN, raw(b"\x00\xa3\x0damqp:end:list\x45")], DECODE),
+    ([OPEN, BEGIN, BEGIN], "amqp:not-allowed"),
+    ([OPEN, begin(0)], "amqp:not-allowed"),
+    ([OPEN, BEGIN, begin(0, channel=1)], "amqp:not-allowed"),
+    ([OPEN, TRANSFER], NO_SESSION),
+    ([OPEN, BEGIN, write(0x17, []), SENDER], NO_SESSION),
+    ([OPEN, BEGIN, write(0x17, []), write(0x17, [])], NO_SESSION),
+    ([OPEN, BEGIN, RECEIVER, TRANSFER], "amqp:not-allowed"),
+    ([OPEN, BEGIN, write(0x15, [True, 3, 2, True])], "amqp:not-allowed"),
+    ([OPEN, BEGIN, SENDER, attach(0, is_receiver=True, name="other")], "amqp:session:handle-in-use"),
+    ([OPEN, BEGIN, TRANSFER], HANDLE),
+    ([OPEN, BEGIN, SENDER, write(0x14, [1, 0, b"t"])], HANDLE),
+    ([OPEN, BEGIN, SENDER, write(0x16, [0, True]), TRANSFER], HANDLE),
+    ([OPEN, BEGIN, SENDER, write(0x16, [0, True]), write(0x16, [0, True])], HANDLE),
+    ([OPEN, BEGIN, flow(3, count=0, credit=1)], HANDLE),
+]
+
+
+def guard(*, is_server: bool = True) -> FrameGuard:
+    return FrameGuard(is_server=is_server, max_frame_bytes=512, channel_max=9)
+
+
+def feed(tested: FrameGuard, data: bytes, sizes: random.Random | None = None) -> int:
+    """Feed *data*, whole or in pieces of chance. Returns: how many bytes were handed on."""
+    at = passed = 0
+    while at < len(data) and not tested.is_broken:
+        size = len(data) - at if sizes is None else sizes.randint(1, 20)
+        piece = data[at - tested.kept : at + size]
+        kept = tested.kept
+        passed = at - kept + tested.check(piece)
+        at += size
+    return passed
+
+
+@pytest.mark.parametrize("frames", GOOD)
+def test_what_the_protocol_allows_is_handed_on(frames: list[bytes]) -> None:
+    data = AMQP_HEADER + b"".join(frames)
+    for seed in (None, *range(10)):
+        tested = guard()
+        assert feed(tested, data, random.Random(seed) if seed is not None else None) == len(data)
+        assert not tested.is_broken, tested.description
+        assert tested.kept == 0
+
+
+@pytest.mark.parametrize(("frames", "condition"), BAD)
+def test_a_violation_is_found_at_its_frame_and_not_handed_on(frames: list[bytes], condition: str) -> None:
+    data = AMQP_HEADER + b"".join(frames)
+    for seed in (None, *range(10)):
+        tested = guard()
+        passed = feed(tested, data + OPEN, random.Random(seed) if seed is not None else None)
+        assert tested.condition == condition, tested.description
+        assert passed == len(data) - len(frames[-1])
+        assert tested.check(OPEN) == 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16",
+        b"GET / HTTP",
+        b"AMQP\x00\x00\x09\x01",
+        b"AMQP\x02\x01\x00\x00",
+        SASL_HEADER + SASL_HEADER,
+        SASL_HEADER + AMQP_HEADER,
+    ],
+)
+def test_a_header_that_is_not_served_is_told_apart(data: bytes) -> None:
+    tested = guard()
+    feed(tested, data)
+    assert tested.is_header_wrong
+    assert tested.condition == FRAMING
+
+
+@pytest.mark.parametrize(
+    ("is_server", "frames", "is_right"),
+    [
+        (True, [sasl(0x41), AMQP_HEADER, OPEN], True),
+        (True, [sasl(0x41), sasl(0x43), AMQP_HEADER], True),
+        (True, [sasl(0x43)], False),
+        (True, [sasl(0x41), sasl(0x41)], False),
+        (True, [sasl(0x40)], False),
+        (True, [OPEN], False),
+        (True, [BEGIN], False),
+        (False, [sasl(0x40), sasl(0x44), AMQP_HEADER, OPEN], True),
+        (False, [sasl(0x40), sasl(0x42), sasl(0x44), AMQP_HEADER], True),
+        (False, [sasl(0x44)], False),
+        (False, [sasl(0x40), AMQP_HEADER], False),
+        (False, [sasl(0x40), sasl(0x44), sasl(0x44)], False),
+        (False, [sasl(0x41)], False),
+    ],
+)
+def test_sasl_frames_come_when_they_are_due(is_server: bool, frames: list[bytes], is_right: bool) -> None:
+    for seed in (None, *range(5)):
+        tested = guard(is_server=is_server)
+        feed(tested, SASL_HEADER + b"".join(frames), random.Random(seed) if seed is not None else None)
+        assert tested.is_broken is not is_right, tested.description
+
+
+def test_a_begin_is_answered_once_while_its_session_is_there() -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN)
+    tested.own.show(AMQP_HEADER + OPEN + begin(channel=3))
+    assert tested.check(begin(3))
+    assert not tested.is_broken
+    tested.check(begin(3, channel=1))
+    assert tested.condition == "amqp:not-allowed"
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN)
+    tested.own.show(AMQP_HEADER + OPEN + begin(channel=3) + write(0x17, [], channel=3))
+    tested.check(begin(3))
+    assert tested.condition == "amqp:not-allowed"
+
+
+def test_a_session_that_the_peer_began_takes_no_answer() -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + begin(channel=5))
+    tested.own.show(AMQP_HEADER + OPEN + begin(5, channel=0))
+    tested.check(begin(0, channel=1))
+    assert tested.condition == "amqp:not-allowed"
+
+
+def test_handles_of_any_size_take_memory_by_their_number() -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + BEGIN)
+    for number in range(200):
+        data = attach(number * 10_000_019 % 0x7FFFFFFF, is_receiver=False, name=f"n{number}")
+        assert tested.check(data) == len(data)
+    assert len(tested.peer_sessions.get(0).links.dense) <= 1000
+
+
+OWN = (
+    AMQP_HEADER
+    + write(0x10, ["me"])
+    + write(0x11, [ushort(0), 5, 50, 60], channel=2)
+    + attach(8, is_receiver=False, channel=2)
+    + write(0x14, [8, 0, b"t", 0, None, True], channel=2, payload=bytes(400))
+    + write(0x14, [8, 0, None, None, None, False], channel=2, payload=bytes(400))
+    + write(0x14, [8, 1, b"u", 0], channel=2, payload=bytes(3))
+)
+
+
+@pytest.mark.parametrize("seed", [None, *range(10)])
+def test_an_answer_states_what_was_written_however_it_was_split(seed: int | None) -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + BEGIN + RECEIVER + flow(0, count=0, credit=10))
+    chance = random.Random(seed)
+    at = 0
+    while at < len(OWN):
+        size = len(OWN) if seed is None else chance.randint(1, 200)
+        tested.own.show(OWN[at : at + size])
+        at += size
+    assert tested.has_questions
+    ((channel, body),) = tested.answers()
+    assert channel == 2
+    expected = write(0x13, [7, 50, 8, 60, 8, 2, 8, None, False])[8:]
+    assert decoded(body) == decoded(expected)
+    assert not tested.has_questions
+
+
+def test_a_question_that_is_asked_again_before_it_is_answered_has_one_answer() -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + BEGIN + RECEIVER + 3 * flow(0, count=0, credit=10) + 2 * flow())
+    tested.own.show(OWN)
+    assert [len(decoded(body)) for _, body in tested.answers()] == [9, 4]
+
+
+def decoded(body: bytes) -> list[Any]:
+    reader = Data()
+    reader.decode(body)
+    reader.rewind()
+    reader.next()
+    found: list[Any] = reader.get_object().value
+    return found
