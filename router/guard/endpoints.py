@@ -16,7 +16,7 @@ DENSE: Final = 64
 
 
 class Table:
-    """What stands at the numbers that a peer chooses. Its memory goes by how many there are, not by how large they are."""
+    """What stands at numbers that a peer chooses. Its memory goes by how many there are, not by how large they are."""
 
     def __init__(self) -> None:
         self.dense: list[Any] = []
