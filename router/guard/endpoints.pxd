@@ -1,5 +1,7 @@
 import cython
 
+from router.guard.states cimport NOBODY, RECEIVER, SENDER
+
 
 cdef class Table:
     cdef public list dense
@@ -35,6 +37,7 @@ cdef class PeerSession:
     cdef public Py_ssize_t initial
     cdef public Py_ssize_t next_incoming
     cdef public Table links
+    cdef public bytearray roles
     cdef public dict unpaired
     cdef public bint asks
     cdef public OwnSession own
@@ -54,7 +57,7 @@ cdef class OwnSession:
 
 
 cpdef object pair(OwnSession own, PeerSession peer)
-@cython.locals(own=OwnSession, match=OwnLink)
+@cython.locals(own=OwnSession, match=OwnLink, roles=bytearray, size=Py_ssize_t)
 cpdef object add_peer_link(PeerSession session, Py_ssize_t handle, PeerLink link)
 @cython.locals(peer=PeerSession, match=PeerLink)
 cpdef object add_own_link(OwnSession session, OwnLink link)

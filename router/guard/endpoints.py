@@ -11,6 +11,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import cython
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.guard.states import NOBODY, RECEIVER, SENDER
+
 DENSE: Final = 64
 """Numbers below it always have their place in a list."""
 
@@ -96,6 +101,8 @@ class PeerSession:
         """Of its next one."""
         self.links = Table()
         """By handle."""
+        self.roles = bytearray()
+        """By handle too, for those that are looked up for each message: NOBODY, SENDER or RECEIVER."""
         self.unpaired: dict[tuple[bytes, bool], PeerLink] = {}
         """Links that this side has not attached, by name and role."""
         self.asks = False
@@ -133,6 +140,12 @@ def pair(own: OwnSession, peer: PeerSession) -> None:
 def add_peer_link(session: PeerSession, handle: int, link: PeerLink) -> None:
     """The peer has attached a link."""
     session.links.put(handle, link)
+    roles = session.roles
+    size = len(session.links.dense)
+    if size > len(roles):
+        roles.extend(bytes(size - len(roles)))
+    if handle < size:
+        roles[handle] = RECEIVER if link.is_receiver else SENDER
     own = session.own
     match = own.unpaired.pop((link.name, not link.is_receiver), None) if own is not None else None
     if match is not None:
@@ -157,6 +170,8 @@ def add_own_link(session: OwnSession, link: OwnLink) -> None:
 def remove_peer_link(session: PeerSession, handle: int) -> None:
     """The peer has detached a link; its handle is free. What this side has attached may yet belong to another one."""
     link: PeerLink = session.links.pop(handle)
+    if handle < len(session.roles):
+        session.roles[handle] = NOBODY
     own = link.own
     if own is not None:
         link.own = None

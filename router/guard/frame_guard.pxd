@@ -9,12 +9,15 @@ from router.guard.performatives cimport PerformativeReader, size_at
 from router.guard.states cimport *
 
 
+@cython.final
 cdef class FrameGuard(PerformativeReader):
     cdef bint _is_server
     cdef Py_ssize_t _max_frame
     cdef Py_ssize_t _channel_max
     cdef Py_ssize_t _handle_max
     cdef Py_ssize_t _phase
+    cdef PeerSession _session
+    cdef Py_ssize_t _channel
     cdef Py_ssize_t _sasl
     cdef bint _is_sasl_over
     cdef bint _is_open
@@ -40,6 +43,8 @@ cdef class FrameGuard(PerformativeReader):
     cdef Py_ssize_t _check_sasl(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t left)
     @cython.locals(body=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=PeerSession)
     cdef bint _check_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end)
+    @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, handle=Py_ssize_t)
+    cdef bint _is_next_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)

@@ -53,6 +53,7 @@ if not cython.compiled:  # else they come by the .pxd
         SASL_MECHANISMS,
         SASL_OUTCOME,
         SASL_RESPONSE,
+        SENDER,
         TRANSFER,
         WRONG,
     )
@@ -81,6 +82,10 @@ class FrameGuard(PerformativeReader):
         self._channel_max = channel_max
         self._handle_max = handle_max
         self._phase = HEADER
+        self._session: PeerSession | None = None
+        """That of the last transfer, while it lasts,"""
+        self._channel = 0
+        """and its channel."""
         self._sasl = 0
         """Frames of SASL since its header."""
         self._is_sasl_over = False
@@ -133,6 +138,9 @@ class FrameGuard(PerformativeReader):
                     break
                 if length > size - at:
                     break
+                if length >= 16 and data[at + 10] == TRANSFER and self._is_next_transfer(data, at, length):
+                    at += length
+                    continue
                 if not self._check_frame(data, at, at + length):
                     break
             at += length
@@ -232,12 +240,42 @@ class FrameGuard(PerformativeReader):
             session = self.peer_sessions.get(channel)
         if session is not None and self._is_open:
             if code == TRANSFER:
+                self._session = session
+                self._channel = channel
                 return self._check_transfer(data, at, session)
             if code == DISPOSITION:
                 return self._check_disposition(data, at)
             if code == FLOW:
                 return self._check_flow(data, at, session)
         return self._check_rare(data, at, end, code, channel, session)
+
+    def _is_next_transfer(self, data: bytes | memoryview, at: int, length: int) -> bool:
+        """Whether a frame is a transfer like most, in the session of the last one, and right; others take the long way."""
+        if (data[at + 6] << 8 | data[at + 7]) != self._channel or self._session is None:
+            return False
+        if data[at + 4] != 2 or data[at + 5] or data[at + 8] or data[at + 9] != 0x53:
+            return False
+        if data[at + 11] == 0xC0:
+            field = at + 14
+            stop = at + 13 + data[at + 12]
+            count = data[at + 13]
+        elif data[at + 11] == 0xD0 and length >= 22:
+            field = at + 20
+            stop = at + 16 + size_at(data, at + 12)
+            count = size_at(data, at + 16)
+        else:
+            return False
+        if stop > at + length or field + 2 > stop or not 0 < count <= stop - field:
+            return False
+        handle = 0
+        if data[field] == 0x52:
+            handle = data[field + 1]
+        elif data[field] != 0x43:
+            return False
+        if handle >= len(self._session.roles) or self._session.roles[handle] != SENDER:
+            return False
+        self._session.next_incoming = (self._session.next_incoming + 1) & 0xFFFF_FFFF
+        return True
 
     def _check_transfer(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         handle = self.read_uint(data)
@@ -318,6 +356,7 @@ class FrameGuard(PerformativeReader):
             return True
         if code == CLOSE:
             self._phase = CLOSED
+            self._session = None
             self._is_open = False
             return True
         if code == BEGIN:
@@ -329,6 +368,7 @@ class FrameGuard(PerformativeReader):
         if code == DETACH:
             return self._check_detach(data, at, session)
         self.peer_sessions.pop(channel)  # End
+        self._session = None
         if session.own is not None:
             session.own.peer = None
             session.own = None

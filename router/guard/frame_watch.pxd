@@ -5,9 +5,13 @@ from router.guard.performatives cimport PerformativeReader, size_at
 from router.guard.states cimport *
 
 
+@cython.final
 cdef class FrameWatch(PerformativeReader):
     cdef public Table sessions
     cdef Table _peer_sessions
+    cdef OwnSession _session
+    cdef Py_ssize_t _channel
+    cdef OwnLink _link
     cdef Py_ssize_t _skip
     cdef bytes _head
 
@@ -19,7 +23,9 @@ cdef class FrameWatch(PerformativeReader):
     @cython.locals(
         length=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=OwnSession)
     cdef bint _watch_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, bint is_whole)
-    @cython.locals(handle=Py_ssize_t, _=Py_ssize_t, link=OwnLink)
+    @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, handle=Py_ssize_t)
+    cdef bint _counts(self, const unsigned char *data, Py_ssize_t at)
+    @cython.locals(handle=Py_ssize_t, _=Py_ssize_t, link=OwnLink, is_last=bint)
     cdef object _watch_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, OwnSession session)
     @cython.locals(
         remote=Py_ssize_t, next_outgoing=Py_ssize_t, window=Py_ssize_t, outgoing_window=Py_ssize_t, own=OwnSession,
@@ -30,3 +36,6 @@ cdef class FrameWatch(PerformativeReader):
         self, const unsigned char *data, Py_ssize_t code, Py_ssize_t channel, OwnSession session)
     @cython.locals(handle=Py_ssize_t, link=OwnLink)
     cdef object _watch_flow(self, const unsigned char *data, OwnSession session)
+
+
+cdef Py_ssize_t width_of_uint(const unsigned char *data, Py_ssize_t at) noexcept

@@ -28,6 +28,9 @@ KEPT_HEAD_BYTES: Final = 128
 """Of a transfer, enough to read what is counted; more than that is never looked at."""
 
 
+NOTHING: Final = OwnSession(0, is_first=False, next_outgoing=0, window=0, outgoing_window=0)
+
+
 class FrameWatch(PerformativeReader):
     """The frames that this side writes. They are taken to be right."""
 
@@ -37,6 +40,12 @@ class FrameWatch(PerformativeReader):
         self.sessions = Table()
         """By the channels of this side."""
         self._peer_sessions = peer_sessions
+        self._session = NOTHING
+        """That of the last transfer,"""
+        self._channel = 0
+        """its channel,"""
+        self._link: OwnLink | None = None
+        """and its link, while it lasts."""
         self._skip = 0
         """What follows of a frame that was written in part, bytes,"""
         self._head = b""
@@ -59,7 +68,7 @@ class FrameWatch(PerformativeReader):
                 continue
             if length > size - at and (size - at < KEPT_HEAD_BYTES or not self._watch_frame(data, at, size, False)):
                 break
-            if length <= size - at:
+            if length <= size - at and not (length >= 16 and data[at + 10] == TRANSFER and self._counts(data, at)):
                 self._watch_frame(data, at, at + length, True)
             at += length
         self._skip = max(at - size, 0)
@@ -93,10 +102,40 @@ class FrameWatch(PerformativeReader):
             session = self.sessions.get(channel)
         if session is not None:
             if code == TRANSFER:
+                self._channel = channel
+                self._session = session
                 self._watch_transfer(data, at, end, session)
             else:
                 self.begin_list(data, at + 8, end)
                 self._watch_rare(data, code, channel, session)
+        return True
+
+    def _counts(self, data: bytes | memoryview, at: int) -> bool:
+        """Count a transfer of the link of the last one, if it is one; the frame is whole. Returns: whether it was."""
+        if (data[at + 6] << 8 | data[at + 7]) != self._channel or self._link is None or data[at + 5]:
+            return False
+        if data[at + 11] == 0xC0:
+            field = at + 14
+            stop = at + 13 + data[at + 12]
+        else:
+            field = at + 20
+            stop = at + 16 + size_at(data, at + 12)
+        handle = 0
+        if data[field] == 0x52:
+            handle = data[field + 1]
+        elif data[field] != 0x43:
+            return False
+        if handle != self._link.handle:
+            return False
+        field += width_of_uint(data, field)
+        field += width_of_uint(data, field)
+        if data[field] != 0xA0:
+            return False
+        field += 2 + data[field + 1]
+        field += width_of_uint(data, field) + 1  # message-format, settled
+        if field >= stop or data[field] != 0x41:
+            self._link.count = (self._link.count + 1) & 0xFFFF_FFFF
+        self._session.next_outgoing = (self._session.next_outgoing + 1) & 0xFFFF_FFFF
         return True
 
     def _watch_transfer(self, data: bytes | memoryview, at: int, end: int, session: OwnSession) -> None:
@@ -111,10 +150,11 @@ class FrameWatch(PerformativeReader):
         handle = self.read_uint(data)
         for _ in range(4):  # delivery-id, delivery-tag, message-format, settled
             self.pass_field(data)
-        if self.read_bool(data) != 1 and handle >= 0:
-            link: OwnLink | None = session.links.get(handle)
-            if link is not None:
-                link.count = (link.count + 1) & 0xFFFF_FFFF
+        is_last = self.read_bool(data) != 1
+        link: OwnLink | None = session.links.get(handle) if handle >= 0 else None
+        self._link = link
+        if link is not None and is_last:
+            link.count = (link.count + 1) & 0xFFFF_FFFF
 
     def _watch_begin(self, data: bytes | memoryview, at: int, end: int, channel: int) -> None:
         self.begin_list(data, at + 8, end)
@@ -148,8 +188,10 @@ class FrameWatch(PerformativeReader):
             if name is not None:
                 add_own_link(session, OwnLink(name, role == 1, handle, max(count, 0)))
         elif code == DETACH:
+            self._link = None
             remove_own_link(session, self.read_uint(data))
         elif code == END:
+            self._link = None
             self.sessions.pop(channel)
             if session.peer is not None:
                 session.peer.own = None
@@ -169,3 +211,10 @@ class FrameWatch(PerformativeReader):
             link.credit = max(self.read_uint(data), 0)
             self.pass_field(data)
             link.drains = self.read_bool(data) == 1
+
+
+def width_of_uint(data: bytes | memoryview, at: int) -> int:
+    """Bytes that a uint takes, or null."""
+    if data[at] == 0x52:
+        return 2
+    return 5 if data[at] == 0x70 else 1

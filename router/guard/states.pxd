@@ -20,5 +20,8 @@ cdef enum:
     SASL_RESPONSE = 0x43
     SASL_OUTCOME = 0x44
     AMQP = 0x414D5150
+    NOBODY = 0
+    SENDER = 1
+    RECEIVER = 2
     WRONG = -1
     ABSENT = -2

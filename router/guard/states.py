@@ -33,6 +33,13 @@ SASL_OUTCOME: Final = 0x44
 
 AMQP: Final = 0x414D5150
 """A protocol header begins with it."""
+NOBODY: Final = 0
+"""A handle is free,"""
+SENDER: Final = 1
+"""or of a peer that sends,"""
+RECEIVER: Final = 2
+"""or of one that receives."""
+
 WRONG: Final = -1
 """A field is not what it must be."""
 ABSENT: Final = -2

@@ -44,6 +44,7 @@ def sasl(code: int) -> bytes:
 
 RECEIVER = attach(0, is_receiver=True)
 SENDER = attach(0, is_receiver=False)
+OTHER = attach(1, is_receiver=True, name="other")
 TRANSFER = write(0x14, [0, 0, b"t", 0], payload=b"payload")
 
 GOOD = [
@@ -96,6 +97,16 @@ BAD = [
     ([OPEN, BEGIN, write(0x17, []), write(0x17, [])], NO_SESSION),
     ([OPEN, BEGIN, RECEIVER, TRANSFER], "amqp:not-allowed"),
     ([OPEN, BEGIN, write(0x15, [True, 3, 2, True])], "amqp:not-allowed"),
+    # behind transfers that are right
+    ([OPEN, BEGIN, SENDER, TRANSFER, OTHER, TRANSFER, write(0x14, [1, 0, b"t"])], "amqp:not-allowed"),
+    ([OPEN, BEGIN, SENDER, TRANSFER, TRANSFER, write(0x14, [1, 0, b"t"])], HANDLE),
+    ([OPEN, BEGIN, SENDER, TRANSFER, TRANSFER, write(0x16, [0, True]), TRANSFER], HANDLE),
+    ([OPEN, BEGIN, SENDER, TRANSFER, write(0x16, [0, True]), RECEIVER, TRANSFER], "amqp:not-allowed"),
+    ([OPEN, BEGIN, SENDER, TRANSFER, write(0x17, []), TRANSFER], NO_SESSION),
+    ([OPEN, BEGIN, SENDER, TRANSFER, write(0x17, []), BEGIN, TRANSFER], HANDLE),
+    ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x02\x00\x43" + bytes(9))], DECODE),
+    ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\xff\x01\x43" + bytes(9))], DECODE),
+    ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x03\x01\x50\x00" + bytes(9))], DECODE),
     ([OPEN, BEGIN, SENDER, attach(0, is_receiver=True, name="other")], "amqp:session:handle-in-use"),
     ([OPEN, BEGIN, TRANSFER], HANDLE),
     ([OPEN, BEGIN, SENDER, write(0x14, [1, 0, b"t"])], HANDLE),
@@ -244,6 +255,38 @@ def test_an_answer_states_what_was_written_however_it_was_split(seed: int | None
     expected = write(0x13, [7, 50, 8, 60, 8, 2, 8, None, False])[8:]
     assert decoded(body) == decoded(expected)
     assert not tested.has_questions
+
+
+def test_transfers_of_several_links_and_sessions_are_counted_each() -> None:
+    tested = guard()
+    attaches = [attach(handle, is_receiver=True, name=f"n{handle}", channel=5) for handle in (0, 1, 200)]
+    feed(tested, AMQP_HEADER + OPEN + begin(channel=5) + begin(channel=6) + b"".join(attaches))
+    own = [attach(handle, is_receiver=False, name=f"n{handle}", channel=1) for handle in (0, 1, 200)]
+    written = [AMQP_HEADER, OPEN, begin(5, channel=1), begin(6, channel=2), *own]
+    written.append(attach(0, is_receiver=False, name="elsewhere", channel=2))
+    chance = random.Random(1)
+    counts = {0: 0, 1: 0, 200: 0}
+    frames_written = 7  # the first transfer-id
+    for number in range(300):
+        handle = chance.choice((0, 1, 200))
+        more = chance.random() < 0.3
+        counts[handle] += not more
+        frames_written += 1
+        fields = [handle, number * 1000, bytes(chance.randrange(32)), 0, chance.choice((None, False, True)), more]
+        written.append(write(0x14, fields, channel=1, payload=bytes(chance.randrange(300))))
+        if chance.random() < 0.3:
+            written.append(write(0x14, [0, number, b"tag", 0, True], channel=2))
+    data = b"".join(written)
+    at = 0
+    while at < len(data):
+        size = chance.choice((3, 50, 1000))
+        tested.own.show(data[at : at + size])
+        at += size
+    for handle in counts:
+        tested.check(write(0x13, [0, 100, 0, 100, handle, 0, 999, None, False, True], channel=5))
+    told = [decoded(body) for _, body in tested.answers()]
+    assert {int(fields[4]): int(fields[5]) for fields in told} == counts
+    assert {int(fields[2]) for fields in told} == {frames_written}
 
 
 def test_a_question_that_is_asked_again_before_it_is_answered_has_one_answer() -> None:
