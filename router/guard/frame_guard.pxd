@@ -8,6 +8,9 @@ from router.guard.frame_watch cimport FrameWatch
 from router.guard.performatives cimport PerformativeReader, size_at
 from router.guard.states cimport *
 
+cdef Py_ssize_t MASK
+cdef Py_ssize_t HALF
+
 
 @cython.final
 cdef class FrameGuard(PerformativeReader):

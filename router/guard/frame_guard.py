@@ -66,6 +66,10 @@ HANDLE_IN_USE: Final = "amqp:session:handle-in-use"
 
 MIN_FRAME_BYTES: Final = 512
 """Any peer may send frames of this size."""
+MASK: Final = 0xFFFF_FFFF
+"""Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
+HALF: Final = 0x7FFF_FFFF
+"""What is further ahead is behind."""
 MAX_HANDLE: Final = 0x7FFF_FFFF
 
 
@@ -250,7 +254,7 @@ class FrameGuard(PerformativeReader):
         return self._check_rare(data, at, end, code, channel, session)
 
     def _is_next_transfer(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """Whether a frame is a transfer like most, in the session of the last one, and right; others take the long way."""
+        """Whether a frame is a transfer like most, in the session of the last one, and right; else see the long way."""
         if (data[at + 6] << 8 | data[at + 7]) != self._channel or self._session is None:
             return False
         if data[at + 4] != 2 or data[at + 5] or data[at + 8] or data[at + 9] != 0x53:
@@ -274,7 +278,7 @@ class FrameGuard(PerformativeReader):
             return False
         if handle >= len(self._session.roles) or self._session.roles[handle] != SENDER:
             return False
-        self._session.next_incoming = (self._session.next_incoming + 1) & 0xFFFF_FFFF
+        self._session.next_incoming = (self._session.next_incoming + 1) & MASK
         return True
 
     def _check_transfer(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
@@ -289,7 +293,7 @@ class FrameGuard(PerformativeReader):
                 return self._break_at(data, at, UNATTACHED_HANDLE, f"a transfer on handle {handle}")
         if link.is_receiver:
             return self._break_at(data, at, NOT_ALLOWED, f"a transfer on handle {handle}, which is of a receiver")
-        session.next_incoming = (session.next_incoming + 1) & 0xFFFF_FFFF
+        session.next_incoming = (session.next_incoming + 1) & MASK
         return True
 
     def _check_disposition(self, data: bytes | memoryview, at: int) -> bool:
@@ -298,7 +302,7 @@ class FrameGuard(PerformativeReader):
         last = self.read_uint(data)
         if role < 0 or first < 0 or last == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "a disposition without role or delivery-id")
-        if last >= 0 and (last - first) & 0xFFFF_FFFF > 0x7FFF_FFFF:
+        if last >= 0 and (last - first) & MASK > HALF:
             return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}")
         return True
 
@@ -456,7 +460,7 @@ class FrameGuard(PerformativeReader):
 
     def _state_of_session(self, session: PeerSession, own: OwnSession) -> list[int | bool | None]:
         start = session.initial if own.window_from < 0 else own.window_from
-        window = (start + own.window - session.next_incoming) & 0xFFFF_FFFF
+        window = (start + own.window - session.next_incoming) & MASK
         if window > own.window:
             window = 0
         return [session.next_incoming, window, own.next_outgoing, own.outgoing_window]
@@ -464,7 +468,7 @@ class FrameGuard(PerformativeReader):
     def _state_of_link(self, link: PeerLink, own: OwnLink) -> list[int | bool | None]:
         giver = own if own.is_receiver else link  # of credit: it has said what it has seen, and how much may follow
         count = link.count if own.is_receiver else own.count
-        credit = (giver.count + giver.credit - count) & 0xFFFF_FFFF
-        if credit > 0x7FFF_FFFF:
+        credit = (giver.count + giver.credit - count) & MASK
+        if credit > HALF:
             credit = 0
         return [own.handle, count, credit, None, giver.drains]

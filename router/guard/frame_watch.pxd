@@ -4,6 +4,8 @@ from router.guard.endpoints cimport OwnLink, OwnSession, PeerSession, Table, add
 from router.guard.performatives cimport PerformativeReader, size_at
 from router.guard.states cimport *
 
+cdef Py_ssize_t MASK
+
 
 @cython.final
 cdef class FrameWatch(PerformativeReader):

@@ -28,6 +28,8 @@ KEPT_HEAD_BYTES: Final = 128
 """Of a transfer, enough to read what is counted; more than that is never looked at."""
 
 
+MASK: Final = 0xFFFF_FFFF
+"""Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
 NOTHING: Final = OwnSession(0, is_first=False, next_outgoing=0, window=0, outgoing_window=0)
 
 
@@ -134,12 +136,12 @@ class FrameWatch(PerformativeReader):
         field += 2 + data[field + 1]
         field += width_of_uint(data, field) + 1  # message-format, settled
         if field >= stop or data[field] != 0x41:
-            self._link.count = (self._link.count + 1) & 0xFFFF_FFFF
-        self._session.next_outgoing = (self._session.next_outgoing + 1) & 0xFFFF_FFFF
+            self._link.count = (self._link.count + 1) & MASK
+        self._session.next_outgoing = (self._session.next_outgoing + 1) & MASK
         return True
 
     def _watch_transfer(self, data: bytes | memoryview, at: int, end: int, session: OwnSession) -> None:
-        session.next_outgoing = (session.next_outgoing + 1) & 0xFFFF_FFFF
+        session.next_outgoing = (session.next_outgoing + 1) & MASK
         if data[at + 11] == 0xC0:
             self.left = data[at + 13]
             self.at = at + 14
@@ -154,7 +156,7 @@ class FrameWatch(PerformativeReader):
         link: OwnLink | None = session.links.get(handle) if handle >= 0 else None
         self._link = link
         if link is not None and is_last:
-            link.count = (link.count + 1) & 0xFFFF_FFFF
+            link.count = (link.count + 1) & MASK
 
     def _watch_begin(self, data: bytes | memoryview, at: int, end: int, channel: int) -> None:
         self.begin_list(data, at + 8, end)
