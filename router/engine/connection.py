@@ -158,13 +158,14 @@ class Connection:
         self._connection = pn.pn_connection()
         pn.pn_connection_collect(self._connection, self._collector)
         self._transport = pn.pn_transport()
-        channel_max = min(settings.max_sessions - 1, 32767)
-        self._guard = FrameGuard(is_server=is_server, max_frame_bytes=settings.max_frame_bytes, channel_max=channel_max)
         self._violation: RemoteProtocolError | None = None
         """What the guard has found."""
-        self._bind(settings, channel_max)
+        self._bind(settings)
 
-    def _bind(self, settings: LinkSettings, channel_max: int) -> None:
+    def _bind(self, settings: LinkSettings) -> None:
+        channel_max = min(settings.max_sessions - 1, 32767)
+        max_frame = settings.max_frame_bytes
+        self._guard = FrameGuard(is_server=self.is_server, max_frame_bytes=max_frame, channel_max=channel_max)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
         # A server that does not require authentication recognises a peer without a SASL layer by its header.
