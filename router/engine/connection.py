@@ -21,7 +21,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
 from router.engine.peer_open import PeerOpen, read_open
-from router.guard.frame_guard import FrameGuard
+from router.guard.frame_guard import LARGEST_CREDIT, FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import (
@@ -294,6 +294,8 @@ class Connection:
         tail = pn_transport_tail(self._transport)
         kept = guard.kept
         passed = guard.feed(bytes_at(tail - kept, kept + size), kept + size) - kept
+        for at in guard.large_credits:
+            pn.memory_at(tail - kept + at, 4)[:] = LARGEST_CREDIT
         if guard.is_broken:
             self._break(passed)
             return

@@ -30,6 +30,7 @@ cdef class FrameGuard(PerformativeReader):
     cdef public str condition
     cdef public str description
     cdef public bint has_questions
+    cdef public list large_credits
     cdef list _questions
     cdef public Table peer_sessions
     cdef public FrameWatch own
@@ -54,8 +55,8 @@ cdef class FrameGuard(PerformativeReader):
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(
         next_incoming=Py_ssize_t, incoming_window=Py_ssize_t, next_outgoing=Py_ssize_t, outgoing_window=Py_ssize_t,
-        handle=Py_ssize_t, count=Py_ssize_t, credit=Py_ssize_t, available=Py_ssize_t, drains=Py_ssize_t,
-        asks=Py_ssize_t, link=PeerLink)
+        handle=Py_ssize_t, count=Py_ssize_t, credit=Py_ssize_t, credit_end=Py_ssize_t, available=Py_ssize_t,
+        drains=Py_ssize_t, asks=Py_ssize_t, link=PeerLink)
     cdef bint _check_flow(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef bint _check_rare(
         self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t code, Py_ssize_t channel,

@@ -70,6 +70,8 @@ MASK: Final = 0xFFFF_FFFF
 """Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
 HALF: Final = 0x7FFF_FFFF
 """What is further ahead is behind."""
+LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
+"""Of a link, as it is written."""
 MAX_HANDLE: Final = 0x7FFF_FFFF
 
 
@@ -104,6 +106,9 @@ class FrameGuard(PerformativeReader):
         self.description = ""
         self.has_questions = False
         """Flows with `echo` were not answered yet."""
+        self.large_credits: list[int] = []
+        """Where in what was fed last a link-credit above `LARGEST_CREDIT` stands, four bytes each. An engine that
+        counts credit by a signed number is to be given that instead: nobody uses up so much."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
         """By the peer's channels."""
@@ -126,6 +131,8 @@ class FrameGuard(PerformativeReader):
             less than what was kept, of which the engine must never get the rest.
         """
         at = 0
+        if self.large_credits:
+            self.large_credits.clear()
         if self.is_broken:
             return 0
         while True:
@@ -314,6 +321,7 @@ class FrameGuard(PerformativeReader):
         handle = self.read_uint(data)
         count = self.read_uint(data)
         credit = self.read_uint(data)
+        credit_end = self.at
         available = self.read_uint(data)
         drains = self.read_bool(data)
         asks = self.read_bool(data)
@@ -339,6 +347,8 @@ class FrameGuard(PerformativeReader):
             link.count = max(count, 0)
             link.credit = max(credit, 0)
             link.drains = drains == 1
+            if credit > HALF:
+                self.large_credits.append(credit_end - 4)
         if asks == 1:
             self._ask(session, link)
         return True

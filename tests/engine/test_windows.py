@@ -118,7 +118,7 @@ def test_a_publishers_delivery_count_may_wrap_around(bench: Bench, first: int) -
     assert settled == [(first + number) % 2**32 for number in range(10)]
 
 
-@pytest.mark.parametrize("credit", [1, 2**31 - 1])
+@pytest.mark.parametrize("credit", [1, 2**31 - 1, 2**31, 2**32 - 1])
 def test_a_receiver_may_grant_any_number_of_credits(bench: Bench, credit: int) -> None:
     router = bench.router("A")
     raw = opened(bench, router)
