@@ -69,7 +69,9 @@ class Peers:
                 self.close(connection, Condition.INVALID_FIELD, "a router needs a container id")
                 return
             if peer.container == self._me:
-                self._log.warning("duplicate_router_id", connection=connection.id, id=peer.container)
+                self._log.warning(
+                    "duplicate_router_id", connection=connection.id, host=connection.host, id=peer.container
+                )
                 self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
                 return
             connection.port.is_router = True
@@ -84,7 +86,11 @@ class Peers:
             if getattr(settings, "vhost_prefix", False) and peer.hostname:
                 connection.port.vhost = peer.hostname
         self._log.info(
-            "connection_opened", connection=connection.id, container=peer.container, role=settings.role.value
+            "connection_opened",
+            connection=connection.id,
+            host=connection.host,
+            container=peer.container,
+            role=settings.role.value,
         )
         if connection.is_server:
             connection.open(self._settings.id, properties={}, version=__version__)
@@ -104,7 +110,11 @@ class Peers:
                 self._client_links.attach(connection, link)
         except RemoteProtocolError as error:
             self._log.warning(
-                "attach_refused", connection=connection.id, condition=str(error.condition), reason=str(error)
+                "attach_refused",
+                connection=connection.id,
+                host=connection.host,
+                condition=str(error.condition),
+                reason=str(error),
             )
             refuse(link, error.condition, str(error))
             connection.refused += 1
@@ -202,7 +212,7 @@ class Peers:
         try:
             control = codec.decode_control(message)
         except RemoteProtocolError as error:
-            self._log.warning("control_message_ignored", connection=connection.id, reason=str(error))
+            self._ignored(connection, str(error))
             return
         if isinstance(control.message, CircuitStates):
             self._circuits_told(connection, neighbor, control.message)
@@ -219,9 +229,12 @@ class Peers:
 
     def _circuits_told(self, connection: Connection, neighbor: NeighborLinks, message: CircuitStates) -> None:
         if neighbor.circuits is None:
-            self._log.warning("control_message_ignored", connection=connection.id, reason="there are no circuits")
+            self._ignored(connection, "there are no circuits")
         else:
             self._relay.circuits_told(connection.port, message.weights, message.closed, message.loads)
+
+    def _ignored(self, connection: Connection, reason: str) -> None:
+        self._log.warning("control_message_ignored", connection=connection.id, host=connection.host, reason=reason)
 
     def connection_ended(self, connection: Connection) -> None:
         """Take away everything that came with it."""
@@ -238,12 +251,22 @@ class Peers:
             self._emit(ControlLinkDown(connection=connection.id))
         container = connection.peer.container if connection.peer is not None else ""
         self._log.info(
-            "connection_closed", connection=connection.id, container=container, reason=connection.fault or ""
+            "connection_closed",
+            connection=connection.id,
+            host=connection.host,
+            container=container,
+            reason=connection.fault or "",
         )
 
     def close(self, connection: Connection, condition: Condition, description: str) -> None:
         """Close a connection with an error, and take away at once what came with it."""
-        self._log.warning("connection_refused", connection=connection.id, condition=str(condition), reason=description)
+        self._log.warning(
+            "connection_refused",
+            connection=connection.id,
+            host=connection.host,
+            condition=str(condition),
+            reason=description,
+        )
         connection.close(condition, description)
         connection.end()  # its subscriptions must not be given messages until the peer has closed too
 

@@ -138,7 +138,7 @@ RINGS = (
     Ring("router.turns", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peers", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-    Ring("router.logs", others=("structlog",)),
+    Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),
     Ring("router", ours=()),
     Ring("mesh_config", others=("attrs", "cattrs", "networkx", "yaml")),

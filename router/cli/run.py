@@ -40,15 +40,20 @@ def run(file: str, router_id: str | None, log_level: str) -> None:
         settings, findings = check_router(file, router_id)
     except SettingsError as error:
         raise RefusedError(error) from error
-    logs.configure(log_level)
+    logs.configure(log_level, router=settings.id)
     log = logs.get(router=settings.id)
-    for finding in findings:
-        _log(log, finding)
     try:
+        for finding in findings:
+            _log(log, finding)
         run_daemon(settings)
     except LocalError as error:
         log.error("cannot_start", reason=str(error))
         sys.exit(1)
+    except Exception as error:  # else Python would write it, and wait for whoever reads standard error
+        log.error("ended", exc_info=error)
+        sys.exit(1)
+    finally:
+        logs.close()
 
 
 def _log(log: Any, finding: Finding) -> None:

@@ -1,0 +1,37 @@
+"""Text of others made safe to be shown: what would steer a terminal, or hide in a line, stands there as an escape."""
+
+from __future__ import annotations
+
+MOST_NAME_CHARACTERS = 200
+"""Shown of a name that a peer chose."""
+CUT = "\N{HORIZONTAL ELLIPSIS}"
+"""At the end of a text of which there was more."""
+
+
+def escaped(text: str, most_characters: int | None = None) -> str:
+    r"""*text* with an escape, such as `\x1b` or `\u202e`, for each character that is not printable.
+
+    Not printable are controls (ESC, CR, NEL), marks that turn the direction of writing, line separators, blanks other
+    than the ordinary one, halves of surrogate pairs, and what Unicode has not assigned.
+
+    Args:
+        most_characters: of the result, `CUT` not counted; it never ends within an escape. Without it nothing is cut.
+    """
+    if text.isprintable() and (most_characters is None or len(text) <= most_characters):
+        return text
+    if most_characters is None:
+        return "".join(map(_escaped_character, text))
+    shown = []
+    room = most_characters
+    for character in text[: most_characters + 1]:
+        piece = _escaped_character(character)
+        room -= len(piece)
+        if room < 0:
+            shown.append(CUT)
+            break
+        shown.append(piece)
+    return "".join(shown)
+
+
+def _escaped_character(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
