@@ -21,6 +21,11 @@ from router.net.poller import Poller
 from router.net.pump import Pump
 from router.runtime import Runtime
 from router.views.service import serve_management
+from router.views.state import log_state
+
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+OTHERS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that would end a process by default, and don't end a router."""
 
 REPLIES_S = 0.25
 """While stopping, from the moment when all is settled until connections of clients are closed."""
@@ -53,6 +58,7 @@ class Daemon:
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         serve_management(self.runtime, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
+        self._started = self.runtime.clock()
         self._deadline_moved = trio.Event()
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
@@ -61,7 +67,7 @@ class Daemon:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
         runtime = self.runtime
         runtime.deadline_changed = self._wake_timer
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
                 nursery.start_soon(self._keep_time)
@@ -85,11 +91,17 @@ class Daemon:
         runtime.log.info("stopped")
 
     async def _watch(self, signals: AsyncIterator[int]) -> None:
-        """The first SIGTERM or SIGINT stops the router, a second one makes it hurry. SIGHUP: nothing is read anew."""
+        """The first SIGTERM or SIGINT stops the router, a second one makes it hurry; the others end nothing."""
         async for number in signals:
-            if number == signal.SIGHUP:
+            name = signal.Signals(number).name
+            if number == signal.SIGUSR1:
+                tasks = trio.lowlevel.current_statistics().tasks_living
+                log_state(self.runtime, started=self._started, tasks=tasks)
                 continue
-            self.runtime.log.info("stopping", signal=signal.Signals(number).name)
+            if number not in STOPPING:
+                self.runtime.log.info("signal_ignored", signal=name)
+                continue
+            self.runtime.log.info("stopping", signal=name)
             if self._told_to_stop.is_set():
                 self._settling.cancel()
             self._told_to_stop.set()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -12,6 +15,7 @@ from mesh_config.findings import Finding, SettingsError
 from router import logs
 from router.cli.findings import RefusedError
 from router.core.errors import LocalError
+from router.daemon import OTHERS
 from router.daemon import run as run_daemon
 
 
@@ -36,6 +40,21 @@ def run(file: str, router_id: str | None, log_level: str) -> None:
     closes every connection and exits with status 0. Exit status 1: its settings are wrong, or a listener cannot be
     bound.
     """
+    with _ignored(OTHERS):  # until the daemon listens to them, and after it has stopped
+        _run(file, router_id, log_level)
+
+
+@contextmanager
+def _ignored(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(file: str, router_id: str | None, log_level: str) -> None:
     try:
         settings, findings = check_router(file, router_id)
     except SettingsError as error:

@@ -22,6 +22,9 @@ from router.cli.tables import GENERAL, VIEWS, Entity, View, aligned, cell, gener
 PIPE_COLUMNS: Final = 10000
 """Width of what is no terminal: nothing is ever cut or folded there."""
 
+FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
+"""With these a formula begins for some spreadsheet, also in full width."""
+
 WHAT: Final = ("general", *VIEWS, "credit")
 
 
@@ -91,9 +94,9 @@ def stat(
                     found.append((each, _ask(client, wanted, each, None if each == attached else each)))
                 except ManagementError as error:
                     failed = True
-                    click.echo(f"Error: {error}{_hint(client, router)}", err=True)
+                    click.echo(printable(f"Error: {error}{_hint(client, router)}"), err=True)
     except ManagementError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(printable(str(error))) from error
     if not found:
         sys.exit(1)
     if style is not None and wanted.limit is not None:
@@ -153,11 +156,20 @@ def _write_csv(found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["router", *names])
     for router, rows in found:
-        writer.writerows([router, *(_csv_value(row.get(name)) for name in names)] for row in rows)
+        writer.writerows([_csv_value(each) for each in (router, *map(row.get, names))] for row in rows)
 
 
 def _csv_value(value: object) -> object:
-    return json.dumps(value) if isinstance(value, list | dict) else value
+    """A cell that no spreadsheet takes for a formula, whatever a peer has called itself; numbers stay what they are.
+
+    Source: OWASP, CSV Injection.
+    """
+    if isinstance(value, list | dict):
+        return json.dumps(value)
+    if not isinstance(value, str):
+        return value
+    text = f"'{value}" if value.startswith(("\t", "\r", "\n")) or value.lstrip().startswith(FORMULA_STARTS) else value
+    return printable(text) if sys.stdout.isatty() else text
 
 
 def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]]) -> None:

@@ -9,6 +9,8 @@ from typing import Any, Final
 import attrs
 from rich.cells import cell_len
 
+from router.core.escapes import escaped
+
 Entity = Mapping[str, Any]
 """Attributes by name, as management gives them."""
 
@@ -47,8 +49,8 @@ def _number(title: str, attribute: str, *, is_detail: bool = False) -> Column:
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor or ring a bell."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    """With an escape for what would move the cursor, ring a bell or turn the direction of writing, as in the log."""
+    return escaped(text)
 
 
 def cell(value: object) -> str:

@@ -131,7 +131,7 @@ class RuntimeView:
             host_name=socket.gethostname(),
             process_id=os.getpid(),
             uptime_seconds=int(runtime.clock() - self._started),
-            memory_usage=_resident_bytes(),
+            memory_usage=resident_bytes(),
             worker_threads=1,
             connection_count=len(runtime.connections),
             link_count=len(ingress) + len(egress),
@@ -352,7 +352,7 @@ def _plain(value: object) -> object:
     return type(value).__name__
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     """Memory of this process that is in RAM; 0 where the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli.run import run
+from tests.helpers.processes import parse_log
 
 STOP_S = 15
 
@@ -139,3 +140,57 @@ def test_a_warning_about_itself_is_logged_as_one(tmp_path: Path) -> None:
         process.communicate(timeout=STOP_S)
     assert "level=warning event=settings_finding" in found
     assert "whoever reaches it may use it" in found
+
+
+@pytest.fixture
+def alpha(mesh: str) -> Iterator[subprocess.Popen[str]]:
+    """A router that runs."""
+    with running(mesh, "--router", "alpha") as process:
+        said_until(process, "started")
+        yield process
+
+
+def said_until(process: subprocess.Popen[str], event: str) -> dict[str, str]:
+    """The fields of the next line of *event*."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        for found in parse_log(line):
+            if found.event == event:
+                return found.fields
+    raise AssertionError(f"it ended before it said {event}")
+
+
+def test_sigusr1_has_the_state_written_to_the_log(alpha: subprocess.Popen[str]) -> None:
+    for _ in range(2):
+        alpha.send_signal(signal.SIGUSR1)
+        state = said_until(alpha, "state")
+    assert state["router"] == "alpha"
+    assert (state["connections"], state["links"], state["waiting"], state["unsettled"]) == ("0", "0", "0", "0")
+    assert float(state["uptime_s"]) >= 0
+    assert int(state["memory_bytes"]) > 10_000_000
+    assert int(state["tasks"]) > 2
+    assert 3 < int(state["files"]) < int(state["max_files"])
+    stops(alpha)
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGHUP])
+def test_signals_without_a_meaning_are_said_and_end_nothing(
+    alpha: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    alpha.send_signal(number)
+    assert said_until(alpha, "signal_ignored")["signal"] == number.name
+    stops(alpha)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_sigterm_and_sigint_stop_a_router_in_order(alpha: subprocess.Popen[str], number: signal.Signals) -> None:
+    alpha.send_signal(number)
+    assert said_until(alpha, "stopping")["signal"] == number.name
+    said_until(alpha, "stopped")
+    assert alpha.wait(STOP_S) == 0
+
+
+def stops(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    said_until(process, "stopped")
+    assert process.wait(STOP_S) == 0

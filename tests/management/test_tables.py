@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from proton import Described, symbol, ubyte, ulong
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from router.cli.stat import _table as table
+from router.cli.stat import _write_csv as write_csv
 from router.cli.stat import stat
 from router.cli.tables import GENERAL, VIEWS, aligned, duration, general_value, link_state
 from router.management.schema import PREFIX, TYPES
+from tests.helpers import frames
 from tests.management.fakes import sample
 
 
@@ -113,8 +120,49 @@ def test_neighbors_that_do_not_answer_stand_before_clients() -> None:
 
 
 def test_names_of_peers_move_no_cursor_and_are_no_markup() -> None:
-    rows = shown("connections", entity("connection", container="\x1b[2J\a[red]x"))
-    assert rows[1][1] == "\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}[red]x"
+    rows = shown("connections", entity("connection", container="\x1b[2J\a\u202e[red]x"))
+    assert rows[1][1] == r"\x1b[2J\x07\u202e[red]x"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "\t-", "\uff1d", "\uff20"])
+def test_no_cell_of_csv_that_a_peer_chose_begins_a_formula(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = start + 'cmd|"/c calc"!A1'
+    write_csv([(name, [{"container": name, "linkCount": -5, "rate": -0.5, "list": ["=1"], "none": None}])])
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
+    assert row["router"] == row["container"] == "'" + name
+    assert (row["linkCount"], row["rate"], row["list"], row["none"]) == ("-5", "-0.5", '["=1"]', "")
+
+
+def test_other_cells_of_csv_are_what_peers_chose(capsys: pytest.CaptureFixture[str]) -> None:
+    write_csv([("A", [{"container": "a=b-c@d,+\n"}])])
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
+    assert row["container"] == "a=b-c@d,+\n"
+
+
+def test_what_routers_answer_moves_no_cursor_in_errors() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        pool.submit(refuse_with, server, "\x1b[2J\u202eno")
+        found = CliRunner().invoke(stat, ["--url", f"amqp://127.0.0.1:{server.getsockname()[1]}"])
+    assert found.exit_code == 1
+    assert r"\x1b[2J\u202eno" in found.output
+
+
+def refuse_with(server: socket.socket, description: str) -> None:
+    """Answer one connection with Open and Close."""
+    sock, _ = server.accept()
+    condition = Described(ulong(0x1D), [symbol("amqp:not-allowed"), description])
+    with sock:
+        sock.sendall(
+            frames.SASL_HEADER
+            + frames.write(0x40, [symbol("ANONYMOUS")], kind=1)
+            + frames.write(0x44, [ubyte(0)], kind=1)
+            + frames.AMQP_HEADER
+            + frames.write(0x10, ["evil"])
+            + frames.write(0x18, [condition])
+        )
+        sock.settimeout(10)
+        while sock.recv(65536):
+            pass
 
 
 @pytest.mark.parametrize(
