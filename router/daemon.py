@@ -138,7 +138,7 @@ class Daemon:
         connection = runtime.new_connection(settings, is_server=is_server)
         connection.host, connection.since = peer_name(sock), runtime.clock()
         pump = Pump(sock, connection, runtime, self._poller)
-        runtime.add_connection(connection, pump.flush, lambda: octets(sock))
+        runtime.add_connection(connection, pump.flush, lambda: octets(sock), pump.abort)
         timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
         try:
             if not is_server:
@@ -146,8 +146,8 @@ class Daemon:
                     self._settings.id, hostname=getattr(settings, "host", None), properties={}, version=__version__
                 )
             await pump.run(handshake_timeout_s=timeout)
-        except Exception:  # a fault of ours must end one connection and not the router
-            runtime.log.exception("connection_fault", connection=connection.id)
+        except Exception as error:  # a fault of ours must end one connection and not the router
+            runtime.connection_fault(connection, error)
         finally:
             runtime.remove_connection(connection)
 

@@ -56,6 +56,8 @@ class Peers:
         self._emit = emit
         self._freed = freed
         self.neighbors: dict[ConnectionId, NeighborLinks] = {}
+        self.torn: set[ConnectionId] = set()
+        """Connections whose end has failed: something may refer to their handles still."""
         self._link_ids = link_ids()
         self._client_links = ClientLinks(relay.fib, relay, settings.forwarding, self._link_ids, self._changed)
 
@@ -237,15 +239,22 @@ class Peers:
         self._log.warning("control_message_ignored", connection=connection.id, host=connection.host, reason=reason)
 
     def connection_ended(self, connection: Connection) -> None:
-        """Take away everything that came with it."""
+        """Take away everything that came with it.
+
+        Raises: the first fault of ours with one of its links, after all of them were seen to.
+        """
         links = list(connection.links.values())
         if connection.id in self.neighbors:
             # What loses its way as they go one by one must not find a new one here.
             self._relay.ports.pop(connection.id, None)
             connection.port.open_stream = None
             connection.port.open_circuit = None
+        faults = []
         for link in links:
-            self._detach(connection, link.handle)
+            try:
+                self._detach(connection, link.handle)
+            except Exception as error:  # a fault of ours with one link must not leave the others behind
+                faults.append(error)
         self._freed(len(links))
         if self.neighbors.pop(connection.id, None) is not None:
             self._emit(ControlLinkDown(connection=connection.id))
@@ -257,6 +266,9 @@ class Peers:
             container=container,
             reason=connection.fault or "",
         )
+        if faults:
+            self.torn.add(connection.id)
+            raise faults[0]
 
     def close(self, connection: Connection, condition: Condition, description: str) -> None:
         """Close a connection with an error, and take away at once what came with it."""

@@ -38,6 +38,7 @@ from router.engine import codec
 from router.engine.connection import Connection
 from router.net.octets import Octets
 from router.peers import Peers
+from router.resync import Resync
 from router.turns import Turns
 
 TRIM_AFTER = 1000
@@ -51,6 +52,10 @@ REFUSED_LINES = 10
 """Addresses named in the log, those with the most messages first,"""
 REFUSED_SILENCE_S = 10.0
 """and the time until they are named again."""
+
+
+def _nothing() -> None:
+    """There is no socket."""
 
 
 class Runtime(Turns):
@@ -73,7 +78,12 @@ class Runtime(Turns):
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib.tree_of = self.control.tree
-        self.relay.brokerage.fault = self._address_fault
+        self.relay.report_faults(self._address_fault, self._port_fault)
+        self.aborters: dict[ConnectionId, Callable[[], None]] = {}
+        """Ends a connection without a word to its engine or its peer."""
+        self._faulty: set[ConnectionId] = set()
+        """Connections that a fault of ours has ended."""
+        self._resync = Resync(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], Octets | None]] = {}
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
@@ -96,32 +106,47 @@ class Runtime(Turns):
         return Connection(port.id, settings, self.relay, self._peers, port, is_server=is_server)
 
     def add_connection(
-        self, connection: Connection, flush: Callable[[], None], octets: Callable[[], Octets | None] = lambda: None
+        self,
+        connection: Connection,
+        flush: Callable[[], None],
+        octets: Callable[[], Octets | None] = lambda: None,
+        abort: Callable[[], None] = lambda: None,
     ) -> None:
         """A socket is there; its peer has said nothing yet.
 
         Args:
+            flush: writes what there is, as far as the kernel takes it.
+            abort: ends it without a word to the engine or the peer.
             octets: what the socket has carried.
         """
         self.connections[connection.id] = connection
         self.flushers[connection.id] = flush
         self.octets[connection.id] = octets
+        self.aborters[connection.id] = abort
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)
 
     def remove_connection(self, connection: Connection) -> None:
-        """Its pump has stopped."""
-        if not connection.is_ending:
-            connection.end()
-            self.relay.set_now(self.clock())
-            self.settle()
+        """Its pump has stopped. Never raises."""
+        try:
+            if not connection.is_ending:
+                connection.end()
+                self.relay.set_now(self.clock())
+                self.settle()
+        except Exception as error:  # a fault of ours must not keep the rest from being forgotten
+            self._tell_of(connection, error)
+        is_torn = connection.id in self._peers.torn
+        self._faulty.discard(connection.id)
+        self._peers.torn.discard(connection.id)
+        self.aborters.pop(connection.id, None)
         self.connections.pop(connection.id, None)
         self.flushers.pop(connection.id, None)
         self.octets.pop(connection.id, None)
         self.relay.gone_ingress_of.pop(connection.id, None)
         self.relay.gone_egress_of.pop(connection.id, None)
-        connection.free()
+        if not is_torn:  # else to keep its memory is the lesser evil
+            connection.free()
         self._count_freed(CONNECTION_WEIGHT)
         if not self.connections:
             self.emptied()
@@ -143,30 +168,78 @@ class Runtime(Turns):
         """Time has passed: timers of the routing protocol and of waiting messages."""
         now = self.clock()
         self.relay.set_now(now)
-        self._carry_out(self.control.handle_deadline(now=now))
-        self.control_deadline = self.control.next_deadline()
-        self.relay.handle_deadline(now)
-        if self.work_at <= now:
-            self.work_at = math.inf
-            self.work()
-        self.settle()
+        try:
+            self._carry_out(self.control.handle_deadline(now=now), now)
+        except Exception as error:  # a fault of ours there must not keep messages waiting
+            self._control_fault(error, now)
+        if self._resync.at <= now:
+            self._install_anew(now)
+        self.control_deadline = self._resync.deadline(now)
+        try:
+            self.relay.handle_deadline(now)
+            if self.work_at <= now:
+                self.work_at = math.inf
+                self.work()
+        finally:
+            self.settle()
         if self.trim_at <= now:
             self._freed, self.trim_at = 0, math.inf
             memory.trim()
 
     def handle(self, events: list[Event], now: float) -> None:
-        """Have the control plane handle *events*."""
-        self._carry_out(self.control.handle(events, now=now))
-        self.control_deadline = self.control.next_deadline()
+        """Have the control plane handle *events*, each of them, whatever becomes of the others."""
+        rest = events
+        while True:
+            try:
+                self._carry_out(self.control.handle(rest, now=now), now)
+                break
+            except Exception as error:  # a fault of ours with one event must not undo the others
+                failing = self.control.failing
+                if failing is None:
+                    self._control_fault(error, now)
+                    break
+                rest = rest[next(at for at, event in enumerate(rest) if event is failing) + 1 :]
+                self._event_fault(failing, error, now)
+        if self._resync.at <= now:
+            self._install_anew(now)
+        self.control_deadline = self._resync.deadline(now)
+
+    def _control_fault(self, error: Exception, now: float) -> None:
+        self.turn_fault(error)
+        self._resync.rest(now)
+
+    def _event_fault(self, event: Event, error: Exception, now: float) -> None:
+        connection = self.connections.get(getattr(event, "connection", None))  # type: ignore[arg-type]
+        if connection is not None:
+            self.connection_fault(connection, error)
+            return
+        self.turn_fault(error)
+        self._resync.want(now)
 
     def refuse(self, connection: Connection, condition: Condition, description: str) -> None:
         """Close a connection, since its peer broke the protocol."""
-        self._peers.close(connection, condition, description)
+        try:
+            self._peers.close(connection, condition, description)
+        except Exception as error:  # a fault of ours must end this connection and not the router
+            self.connection_fault(connection, error)
 
     def connection_fault(self, connection: Connection, error: Exception) -> None:
         """Close a connection because of a fault of ours."""
-        self.log.error("connection_fault", connection=connection.id, exc_info=error)
-        self._peers.close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
+        is_first = connection.id not in self._faulty
+        self._tell_of(connection, error)
+        try:
+            if is_first and not connection.is_ending:
+                self._peers.close(connection, Condition.INTERNAL_ERROR, "internal error of the router")
+                return
+        except Exception:  # what fails twice is not asked to end in order
+            self.log.exception("connection_fault", connection=connection.id, host=connection.host)
+        self.aborters.get(connection.id, _nothing)()
+
+    def _tell_of(self, connection: Connection, error: Exception) -> None:
+        """Log the first fault with a connection; it is over then, and others may follow from that."""
+        if connection.id not in self._faulty:
+            self._faulty.add(connection.id)
+            self.log.error("connection_fault", connection=connection.id, host=connection.host, exc_info=error)
 
     def turn_fault(self, error: Exception) -> None:
         """Tell of a fault of ours that is no single connection's."""
@@ -175,6 +248,13 @@ class Runtime(Turns):
     def _address_fault(self, broker: Broker, error: Exception) -> None:
         """A fault of ours with one address, which must not stop the others."""
         self.log.error("address_fault", address=broker.entry.text, exc_info=error)
+
+    def _port_fault(self, port: Port, error: Exception) -> None:
+        connection = self.connections.get(port.id)
+        if connection is None:
+            self.turn_fault(error)
+        else:
+            self.connection_fault(connection, error)
 
     def report_refused(self, now: float) -> None:
         """Tell of messages for which there was no room to wait: once a burst, however many they are."""
@@ -188,35 +268,59 @@ class Runtime(Turns):
 
     # Orders of the control plane
 
-    def _carry_out(self, actions: list[Action]) -> None:
+    def _carry_out(self, actions: list[Action], now: float) -> None:
+        """Carry out each of *actions*, whatever becomes of the others; after a fault all is installed anew."""
         for action in actions:
-            match action:
-                case SendControl():
-                    self._send_control(action)
-                case InstallAddress():
-                    self.relay.reconsider(self.fib.install_address(action.address, action.router, action.treatment))
-                case WithdrawAddress():
-                    self._reconsider(self.fib.withdraw_address(action.address, action.router))
-                case InstallRouter():
-                    self.relay.brokerage.rerouted.add(action.router)
-                    for entry in self.fib.install_router(
-                        action.router, action.connection, action.next_hop, action.cost, now=self.relay.now
-                    ):
-                        self.relay.reconsider(entry)
-                case WithdrawRouter():
-                    for entry in self.fib.withdraw_router(action.router):
-                        self.relay.reconsider(entry)
-                case TopologyChanged():
-                    self.fib.topology_changed()
-                    self.relay.brokerage.is_replanted = True
-                case CloseConnection():
-                    connection = self.connections.get(action.connection)
-                    if connection is not None:
-                        self._peers.close(connection, action.condition, action.description)
-                case Report():
-                    getattr(self.log, action.level)(action.what, **dict(action.fields))
-                case _:
-                    raise AssertionError(f"unknown action {action}")
+            try:
+                self._do(action)
+            except Exception as error:  # a fault of ours with one action must not undo the others
+                self._action_fault(action, error, now)
+
+    def _action_fault(self, action: Action, error: Exception, now: float) -> None:
+        if isinstance(action, SendControl | CloseConnection) and action.connection in self.connections:
+            self.connection_fault(self.connections[action.connection], error)
+            return
+        self.log.error("action_fault", action=type(action).__name__, exc_info=error)
+        self._resync.want(now)
+
+    def _install_anew(self, now: float) -> None:
+        """Make the FIB what the control plane holds, and tell the control plane what is subscribed to here."""
+        actions = self._resync.actions(now)
+        self._carry_out(actions, now)
+        if not self.relay.settlement.is_stopping:
+            self.events.extend(self._resync.events())
+        is_done = self._resync.at > now
+        self.log.warning("installed_anew", actions=len(actions), is_complete=is_done)
+        self._resync.finish(now)
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case SendControl():
+                self._send_control(action)
+            case InstallAddress():
+                self.relay.reconsider(self.fib.install_address(action.address, action.router, action.treatment))
+            case WithdrawAddress():
+                self._reconsider(self.fib.withdraw_address(action.address, action.router))
+            case InstallRouter():
+                self.relay.brokerage.rerouted.add(action.router)
+                for entry in self.fib.install_router(
+                    action.router, action.connection, action.next_hop, action.cost, now=self.relay.now
+                ):
+                    self.relay.reconsider(entry)
+            case WithdrawRouter():
+                for entry in self.fib.withdraw_router(action.router):
+                    self.relay.reconsider(entry)
+            case TopologyChanged():
+                self.fib.topology_changed()
+                self.relay.brokerage.is_replanted = True
+            case CloseConnection():
+                connection = self.connections.get(action.connection)
+                if connection is not None:
+                    self._peers.close(connection, action.condition, action.description)
+            case Report():
+                getattr(self.log, action.level)(action.what, **dict(action.fields))
+            case _:
+                raise AssertionError(f"unknown action {action}")
 
     def _reconsider(self, entry: AddressEntry | None) -> None:
         if entry is not None:

@@ -30,8 +30,9 @@ cdef class Turns:
     cpdef object dispatch(self, Connection connection)
     cpdef object settle(self)
     cpdef bint settle_round(self) except -1
-    @cython.locals(relay=Relay, brokerage=Brokerage, settlement=Settlement, now=double, port=Port, dirty=list)
+    @cython.locals(relay=Relay, brokerage=Brokerage, settlement=Settlement, now=double, port=Port, dirty=list, faults=int)
     cdef _settle(self)
+    cdef _port_fault(self, Port port, object error)
     @cython.locals(connection=Connection)
     cdef _flush(self, Port port)
     cpdef double earliest(self)

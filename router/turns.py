@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from router.core.errors import RemoteProtocolError
 from router.core.events import Event
@@ -15,6 +16,10 @@ from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import Port
 from router.dataplane.relay import Relay
 from router.engine.connection import Connection
+
+
+MOST_FAULTS: Final = 10
+"""Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
 
 
 class Turns:
@@ -99,6 +104,7 @@ class Turns:
         brokerage = relay.brokerage
         settlement = relay.settlement
         now = relay.now
+        faults = 0
         while self.events or self._dirty or settlement.stranded or brokerage.is_due():
             try:
                 if self.events:
@@ -110,18 +116,28 @@ class Turns:
                     brokerage.turn()
             except Exception as error:  # a fault of ours must not end the router, nor keep others from being written
                 self.turn_fault(error)
+                faults += 1
             dirty, self._dirty = self._dirty, []
             for port in dirty:
                 try:
                     self._flush(port)
                 except Exception as error:  # as above
-                    self.turn_fault(error)
+                    self._port_fault(port, error)
+            if faults >= MOST_FAULTS:
+                break
         if relay.waiting.refused:
             self.report_refused(now)
         if self.earliest() < self.scheduled:
             self.deadline_changed()
         if settlement.is_stopping and relay.is_quiet():
             self.quieted()
+
+    def _port_fault(self, port: Port, error: Exception) -> None:
+        connection = self.connections.get(port.id)
+        if connection is None:
+            self.turn_fault(error)
+        else:
+            self.connection_fault(connection, error)
 
     def _flush(self, port: Port) -> None:
         port.is_dirty = False
@@ -147,11 +163,11 @@ class Turns:
         raise NotImplementedError
 
     def refuse(self, connection: Connection, condition: Condition, description: str) -> None:
-        """Close a connection, since its peer broke the protocol."""
+        """Close a connection, since its peer broke the protocol. Must not raise."""
         raise NotImplementedError
 
     def connection_fault(self, connection: Connection, error: Exception) -> None:
-        """Close a connection because of a fault of ours."""
+        """Close a connection because of a fault of ours. Must not raise."""
         raise NotImplementedError
 
     def turn_fault(self, error: Exception) -> None:

@@ -135,6 +135,7 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
+    Ring("router.resync", ours=("router.core",)),
     Ring("router.turns", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peers", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),

@@ -25,6 +25,7 @@ from router.core.events import (
     ControlLinkUp,
     ControlReceived,
     Event,
+    InstallAddress,
     InstallRouter,
     Report,
     SubscriptionAdded,
@@ -115,6 +116,8 @@ class ControlPlane:
         """Messages of no use: of a refused connection, of a foreign kind, from routers unknown, to nobody."""
         self.excess = 0
         """Messages dropped since their neighbor sent too many."""
+        self.failing: Event | None = None
+        """The event at which `handle` has raised; None when it was later, and when it didn't."""
         self._started_at = now
         self._neighbors = Neighbors(router_id, settings)
         self._outbox = Outbox(router_id, self._neighbors)
@@ -142,6 +145,7 @@ class ControlPlane:
         Raises: LocalError for an event of an unknown kind.
         """
         for event in events:
+            self.failing = event
             match event:
                 case ControlReceived():
                     self._on_received(event, now)
@@ -156,6 +160,7 @@ class ControlPlane:
                     self._addresses.remove(event)
                 case _:
                     raise LocalError(f"the control plane knows no event {type(event).__name__}")
+        self.failing = None
         return self._settle(now)
 
     def next_deadline(self) -> float:
@@ -167,6 +172,21 @@ class ControlPlane:
         self._link_state.elapse(now)
         self._forwarder.elapse(now)
         return self._settle(now)
+
+    def installed(self) -> list[Action]:
+        """The orders that make all of an empty FIB: for one that may not be what earlier orders have made of it."""
+        routes = self._outbox.routes
+        actions: list[Action] = [
+            InstallRouter(router=router, connection=route.connection, next_hop=route.next_hop, cost=route.cost)
+            for router, route in sorted(routes.items())
+        ]
+        for router, held in sorted(self._addresses.routers.items()):
+            if held.is_installed:
+                actions += (
+                    InstallAddress(address=address, router=router, treatment=hint)
+                    for address, hint in sorted(held.addresses.items())
+                )
+        return [*actions, TopologyChanged()]
 
     # For multicast
 

@@ -21,11 +21,13 @@ cdef class Reader:
     cdef Py_ssize_t _left
     cdef bint _is_resuming
     cdef bint _is_ending
+    cdef public object fault
 
     @cython.locals(transfer=Transfer)
     cpdef object arrived(self, IngressLink link, size_t delivery)
     @cython.locals(was_resuming=bint)
     cpdef object resume(self, IngressLink link)
+    cpdef object resume_safely(self, IngressLink link)
     @cython.locals(link=IngressLink, unread=dict)
     cpdef object go_on(self)
     @cython.locals(delivery=size_t)

@@ -7,6 +7,7 @@ a turn takes a part: others are to have theirs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import cython
@@ -15,7 +16,7 @@ from router.core.terms import Condition
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
-from router.dataplane.interface import IngressLink, Transfer, new_transfer
+from router.dataplane.interface import IngressLink, Port, Transfer, new_transfer
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting import WaitingRoom
 
@@ -61,6 +62,8 @@ class Reader:
         """What may still be read of such links in this turn, bytes."""
         self._is_resuming = False
         self._is_ending = False
+        self.fault: Callable[[Port, Exception], None] = _no_fault
+        """Told of a fault of ours with what a connection has sent: in another one's turn, or in none."""
 
     def arrived(self, link: IngressLink, delivery: Handle) -> None:
         """There is more of a delivery, or its sender has settled it."""
@@ -81,7 +84,7 @@ class Reader:
         relieved, self._waiting.relieved = self._waiting.relieved, []
         for link in relieved:
             if link.is_paused and not link.is_gone and link.current is None:
-                self.resume(link)
+                self.resume_safely(link)
 
     def resume(self, link: IngressLink) -> None:
         """Read a paused link again, as far as this turn goes; `go_on` takes what is left."""
@@ -91,9 +94,18 @@ class Reader:
             return
         was_resuming, self._is_resuming = self._is_resuming, True
         link.is_paused = False
-        self.read(link)
-        self._is_resuming = was_resuming
+        try:
+            self.read(link)
+        finally:
+            self._is_resuming = was_resuming
         link.port.touch()  # its session has room again, which its peer must be told
+
+    def resume_safely(self, link: IngressLink) -> None:
+        """The same where a fault must neither end another connection nor keep other links from being read."""
+        try:
+            self.resume(link)
+        except Exception as error:  # a fault of ours must end one connection and not the router
+            self.fault(link.port, error)
 
     def go_on(self) -> None:
         """A turn begins: go on with the links of which there was more in the last one."""
@@ -102,19 +114,21 @@ class Reader:
             unread, self.unread = self.unread, {}
             for link in unread:
                 if link.is_paused and not link.is_gone:
-                    self.resume(link)
+                    self.resume_safely(link)
 
     def end(self, link: IngressLink) -> None:
         """The link is gone: pre-settled messages of which all is there are still to be read, whatever waits."""
         self._is_ending = True
-        while link.is_paused:
-            delivery = pn_link_current(link.handle)
-            if delivery == NULL or pn_delivery_partial(delivery) or not pn_delivery_settled(delivery):
-                break
-            if link.most_bytes and pn_delivery_pending(delivery) > link.most_bytes:
-                break
-            self._take(link, delivery)
-        self._is_ending = False
+        try:
+            while link.is_paused:
+                delivery = pn_link_current(link.handle)
+                if delivery == NULL or pn_delivery_partial(delivery) or not pn_delivery_settled(delivery):
+                    break
+                if link.most_bytes and pn_delivery_pending(delivery) > link.most_bytes:
+                    break
+                self._take(link, delivery)
+        finally:
+            self._is_ending = False
         self.unread.pop(link, None)
 
     def _has_read_enough(self, link: IngressLink, count: int) -> bool:
@@ -271,6 +285,10 @@ class Reader:
         elif link.broker is not None:
             self._brokerage.of_link(link).used_for_nothing(link)
         link.port.touch()
+
+
+def _no_fault(port: Port, error: Exception) -> None:
+    raise error
 
 
 PART_BYTES: Final = 65536

@@ -9,7 +9,7 @@ Written for two speeds (design, section 8): ints, bytes and handles, no closures
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import cython
 
@@ -73,6 +73,13 @@ class Relay(DataPlane):
         self.egress.spared = self.brokerage.flowed
         self.brokerage.forwarder = self._forwarder
         self.brokerage.end_circuit = self._end_circuit
+
+    def report_faults(
+        self, of_address: Callable[[Broker, Exception], None], of_port: Callable[[Port, Exception], None]
+    ) -> None:
+        """Set who is told of faults of ours: with one address, and with what one connection has sent."""
+        self.brokerage.fault = of_address
+        self._reader.fault = of_port
 
     def set_now(self, now: float) -> None:
         """Tell the time, seconds, monotonic: before each batch of events."""
@@ -154,7 +161,7 @@ class Relay(DataPlane):
             port.paused = []
             for source in paused:
                 if source.is_paused and not source.is_gone:
-                    self._reader.resume(source)
+                    self._reader.resume_safely(source)
 
     def has_unread(self) -> bool:
         """Whether links have more to read, which was left to the next turn."""

@@ -6,6 +6,8 @@ cdef class Poller:
     cdef object _turns
     cdef object _epoll
     cdef dict _channels
+    cdef object _serving
+    cdef bint _is_late
     cdef Py_ssize_t _heavy_turns
     cdef public Py_ssize_t rounds
 

@@ -26,6 +26,8 @@ MOST_READY: Final = 64
 """Sockets of one turn."""
 HEAVY_S: Final = 100e-6
 """After so long of a round no further heavy channel has its turn: a few pieces of small messages."""
+FAULT_PAUSE_S: Final = 0.1
+"""After a fault that is no channel's, which may come again at once."""
 OUT: Final = select.EPOLLOUT
 
 
@@ -38,10 +40,13 @@ class Channel(Protocol):
     """The poller's own: the number of its last turn as a heavy one."""
 
     def read(self) -> None:
-        """The kernel has something: take it, or a bounded piece of it. Must not raise."""
+        """The kernel has something: take it, or a bounded piece of it."""
 
     def write(self) -> None:
-        """The kernel takes more. Must not raise."""
+        """The kernel takes more."""
+
+    def fail(self, error: Exception) -> None:
+        """Reading or writing has raised: end this one, so that the others are served on. Must not raise."""
 
 
 class Turns(Protocol):
@@ -53,6 +58,9 @@ class Turns(Protocol):
     def settle_round(self) -> bool:
         """It is over: handle what follows from it, and write. Returns: whether the next one is due at once."""
 
+    def turn_fault(self, error: Exception) -> None:
+        """The begin or the end of a round has raised: tell of it. Must not raise."""
+
 
 class Poller:
     """Waits for sockets and tells their channels."""
@@ -63,6 +71,10 @@ class Poller:
         self._turns = turns
         self._epoll = select.epoll()
         self._channels: dict[int, Channel] = {}
+        self._serving: Channel | None = None
+        """Whose turn it is; None between them."""
+        self._is_late = False
+        """A round ended by a fault: what it has caused is still to be settled."""
         self._heavy_turns = 0
         self.rounds = 0
         """Rounds of reading and writing since the start."""
@@ -78,17 +90,35 @@ class Poller:
 
     def remove(self, fd: int) -> None:
         """Before the socket is closed."""
-        del self._channels[fd]
-        self._epoll.unregister(fd)
+        self._channels.pop(fd, None)
+        try:
+            self._epoll.unregister(fd)
+        except OSError:
+            pass  # it was never added: the system had no room for it
 
     async def run(self) -> None:
-        """Serve the channels until cancelled."""
+        """Serve the channels until cancelled, whatever their turns raise."""
+        while True:
+            try:
+                await self._serve_rounds()
+            except Exception as error:  # a fault of ours must end one channel at most, and not the router
+                channel, self._serving = self._serving, None
+                self._is_late = True
+                if channel is not None:
+                    channel.fail(error)
+                    await trio.lowlevel.checkpoint()
+                else:
+                    self._turns.turn_fault(error)
+                    await trio.sleep(FAULT_PAUSE_S)
+
+    async def _serve_rounds(self) -> None:
         poll, clock = self._epoll.poll, self._clock
         linger_s = LINGER_MS / 1000
         rested = served = clock()
         is_talk = False
         """What came last came soon after what came before it."""
-        is_due = False
+        is_due = self._is_late
+        self._is_late = False
         while True:
             ready = poll(linger_s if is_talk and not is_due else 0, MOST_READY)
             now = clock()
@@ -115,7 +145,9 @@ class Poller:
             if channel.is_heavy or events & OUT:
                 heavy.append((channel.served, fd, events))
             else:
+                self._serving = channel
                 channel.read()
+        self._serving = None
         if not heavy:
             return self._turns.settle_round()
         if len(heavy) < len(ready):
@@ -123,6 +155,7 @@ class Poller:
             now = self._clock()
             self._begin(now)
         self._serve_heavy(heavy, now + HEAVY_S)
+        self._serving = None
         return self._turns.settle_round()
 
     def _serve_heavy(self, heavy: list[tuple[int, int, int]], end: float) -> None:
@@ -132,6 +165,7 @@ class Poller:
             channel = self._channels.get(fd)
             if channel is None:
                 continue  # as above
+            self._serving = channel
             self._heavy_turns += 1
             channel.served = self._heavy_turns
             if events & OUT:

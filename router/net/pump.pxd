@@ -19,6 +19,7 @@ cdef class Pump:
     cdef bint _is_reading
     cdef bint _output_ended
     cdef bint _knows_peer
+    cdef bint _is_aborted
     cdef object _done
     cdef object _patience
 

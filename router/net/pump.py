@@ -42,6 +42,9 @@ class Turns(Protocol):
     def turn(self, connection: Connection) -> None:
         """Handle what the bytes, or the time, of a connection have caused, and everything that follows."""
 
+    def connection_fault(self, connection: Connection, error: Exception) -> None:
+        """A fault of ours concerns this connection: end it. Never raises."""
+
 
 class Pump:
     """The bytes and the time of one connection."""
@@ -63,6 +66,7 @@ class Pump:
         self._is_reading = True
         self._output_ended = False
         self._knows_peer = False
+        self._is_aborted = False
         self._done = trio.Event()
         self._patience = trio.CancelScope()
 
@@ -76,7 +80,7 @@ class Pump:
                     nursery.start_soon(self._await_open, handshake_timeout_s)
                 with self._patience:
                     await self._done.wait()
-                if not self._connection.is_closed:
+                if not self._is_aborted and not self._connection.is_closed:
                     self._lose("the peer did not answer Close")
                     self._turns.turn(self._connection)
                 nursery.cancel_scope.cancel()
@@ -89,6 +93,14 @@ class Pump:
         if self._connection.peer is None:
             self._connection.fault = f"no Open within {timeout_s:g} s"
             self._hang_up()
+
+    def abort(self) -> None:
+        """End at once, without a word to the engine or the peer: one of them has failed in a way that isn't known."""
+        self._is_aborted = True
+        self._is_blocked = True  # nothing is written any more
+        self._output_ended = True
+        self._poller.remove(self._fd)
+        self._done.set()
 
     def _be_patient(self) -> None:
         """From now on the connection has a bounded time to end."""
@@ -153,6 +165,10 @@ class Pump:
             self._wait_for(reads=self._is_reading, writes=False)
             self.flush()
             self._turns.written(self._connection)
+
+    def fail(self, error: Exception) -> None:
+        """A fault of ours while it was served: its connection ends, and no other."""
+        self._turns.connection_fault(self._connection, error)
 
     # Writing
 

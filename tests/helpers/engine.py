@@ -235,8 +235,19 @@ class Bench:
         self._rng = random.Random(seed)
         self._boots = 0
 
-    def router(self, router_id: str, *, forwarding: dict[str, Any] | None = None, **settings: Any) -> Runtime:
-        """A router; *forwarding* and *settings* are what differs from the defaults."""
+    def router(
+        self,
+        router_id: str,
+        *,
+        forwarding: dict[str, Any] | None = None,
+        is_forgiving: bool = False,
+        **settings: Any,
+    ) -> Runtime:
+        """A router; *forwarding* and *settings* are what differs from the defaults.
+
+        Args:
+            is_forgiving: a fault of the program is dealt with as in production; else it comes out of the bench.
+        """
         self._boots += 1
         runtime = Runtime(
             RouterSettings(id=router_id, forwarding=ForwardingSettings(**(forwarding or {})), **settings),
@@ -244,8 +255,11 @@ class Bench:
             instance=10_000 + self._boots,
             rng=self._rng,
         )
-        runtime.relay.brokerage.fault = raise_again
-        runtime.turn_fault = raise_fault  # type: ignore[method-assign]
+        if not is_forgiving:
+            runtime.relay.report_faults(raise_again, raise_again)
+            runtime.turn_fault = raise_fault  # type: ignore[method-assign]
+            runtime._action_fault = raise_action_fault  # type: ignore[method-assign]
+            runtime._tell_of = raise_again  # type: ignore[method-assign]
         self.routers[router_id] = runtime
         return runtime
 
@@ -408,6 +422,11 @@ def check_nothing_left(runtime: Runtime) -> None:
 
 def raise_again(broker: Broker, error: Exception) -> None:
     """A router would log a fault with an address and go on; a test shall fail of it."""
+    raise error
+
+
+def raise_action_fault(_: object, error: Exception, __: float) -> None:
+    """No test may overlook a fault."""
     raise error
 
 

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 
 from router.net.poller import HEAVY_S, LINGER_MS, Poller
@@ -33,6 +34,10 @@ class Always:
     def write(self) -> None:
         self._stand.tell(self.name + " writes")
 
+    def fail(self, error: Exception) -> None:
+        self._stand.tell(f"{self.name} fails: {error}")
+        self._stand.poller.remove(self.ours.fileno())
+
 
 class Stand:
     """A poller, and what happens in it."""
@@ -43,6 +48,7 @@ class Stand:
         """Of one turn of a channel."""
         self.rounds: list[list[str]] = []
         """Who had a turn, up to each time that all was written."""
+        self.faults: list[str] = []
         self.sockets: list[socket.socket] = []
         self.poller = Poller(lambda: self.now, self)
 
@@ -53,6 +59,9 @@ class Stand:
     def begin(self, now: float) -> None:
         assert now <= self.now
         self.rounds.append([])
+
+    def turn_fault(self, error: Exception) -> None:
+        self.faults.append(str(error))
 
     def settle_round(self) -> bool:
         self.now += LINGER_MS / 1000  # so that the poller leaves other tasks their turn
@@ -123,3 +132,40 @@ async def test_one_that_an_earlier_one_of_the_round_has_ended_has_no_turn() -> N
 
         first.read = end  # type: ignore[method-assign]
         assert await bench.until(2) == [["a"], ["a"]]
+
+
+@pytest.mark.parametrize("is_heavy", [False, True])
+@pytest.mark.parametrize("writes", [False, True])
+async def test_one_whose_turn_raises_is_ended_and_the_others_are_served_on(is_heavy: bool, writes: bool) -> None:
+    async with stand(0.0) as bench:
+        broken = Always(bench, "a", is_heavy=is_heavy, writes=writes)
+
+        def raise_it() -> None:
+            raise ValueError("broken")
+
+        broken.read = broken.write = raise_it  # type: ignore[method-assign]
+        Always(bench, "b")
+        rounds = await bench.until(6)
+        told = list(itertools.chain.from_iterable(rounds))
+        assert told.count("a fails: broken") == 1
+        assert told.count("b") >= 3
+        assert bench.faults == []
+
+
+@pytest.mark.parametrize("name", ["begin", "settle_round"])
+async def test_a_round_that_raises_is_told_of_and_the_next_one_comes(name: str) -> None:
+    async with stand(0.0) as bench:
+        method = getattr(bench, name)
+        left = [2]
+
+        def raise_at_first(*arguments: float) -> object:
+            if left[0]:
+                left[0] -= 1
+                raise ValueError("broken")
+            return method(*arguments)
+
+        setattr(bench, name, raise_at_first)
+        Always(bench, "a")
+        rounds = await bench.until(5)
+        assert bench.faults == ["broken", "broken"]
+        assert ["a"] in rounds

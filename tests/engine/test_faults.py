@@ -1,0 +1,221 @@
+"""Faults of the program itself: each ends what it happened to, is logged once, and leaves no table behind it wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from router.core.events import Action, Event, InstallRouter
+from router.core.terms import ConnectionId, RouterId
+from router.runtime import Runtime
+from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+
+Read = Callable[[], list[str]]
+
+
+@pytest.fixture
+def faults(capsys: pytest.CaptureFixture[str]) -> Read:
+    """The events of the log that tell of faults, since it was read last."""
+
+    def read() -> list[str]:
+        lines = capsys.readouterr()
+        words = re.sub(r"\x1b\[[0-9;]*m", "", lines.out + lines.err).split()
+        return [word for word in words if word.endswith("_fault") or word == "installed_anew"]
+
+    return read
+
+
+class Bug(Action):
+    """An order that nobody can carry out."""
+
+
+def broken(*_: object, **__: object) -> Any:
+    raise ZeroDivisionError("a bug")
+
+
+def mesh(bench: Bench) -> tuple[Runtime, Runtime]:
+    """Routers A, which has a fault, and B; two addresses with subscribers at B, none known at A yet."""
+    a, b = bench.router("A", is_forgiving=True), bench.router("B")
+    bench.join(a, b)
+    bench.advance(2)
+    return a, b
+
+
+def spoil(router: Runtime, name: str, bug: Action) -> None:
+    """Let the next actions of the control plane begin with *bug*."""
+    driver = getattr(router.control, name)
+
+    def spoiled(*arguments: Any, **words: Any) -> list[Action]:
+        actions = driver(*arguments, **words)
+        if actions:
+            setattr(router.control, name, driver)
+            return [bug, *actions]
+        return list(actions)
+
+    setattr(router.control, name, spoiled)
+
+
+IMPOSSIBLE = InstallRouter(router=RouterId("Z"), connection=ConnectionId(99), next_hop=RouterId("Z"), cost=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bug", [Bug(), IMPOSSIBLE], ids=["unknown", "half done"])
+def test_after_a_failed_action_the_others_are_carried_out_and_the_fib_is_right(
+    bench: Bench, faults: Read, bug: Action
+) -> None:
+    a, b = mesh(bench)
+    faults()
+    a.fib.install_router(RouterId("Z"), ConnectionId(1), RouterId("Z"), 1, now=bench.now)  # what a fault has left
+    a.fib.install_address("old", RouterId("B"), None)
+    spoil(a, "handle", bug)
+    receiver = bench.client(b).receiver("topic", credit=5).accepting()
+    bench.advance(2)
+    assert faults()[-1:] == ["installed_anew"] or "installed_anew" in faults()
+    assert set(a.fib.routes) == {"B"}
+    assert a.fib.find("old") is None
+    entry = a.fib.find("topic")
+    assert entry is not None
+    assert set(entry.remotes) == {"B"}
+    sender = bench.client(a).sender("topic")
+    bench.run()
+    sender.send(message("x"))
+    bench.run()
+    assert receiver.bodies == ["x"]
+    a.fib.check_invariants()
+
+
+def test_what_fails_again_while_all_is_installed_anew_is_tried_again_after_a_pause(bench: Bench, faults: Read) -> None:
+    a, b = mesh(bench)
+    bench.client(b).receiver("topic", credit=5)
+    bench.advance(2)
+    faults()
+    installed = a.control.installed
+    a.control.installed = lambda: [Bug(), *installed()]  # type: ignore[method-assign]
+    a._resync.want(bench.now)
+    a.handle([], bench.now)
+    bench.advance(0.5)
+    assert faults().count("event=action_fault") <= 1
+    bench.advance(10)
+    assert 2 <= faults().count("installed_anew") <= 8
+    a.control.installed = installed  # type: ignore[method-assign]
+    bench.advance(60)
+    faults()
+    bench.advance(60)
+    assert faults() == []
+
+
+def test_an_event_that_fails_keeps_no_other_from_being_handled(bench: Bench, faults: Read) -> None:
+    a, b = mesh(bench)
+    receiver = bench.client(a).receiver("one", credit=1)
+    a.events.extend(["nonsense"])  # type: ignore[list-item]
+    other = bench.client(a).receiver("other", credit=1)
+    bench.advance(2)
+    assert receiver.is_attached
+    assert other.is_attached
+    assert {"one", "other"} <= set(a.control.own_addresses())
+    assert b.fib.find("one") is not None
+    assert b.fib.find("other") is not None
+    assert "installed_anew" in faults()
+
+
+def test_a_subscription_of_which_the_control_plane_did_not_hear_is_told_anew(bench: Bench) -> None:
+    a, b = mesh(bench)
+    handle = a.control.handle
+
+    def deaf(events: Sequence[Event], *, now: float) -> list[Action]:
+        a.control.handle = handle  # type: ignore[method-assign]
+        a.control.failing = events[0]
+        raise ZeroDivisionError("a bug")
+
+    a.control.handle = deaf  # type: ignore[method-assign]
+    bench.client(a).receiver("topic", credit=1)
+    bench.advance(2)
+    assert b.fib.find("topic") is not None
+
+
+def test_a_control_plane_that_fails_at_its_deadline_rests_and_goes_on(bench: Bench, faults: Read) -> None:
+    a, b = mesh(bench)
+    driver = a.control.handle_deadline
+    a.control.handle_deadline = broken  # type: ignore[method-assign]
+    faults()
+    bench.advance(2.5)
+    assert 1 <= faults().count("turn_fault") <= 4
+    a.control.handle_deadline = driver  # type: ignore[method-assign]
+    bench.advance(5)
+    assert set(a.fib.routes) == {"B"}
+    assert set(b.fib.routes) == {"A"}
+
+
+def test_a_handler_that_raises_ends_its_connection_only(bench: Bench, faults: Read) -> None:
+    router = bench.router("A", is_forgiving=True)
+    good = bench.client(router, container="good")
+    receiver = good.receiver("topic", credit=5).accepting()
+    bench.run()
+    attached = router._peers.link_attached
+    router._peers.link_attached = broken  # type: ignore[method-assign]
+    bad = bench.client(router, container="bad")
+    bad.receiver("topic", credit=5)
+    bench.run()
+    router._peers.link_attached = attached  # type: ignore[method-assign]
+    assert faults() == ["connection_fault"]
+    assert [it.peer.container for it in router.connections.values() if it.peer and not it.is_ending] == ["good"]
+    sender = good.sender("topic")
+    bench.run()
+    sender.send(message("x"))
+    bench.run()
+    assert receiver.bodies == ["x"]
+
+
+def test_a_flush_that_raises_ends_its_connection_only(bench: Bench, faults: Read) -> None:
+    router = bench.router("A", is_forgiving=True)
+    good, bad = bench.client(router, container="good"), bench.client(router, container="bad")
+    receiver = good.receiver("topic", credit=5).accepting()
+    lost = bad.receiver("other", credit=5)
+    bench.run()
+    assert lost.is_attached
+    (connection,) = (it for it in router.connections.values() if it.peer and it.peer.container == "bad")
+    aborted: list[bool] = []
+    router.flushers[connection.id] = broken
+    router.aborters[connection.id] = lambda: aborted.append(True)
+    sender = good.sender("other")
+    bench.run()
+    for number in range(3):
+        if sender.credit:
+            sender.send(message(number))
+        bench.run()
+    assert faults() == ["connection_fault"]
+    assert aborted
+    bench.wires[-1].cut()
+    sender = good.sender("topic")
+    bench.run()
+    sender.send(message("x"))
+    bench.run()
+    assert receiver.bodies == ["x"]
+    assert router.fib.find("other") is None or not router.fib.find("other").subscribers  # type: ignore[union-attr]
+
+
+def test_a_connection_whose_end_fails_is_forgotten_with_all_other_links(faults: Read) -> None:
+    bench = Bench()
+    router = bench.router("A", is_forgiving=True)
+    client = bench.client(router)
+    for name in ("a", "b", "c"):
+        client.receiver(name, credit=1)
+    bench.run()
+    detach = router._peers._client_links.detach
+    left = [True]
+
+    def fail_once(connection: Any, handle: Any) -> None:
+        if left:
+            left.pop()
+            broken()
+        detach(connection, handle)
+
+    router._peers._client_links.detach = fail_once  # type: ignore[method-assign]
+    bench.wires[-1].cut()
+    bench.run()
+    assert "connection_fault" in faults()
+    assert not router.connections
+    assert sum(1 for entry in router.fib.entries() if getattr(entry, "subscribers", None)) == 1
