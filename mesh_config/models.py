@@ -137,6 +137,20 @@ class ListenerSettings(LinkSettings):
         high=1024 * 1024 * MIB,
     )
     max_connections: int = setting("Connections at one time.", default=10000, unit="connections", low=1, high=1000000)
+    max_connections_of_host: int = setting(
+        "Connections at one time of one remote host; 0 for no bound of its own.",
+        default=0,
+        unit="connections",
+        low=0,
+        high=1000000,
+    )
+    max_handshakes: int = setting(
+        "Connections at one time whose peer has not said who it is; one more, and the oldest of them is closed.",
+        default=1000,
+        unit="connections",
+        low=1,
+        high=1000000,
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -370,6 +384,13 @@ class RouterSettings:
     default_treatment: Treatment = setting("Treatment of every other address.", default=Treatment.BALANCED)
     link_state: LinkStateSettings = setting("Timers of the routing protocol.", factory=LinkStateSettings)
     forwarding: ForwardingSettings = setting("Windows and bounds of the data plane.", factory=ForwardingSettings)
+    reserved_files: int = setting(
+        "Open files kept for connections of routers, but half of all at most; a client that would take one is refused.",
+        default=64,
+        unit="files",
+        low=0,
+        high=1000000,
+    )
     shutdown_s: float = setting(
         "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
     )

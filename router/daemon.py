@@ -5,17 +5,18 @@ from __future__ import annotations
 import gc
 import math
 import random
+import resource
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
-from mesh_config.models import ConnectorSettings, ListenerSettings, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, Role, RouterSettings
 from router import __version__, speed
 from router.net.connector import Connector
-from router.net.listener import Listener
+from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.octets import octets
 from router.net.poller import Poller
 from router.net.pump import Pump
@@ -36,6 +37,8 @@ CLOSE_PATIENCE_S = 1.0
 
 STANDSTILL_S = 1.0
 """So late a timer is told of in the log: the process did not run, or something kept it busy."""
+DIALLING_FILES = 16
+"""Kept for connections that this router makes, and for what it reads of the system."""
 
 FULL_COLLECTION = 100
 """Collections of young objects before all are looked at: ten times as many as Python has it."""
@@ -54,7 +57,7 @@ class Daemon:
         # Microseconds, so that a restart within the same second is a new instance; below 2**53, and an AMQP long.
         self.runtime = Runtime(settings, clock=trio.current_time, instance=time.time_ns() // 1000, rng=random.Random())
         self._rng = random.Random()
-        self.listeners = [Listener(listener) for listener in settings.listeners]
+        self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         serve_management(self.runtime, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
@@ -70,7 +73,7 @@ class Daemon:
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
-                nursery.start_soon(self._keep_time)
+                nursery.start_soon(self._keep_up, self._keep_time)
                 nursery.start_soon(self._poller.run)
                 nursery.start_soon(self._accept, nursery, accepting)
                 for connector in self.connectors:
@@ -110,32 +113,55 @@ class Daemon:
         with scope:
             async with trio.open_nursery() as accepting:
                 for listener in self.listeners:
-                    accepting.start_soon(listener.accept, nursery, self._serve_accepted, self._listener_full)
+                    accepting.start_soon(
+                        self._keep_up, listener.accept, nursery, self._serve_accepted, self._not_taken_in
+                    )
         for listener in self.listeners:
             listener.close()
 
-    def _listener_full(self, listener: Listener) -> None:
-        self.runtime.log.warning(
-            "listener_full", listener=listener.name, max_connections=listener.settings.max_connections
-        )
+    async def _keep_up(self, serve: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Call *serve* again after each fault of ours in it, which must not end the router."""
+        while True:
+            try:
+                await serve(*arguments)
+                return
+            except Exception as error:
+                self.runtime.turn_fault(error)
+                await trio.sleep(FAULT_PAUSE_S)
+
+    def _not_taken_in(self, listener: Listener, reason: Refusal, host: str) -> None:
+        log, settings = self.runtime.log, listener.settings
+        if reason is Refusal.FULL:
+            log.warning("listener_full", listener=listener.name, host=host, max_connections=settings.max_connections)
+        elif reason is Refusal.HOST_FULL:
+            most = settings.max_connections_of_host
+            log.warning("host_full", listener=listener.name, host=host, max_connections_of_host=most)
+        else:
+            log.warning("files_short", listener=listener.name, host=host, files=listener.files, max_files=most_files())
 
     async def _connect(self, connector: Connector, accepting: trio.CancelScope) -> None:
-        await connector.run(self._serve_connected, self._connect_failed)
+        await self._keep_up(connector.run, self._serve_connected, self._connect_failed)
 
     def _connect_failed(self, connector: Connector) -> None:
         self.runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
 
-    async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings) -> None:
-        await self._serve(sock, settings, is_server=True)
+    async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
+        await self._serve(sock, settings, guest)
 
     async def _serve_connected(self, sock: socket.socket, connector: Connector) -> None:
-        await self._serve(sock, connector.settings, is_server=False)
+        await self._serve(sock, connector.settings, None)
 
     async def _serve(
-        self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, *, is_server: bool
+        self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, guest: Guest | None
     ) -> None:
         runtime = self.runtime
-        connection = runtime.new_connection(settings, is_server=is_server)
+        is_server = guest is not None
+        try:
+            connection = runtime.new_connection(settings, is_server=is_server)
+        except Exception as error:  # a fault of ours, such as no memory, must end one connection and not the router
+            sock.close()
+            runtime.turn_fault(error)
+            return
         connection.host, connection.since = peer_name(sock), runtime.clock()
         pump = Pump(sock, connection, runtime, self._poller)
         runtime.add_connection(connection, pump.flush, lambda: octets(sock), pump.abort)
@@ -145,7 +171,11 @@ class Daemon:
                 connection.open(
                     self._settings.id, hostname=getattr(settings, "host", None), properties={}, version=__version__
                 )
-            await pump.run(handshake_timeout_s=timeout)
+            if guest is None:
+                await pump.run(handshake_timeout_s=timeout)
+            else:
+                guest.served_by(pump.give_up)
+                await pump.run(handshake_timeout_s=timeout, opened=guest.opened)
         except Exception as error:  # a fault of ours must end one connection and not the router
             runtime.connection_fault(connection, error)
         finally:
@@ -197,6 +227,22 @@ class Daemon:
         runtime.close_all()
         with trio.move_on_after(CLOSE_PATIENCE_S):
             await empty.wait()
+
+
+def most_files() -> int:
+    """How many files this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return NO_BOUND if soft == resource.RLIM_INFINITY else soft
+
+
+def usable_files(settings: RouterSettings, listener: ListenerSettings) -> int:
+    """How many of the descriptors of this process the connections of a listener may take.
+
+    Clients leave some for routers, and routers that dial a few for those that this one dials.
+    """
+    most = most_files()
+    reserved = min(settings.reserved_files, most // 2)
+    return most - (reserved if listener.role is Role.NORMAL else min(reserved // 2, DIALLING_FILES))
 
 
 def peer_name(sock: socket.socket) -> str:

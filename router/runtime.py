@@ -169,7 +169,7 @@ class Runtime(Turns):
         now = self.clock()
         self.relay.set_now(now)
         try:
-            self._carry_out(self.control.handle_deadline(now=now), now)
+            self._carry_out(self.control.handle_deadline(now=now))
         except Exception as error:  # a fault of ours there must not keep messages waiting
             self._control_fault(error, now)
         if self._resync.at <= now:
@@ -191,7 +191,7 @@ class Runtime(Turns):
         rest = events
         while True:
             try:
-                self._carry_out(self.control.handle(rest, now=now), now)
+                self._carry_out(self.control.handle(rest, now=now))
                 break
             except Exception as error:  # a fault of ours with one event must not undo the others
                 failing = self.control.failing
@@ -268,13 +268,13 @@ class Runtime(Turns):
 
     # Orders of the control plane
 
-    def _carry_out(self, actions: list[Action], now: float) -> None:
+    def _carry_out(self, actions: list[Action]) -> None:
         """Carry out each of *actions*, whatever becomes of the others; after a fault all is installed anew."""
         for action in actions:
             try:
                 self._do(action)
             except Exception as error:  # a fault of ours with one action must not undo the others
-                self._action_fault(action, error, now)
+                self._action_fault(action, error, self.relay.now)
 
     def _action_fault(self, action: Action, error: Exception, now: float) -> None:
         if isinstance(action, SendControl | CloseConnection) and action.connection in self.connections:
@@ -286,7 +286,7 @@ class Runtime(Turns):
     def _install_anew(self, now: float) -> None:
         """Make the FIB what the control plane holds, and tell the control plane what is subscribed to here."""
         actions = self._resync.actions(now)
-        self._carry_out(actions, now)
+        self._carry_out(actions)
         if not self.relay.settlement.is_stopping:
             self.events.extend(self._resync.events())
         is_done = self._resync.at > now

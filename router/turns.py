@@ -17,7 +17,6 @@ from router.dataplane.interface import Port
 from router.dataplane.relay import Relay
 from router.engine.connection import Connection
 
-
 MOST_FAULTS: Final = 10
 """Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
 

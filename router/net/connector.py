@@ -62,8 +62,10 @@ class Connector:
 
     async def _connect(self) -> socket.socket:
         stream = await trio.open_tcp_stream(self.settings.host, self.settings.port)
-        sock = socket.socket(fileno=os.dup(stream.socket.fileno()))
-        await stream.aclose()
+        try:
+            sock = socket.socket(fileno=os.dup(stream.socket.fileno()))
+        finally:
+            await stream.aclose()
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock

@@ -1,7 +1,12 @@
-"""Sockets that wait for connections."""
+"""Sockets that wait for connections, and whom they take in.
+
+A connection costs one descriptor, and a router that has none left loses its neighbors. So each listener has a last
+descriptor that it takes: the system gives the lowest one that is free, hence a number says how many are in use.
+"""
 
 from __future__ import annotations
 
+import enum
 import errno
 import socket
 from collections.abc import Awaitable, Callable
@@ -15,23 +20,67 @@ from router.core.errors import LocalError
 BACKLOG: Final = 1024
 PAUSE_WITHOUT_FILES_S: Final = 0.1
 """Pause when the process may open no more files: the connection waits in the kernel meanwhile."""
+WITHOUT_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 AT_ONCE: Final = 64
 """Connections accepted before other tasks have their turn, which in a busy process comes once in a millisecond."""
+NO_BOUND: Final = 2**31
+"""Of descriptors."""
 
-Serve = Callable[[socket.socket, ListenerSettings], Awaitable[None]]
+
+class Refusal(enum.Enum):
+    """Why a connection was not taken in."""
+
+    FULL = enum.auto()
+    """There are `max_connections`."""
+    HOST_FULL = enum.auto()
+    """There are `max_connections_of_host` of its host."""
+    FILES_SHORT = enum.auto()
+    """The descriptors that are left are for others, or there are none."""
+
+
+class Guest:
+    """A connection that was taken in."""
+
+    def __init__(self, host: str, opened: Callable[[Guest], None]) -> None:
+        self.host = host
+        self._opened = opened
+        self.is_given_up = False
+        self._give_up: Callable[[str], None] = lambda reason: None
+
+    def served_by(self, give_up: Callable[[str], None]) -> None:
+        """Set what closes it, told why, as long as its peer has not said who it is."""
+        self._give_up = give_up
+
+    def opened(self) -> None:
+        """Its peer has said who it is."""
+        self._opened(self)
+
+    def give_up(self, reason: str) -> None:
+        """Close it: there are too many whose peers haven't."""
+        self.is_given_up = True
+        self._give_up(reason)
+
+
+Serve = Callable[[socket.socket, ListenerSettings, Guest], Awaitable[None]]
+Refused = Callable[["Listener", Refusal, str], None]
+"""Told of the listener, the reason and the remote host."""
 
 
 class Listener:
     """One bound socket."""
 
-    def __init__(self, settings: ListenerSettings) -> None:
+    def __init__(self, settings: ListenerSettings, *, files: int = NO_BOUND) -> None:
         """Bind it.
 
+        Args:
+            files: descriptors of the process that its connections may take; a connection with a number not below is
+                refused.
         Raises:
             LocalError: the address cannot be bound; says which and why.
         """
         self.settings = settings
+        self.files = files
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         self._sock = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -45,8 +94,11 @@ class Listener:
         self.count = 0
         """Connections that are open now."""
         self.refused = 0
-        """Connections closed at once because there were as many as the settings allow."""
-        self._is_full = False
+        """Connections closed at once."""
+        self._of_host: dict[str, int] = {}
+        self._handshakes: dict[Guest, None] = {}
+        """Those whose peers have not said who they are, oldest first."""
+        self._told: set[Refusal] = set()
 
     @property
     def host(self) -> str:
@@ -63,41 +115,81 @@ class Listener:
         """Name for logs and management."""
         return self.settings.name or f"{self.host}:{self.port}"
 
-    async def accept(self, nursery: trio.Nursery, serve: Serve, full: Callable[[Listener], None]) -> None:
+    async def accept(self, nursery: trio.Nursery, serve: Serve, refused: Refused) -> None:
         """Accept until cancelled; each connection is served by a task of its own in *nursery*.
 
-        *full* is called when the listener begins to refuse connections, not for each of them.
+        *refused* is called when the listener begins to refuse connections for a reason, not for each of them; for too
+        many of one host it is called each time.
         """
         while True:
             await trio.lowlevel.wait_readable(self._sock)
             for _ in range(AT_ONCE):
                 try:
-                    sock, _ = self._sock.accept()
+                    sock, peer = self._sock.accept()
                 except BlockingIOError:
                     break
                 except OSError as error:
-                    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    if error.errno in WITHOUT_FILES:
+                        self._tell(Refusal.FILES_SHORT, "", refused)
                         await trio.sleep(PAUSE_WITHOUT_FILES_S)
                         break
                     continue  # the peer was gone before it was accepted
-                if self.count < self.settings.max_connections:
-                    self._is_full = False
-                    sock.setblocking(False)
-                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    self.count += 1
-                    nursery.start_soon(self._serve, sock, serve)
+                host = str(peer[0]) if peer else ""
+                reason = self._refusal(sock.fileno(), host)
+                if reason is None:
+                    self._take_in(sock, host, nursery, serve)
                 else:
                     sock.close()
                     self.refused += 1
-                    if not self._is_full:
-                        full(self)
-                    self._is_full = True
+                    self._tell(reason, host, refused)
 
-    async def _serve(self, sock: socket.socket, serve: Serve) -> None:
+    def _refusal(self, fd: int, host: str) -> Refusal | None:
+        if self.count >= self.settings.max_connections:
+            return Refusal.FULL
+        if fd >= self.files:
+            return Refusal.FILES_SHORT
+        most = self.settings.max_connections_of_host
+        return Refusal.HOST_FULL if most and self._of_host.get(host, 0) >= most else None
+
+    def _tell(self, reason: Refusal, host: str, refused: Refused) -> None:
+        if reason not in self._told:
+            refused(self, reason, host)
+        if reason is not Refusal.HOST_FULL:
+            self._told.add(reason)
+
+    def _take_in(self, sock: socket.socket, host: str, nursery: trio.Nursery, serve: Serve) -> None:
         try:
-            await serve(sock, self.settings)
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:  # the peer is gone
+            sock.close()
+            return
+        self._told.clear()
+        self.count += 1
+        self._of_host[host] = self._of_host.get(host, 0) + 1
+        guest = Guest(host, self._opened)
+        self._handshakes[guest] = None
+        if len(self._handshakes) > self.settings.max_handshakes:
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.give_up(f"no Open yet, and {self.settings.max_handshakes} others that wait for one (max_handshakes)")
+        nursery.start_soon(self._serve, sock, guest, serve)
+
+    def _opened(self, guest: Guest) -> None:
+        self._handshakes.pop(guest, None)
+
+    async def _serve(self, sock: socket.socket, guest: Guest, serve: Serve) -> None:
+        try:
+            if guest.is_given_up:
+                sock.close()
+            else:
+                await serve(sock, self.settings, guest)
         finally:
+            self._opened(guest)
             self.count -= 1
+            self._of_host[guest.host] -= 1
+            if not self._of_host[guest.host]:
+                del self._of_host[guest.host]
 
     def close(self) -> None:
         """Accept no more."""

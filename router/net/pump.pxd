@@ -20,6 +20,7 @@ cdef class Pump:
     cdef bint _output_ended
     cdef bint _knows_peer
     cdef bint _is_aborted
+    cdef object _opened
     cdef object _done
     cdef object _patience
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 import socket
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import trio
@@ -67,11 +68,18 @@ class Pump:
         self._output_ended = False
         self._knows_peer = False
         self._is_aborted = False
+        self._opened: Callable[[], None] = lambda: None
         self._done = trio.Event()
         self._patience = trio.CancelScope()
 
-    async def run(self, *, handshake_timeout_s: float = math.inf) -> None:
-        """Serve the connection until both directions have ended."""
+    async def run(self, *, handshake_timeout_s: float = math.inf, opened: Callable[[], None] = lambda: None) -> None:
+        """Serve the connection until both directions have ended.
+
+        Args:
+            handshake_timeout_s: time until the peer's Open must be there.
+            opened: called when it is.
+        """
+        self._opened = opened
         try:
             self._poller.add(self._fd, self)
             async with trio.open_nursery() as nursery:
@@ -90,8 +98,12 @@ class Pump:
 
     async def _await_open(self, timeout_s: float) -> None:
         await trio.sleep(timeout_s)
+        self.give_up(f"no Open within {timeout_s:g} s")
+
+    def give_up(self, reason: str) -> None:
+        """Close a connection whose peer has not said who it is."""
         if self._connection.peer is None:
-            self._connection.fault = f"no Open within {timeout_s:g} s"
+            self._connection.fault = reason
             self._hang_up()
 
     def abort(self) -> None:
@@ -157,6 +169,7 @@ class Pump:
         self.is_heavy = connection.is_heavy()
         if not self._knows_peer and connection.peer is not None:
             self._knows_peer = True
+            self._opened()
             self.wake()  # the peer's Open says how often it wants to hear from us
 
     def write(self) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import trio
 import trio.testing
 
 from mesh_config.models import ListenerSettings
-from router.net.listener import AT_ONCE, Listener
+from router.net.listener import AT_ONCE, Guest, Listener, Refusal
 
 
 async def test_a_crowd_is_accepted_at_once() -> None:
@@ -17,9 +20,9 @@ async def test_a_crowd_is_accepted_at_once() -> None:
     crowd = [socket.create_connection((listener.host, listener.port)) for _ in range(AT_ONCE)]
     turn = 0
     served: list[int] = []
-    full: list[Listener] = []
+    full: list[tuple[Listener, Refusal, str]] = []
 
-    async def serve(sock: socket.socket, settings: ListenerSettings) -> None:
+    async def serve(sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
         served.append(turn)
         sock.close()
 
@@ -32,14 +35,102 @@ async def test_a_crowd_is_accepted_at_once() -> None:
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(count_turns)
-            nursery.start_soon(listener.accept, nursery, serve, full.append)
+            nursery.start_soon(listener.accept, nursery, serve, lambda *told: full.append(told))
             while len(served) + listener.refused < len(crowd):
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
     assert len(served) == AT_ONCE - 4
     assert listener.refused == 4
-    assert full == [listener]
+    assert full == [(listener, Refusal.FULL, "127.0.0.1")]
     assert max(served) - min(served) <= 1
     listener.close()
     for sock in crowd:
         sock.close()
+
+
+class Stand:
+    """A listener, its guests and whom it has refused."""
+
+    def __init__(self, **settings: int) -> None:
+        spare = os.dup(0)  # the lowest descriptor that is free
+        os.close(spare)
+        files = settings.pop("files", 1000)
+        self.listener = Listener(ListenerSettings(host="127.0.0.1", port=0, **settings), files=spare + files)
+        self.crowd: list[socket.socket] = []
+        self.guests: list[Guest] = []
+        self.given_up: list[Guest] = []
+        self.refused: list[tuple[Refusal, str]] = []
+
+    async def serve(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
+        over = trio.Event()
+        self.guests.append(guest)
+
+        def give_up(reason: str) -> None:
+            assert "max_handshakes" in reason
+            self.given_up.append(guest)
+            over.set()
+
+        guest.served_by(give_up)
+        try:
+            await over.wait()
+        finally:
+            self.guests.remove(guest)
+            sock.close()
+
+    async def come(self, count: int, host: str = "127.0.0.1") -> None:
+        """Connections of *host*, accepted or refused when this returns."""
+        seen = self.listener.count + self.listener.refused + len(self.given_up)
+        for _ in range(count):
+            address = (self.listener.host, self.listener.port)
+            self.crowd.append(socket.create_connection(address, source_address=(host, 0)))
+        with trio.fail_after(20):
+            while self.listener.count + self.listener.refused + len(self.given_up) < seen + count:
+                await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked()
+
+
+@asynccontextmanager
+async def stand(**settings: int) -> AsyncIterator[Stand]:
+    bench = Stand(**settings)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(
+            bench.listener.accept, nursery, bench.serve, lambda _, reason, host: bench.refused.append((reason, host))
+        )
+        yield bench
+        nursery.cancel_scope.cancel()
+    bench.listener.close()
+    for sock in bench.crowd:
+        sock.close()
+    assert not bench.listener._of_host
+    assert not bench.listener._handshakes
+
+
+async def test_a_host_has_no_more_connections_than_its_bound_and_others_come_in() -> None:
+    async with stand(max_connections_of_host=2) as bench:
+        await bench.come(4)
+        assert len(bench.guests) == 2
+        assert bench.refused == [(Refusal.HOST_FULL, "127.0.0.1")] * 2
+        await bench.come(1, "127.0.0.2")
+        assert [guest.host for guest in bench.guests] == ["127.0.0.1", "127.0.0.1", "127.0.0.2"]
+
+
+async def test_of_too_many_that_say_nothing_the_oldest_goes_and_those_that_spoke_stay() -> None:
+    async with stand(max_handshakes=2) as bench:
+        await bench.come(1)
+        (spoke,) = bench.guests
+        spoke.opened()
+        await bench.come(1)
+        (oldest,) = (guest for guest in bench.guests if guest is not spoke)
+        await bench.come(1)
+        assert bench.given_up == []
+        await bench.come(1)
+        assert bench.given_up == [oldest]
+        assert spoke in bench.guests
+        assert bench.listener.refused == 0
+
+
+async def test_a_connection_whose_descriptor_is_for_others_is_refused_and_told_once() -> None:
+    async with stand(files=6) as bench:  # the crowd is of this process too
+        await bench.come(5)
+        assert bench.listener.refused > 1
+        assert bench.refused == [(Refusal.FILES_SHORT, "127.0.0.1")]
