@@ -136,6 +136,8 @@ class Daemon:
         elif reason is Refusal.HOST_FULL:
             most = settings.max_connections_of_host
             log.warning("host_full", listener=listener.name, host=host, max_connections_of_host=most)
+        elif reason is Refusal.HANDSHAKES_FULL:
+            log.warning("handshakes_full", listener=listener.name, host=host, max_handshakes=settings.max_handshakes)
         else:
             log.warning("files_short", listener=listener.name, host=host, files=listener.files, max_files=most_files())
 

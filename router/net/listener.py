@@ -37,6 +37,8 @@ class Refusal(enum.Enum):
     """There are `max_connections_of_host` of its host."""
     FILES_SHORT = enum.auto()
     """The descriptors that are left are for others, or there are none."""
+    HANDSHAKES_FULL = enum.auto()
+    """There are `max_handshakes` whose peers have not said who they are, and it is the oldest of them."""
 
 
 class Guest:
@@ -119,7 +121,7 @@ class Listener:
         """Accept until cancelled; each connection is served by a task of its own in *nursery*.
 
         *refused* is called when the listener begins to refuse connections for a reason, not for each of them; for too
-        many of one host it is called each time.
+        many of one host, and too many that say nothing, it is called each time.
         """
         while True:
             await trio.lowlevel.wait_readable(self._sock)
@@ -138,6 +140,7 @@ class Listener:
                 reason = self._refusal(sock.fileno(), host)
                 if reason is None:
                     self._take_in(sock, host, nursery, serve)
+                    self._bound_handshakes(refused)
                 else:
                     sock.close()
                     self.refused += 1
@@ -169,11 +172,15 @@ class Listener:
         self._of_host[host] = self._of_host.get(host, 0) + 1
         guest = Guest(host, self._opened)
         self._handshakes[guest] = None
-        if len(self._handshakes) > self.settings.max_handshakes:
+        nursery.start_soon(self._serve, sock, guest, serve)
+
+    def _bound_handshakes(self, refused: Refused) -> None:
+        most = self.settings.max_handshakes
+        if len(self._handshakes) > most:
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]
-            oldest.give_up(f"no Open yet, and {self.settings.max_handshakes} others that wait for one (max_handshakes)")
-        nursery.start_soon(self._serve, sock, guest, serve)
+            refused(self, Refusal.HANDSHAKES_FULL, oldest.host)
+            oldest.give_up(f"no Open yet, and {most} others that wait for one (max_handshakes)")
 
     def _opened(self, guest: Guest) -> None:
         self._handshakes.pop(guest, None)
