@@ -326,6 +326,20 @@ class ForwardingSettings:
         low=0,
         high=3600,
     )
+    kept_multicast_s: float = setting(
+        "Multicasts that have passed are kept for so long: when paths change, who lacks one gets it again.",
+        default=5.0,
+        unit="seconds",
+        low=0,
+        high=60,
+    )
+    kept_multicast_bytes: int = setting(
+        "The same in bytes, all addresses together; the oldest are forgotten first.",
+        default=16 * MIB,
+        unit="bytes",
+        low=0,
+        high=16384 * MIB,
+    )
     circuit_idle_s: float = setting(
         "A circuit that nobody needs is ended after this.", default=60.0, unit="seconds", low=0.1, high=86400
     )

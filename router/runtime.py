@@ -73,7 +73,7 @@ class Runtime(Turns):
             settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
         )
         self.fib = Fib(self.me, treatments)
-        super().__init__(Relay(self.fib, settings.forwarding), clock)
+        super().__init__(Relay(self.fib, settings.forwarding, instance=instance), clock)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )

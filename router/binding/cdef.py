@@ -148,6 +148,7 @@ pn_data_t pn_terminus_filter(pn_terminus_t);
 int pn_terminus_copy(pn_terminus_t, pn_terminus_t);
 
 pn_delivery_t pn_delivery(pn_link_t, pn_delivery_tag_t);
+pn_delivery_tag_t pn_delivery_tag(pn_delivery_t);
 pn_link_t pn_delivery_link(pn_delivery_t);
 void *pn_delivery_get_context(pn_delivery_t);
 void pn_delivery_set_context(pn_delivery_t, void *);

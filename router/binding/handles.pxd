@@ -58,6 +58,7 @@ cdef extern from *:
     extern void pn_link_set_context(uintptr_t, void *);
 
     extern uintptr_t pn_delivery(uintptr_t, mesh_tag_t);
+    extern mesh_tag_t pn_delivery_tag(uintptr_t);
     extern void *pn_delivery_get_context(uintptr_t);
     extern void pn_delivery_set_context(uintptr_t, void *);
     extern uintptr_t pn_delivery_link(uintptr_t);
@@ -92,6 +93,17 @@ cdef extern from *:
         for (int i = 0; i < 8; i++) bytes[i] = (char)(number >> (8 * i));
         mesh_tag_t tag = {8, bytes};
         return pn_delivery(link, tag);
+    }
+
+    static inline uintptr_t mesh_new_tagged_delivery(uintptr_t link, const char *bytes, size_t size) {
+        mesh_tag_t tag = {size, bytes};
+        return pn_delivery(link, tag);
+    }
+
+    static inline const char *mesh_delivery_tag(uintptr_t delivery, size_t *size) {
+        mesh_tag_t tag = pn_delivery_tag(delivery);
+        *size = tag.size;
+        return tag.start;
     }
 
     static inline ssize_t mesh_read(uintptr_t transport, int fd, size_t size) {
@@ -178,6 +190,8 @@ cdef extern from *:
     void pn_delivery_set_context(Handle, void *) noexcept
 
     Handle mesh_new_delivery(Handle, uint64_t) noexcept
+    Handle mesh_new_tagged_delivery(Handle, const char *, size_t) noexcept
+    const char *mesh_delivery_tag(Handle, size_t *) noexcept
     Py_ssize_t mesh_read(Handle, int, size_t) noexcept
     Py_ssize_t mesh_write(Handle, int, Py_ssize_t) noexcept
     void mesh_push(int) noexcept
@@ -197,6 +211,16 @@ cdef enum:
 
 cdef inline Handle new_delivery(Handle link, uint64_t number) noexcept:
     return mesh_new_delivery(link, number)
+
+
+cdef inline Handle new_tagged_delivery(Handle link, bytes tag) noexcept:
+    return mesh_new_tagged_delivery(link, PyBytes_AS_STRING(tag), len(tag))
+
+
+cdef inline bytes delivery_tag(Handle delivery):
+    cdef size_t size
+    cdef const char *start = mesh_delivery_tag(delivery, &size)
+    return PyBytes_FromStringAndSize(start, size)
 
 
 cdef inline Py_ssize_t send_part(Handle link, bytes data, Py_ssize_t at, Py_ssize_t size) noexcept:

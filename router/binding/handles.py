@@ -107,6 +107,19 @@ def new_delivery(link: Handle, number: int) -> Handle:
     return delivery
 
 
+def new_tagged_delivery(link: Handle, tag: bytes) -> Handle:
+    """The same with *tag*, of at most 32 bytes."""
+    start = ffi.from_buffer(tag)
+    delivery: Handle = lib.pn_delivery(link, ffi.new("pn_delivery_tag_t *", (len(tag), start))[0])
+    return delivery
+
+
+def delivery_tag(delivery: Handle) -> bytes:
+    """The tag of a delivery."""
+    tag = lib.pn_delivery_tag(delivery)
+    return bytes(ffi.buffer(tag.start, tag.size))
+
+
 def send_part(link: Handle, data: bytes, at: int, size: int) -> int:
     """Give the link's current delivery *size* bytes of *data*, from *at* on. Returns: how many it took."""
     count: int = lib.pn_link_send(link, ffi.from_buffer(data) + at, size)

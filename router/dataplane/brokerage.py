@@ -21,6 +21,7 @@ from router.dataplane.egress import Egress
 from router.dataplane.house import House
 from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.multicast import MulticastBroker
+from router.dataplane.repair import Repair
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
 
@@ -42,8 +43,9 @@ class Brokerage(House):
         settlement: Settlement,
         egress: Egress,
         waiting: WaitingRoom,
+        repair: Repair,
     ) -> None:
-        House.__init__(self, fib, ports, settings, settlement, egress, waiting)
+        House.__init__(self, fib, ports, settings, settlement, egress, waiting, repair)
         self.rerouted: set[RouterId] = set()
         """Routers whose paths have changed since the last turn."""
         self.is_replanted = False
@@ -140,6 +142,7 @@ class Brokerage(House):
                 is_multicast = broker.entry.treatment is MULTICAST
                 if (is_multicast and is_replanted) or not rerouted.isdisjoint(broker.entry.remotes):
                     self.update_paths(broker)
+            self.repair.send_again(self.now)
         while self.touched:
             touched, self.touched = self.touched, {}
             for each in touched:
@@ -191,12 +194,14 @@ class Brokerage(House):
     def next_deadline(self) -> float:
         """When `handle_deadline` is due, seconds; infinity when never."""
         due: float = self._deadlines[0][0] if self._deadlines else NEVER
+        due = min(due, self.repair.next_deadline())
         if self.retired:
             due = min(due, next(iter(self.retired.values())))  # in the order of their times
         return due
 
     def handle_deadline(self, now: float) -> None:
         """Time has passed: `turn` is to be called for those that are due."""
+        self.repair.expire(now)
         while self._deadlines and self._deadlines[0][0] <= now:
             time, _, broker = heapq.heappop(self._deadlines)
             if broker.scheduled == time and broker in self._brokers:

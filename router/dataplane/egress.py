@@ -24,6 +24,7 @@ if not cython.compiled:  # else they come by the .pxd
         NULL,
         Handle,
         new_delivery,
+        new_tagged_delivery,
         pn_delivery_abort,
         pn_delivery_buffered,
         pn_delivery_pending,
@@ -75,7 +76,7 @@ class Egress:
             self._settlement.unhold(transfer)
         if not (link.is_router and transfer.is_complete and transfer.ingress_delivery):
             transfer.clear()  # else it is kept until the kernel has it
-        delivery = self._new_delivery(link)
+        delivery = self._new_delivery(link) if transfer.tag is None else self._new_numbered(transfer, link)
         self._count(transfer, link)
         transfer.egress = link
         transfer.egress_delivery = delivery
@@ -155,7 +156,7 @@ class Egress:
         if len(data) > PIECE_BYTES:
             self.send(self._new_copy(data, transfer), link)
             return
-        delivery = self._new_delivery(link)
+        delivery = self._new_numbered(transfer, link)
         pn_link_send(link.handle, data, len(data))
         link.port.unwritten_bytes += len(data)
         self._count(transfer, link)
@@ -224,6 +225,13 @@ class Egress:
     def _new_delivery(self, link: EgressLink) -> Handle:
         self.sent += 1
         return new_delivery(link.handle, self.sent)
+
+    def _new_numbered(self, transfer: Transfer, link: EgressLink) -> Handle:
+        """A delivery of a multicast, with its number where the neighbor takes it."""
+        if transfer.tag is None or not link.port.takes_numbers:
+            return self._new_delivery(link)
+        self.sent += 1
+        return new_tagged_delivery(link.handle, transfer.tag)
 
     def _count(self, transfer: Transfer, link: EgressLink) -> None:
         link.counters.deliveries += 1
@@ -311,6 +319,13 @@ class Egress:
         for stream in source.streams.values():
             stream.bound -= 1
 
+    def copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
+        """Send a copy of a multicast, or keep it until the link can take it."""
+        if link.has_credit():
+            self.send_copy(data, transfer, link)
+        else:
+            self.commit_copy(data, transfer, link)
+
     def commit_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
         """Keep a copy of a multicast for a link that cannot take it now."""
         self._waiting.enter(self._new_copy(data, transfer), link)
@@ -321,6 +336,7 @@ class Egress:
         copy.append(data)
         copy.entry = transfer.entry
         copy.scan = transfer.scan
+        copy.tag = transfer.tag
         return copy
 
     def flowed(self, link: EgressLink) -> None:

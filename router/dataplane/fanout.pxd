@@ -1,7 +1,11 @@
+import cython
+
 from router.binding.handles cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib
 from router.dataplane.egress cimport Egress
-from router.dataplane.interface cimport EgressLink, Transfer
+from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer
+from router.dataplane.scan_result cimport Scan
+from router.dataplane.repair cimport Repair
 from router.dataplane.settlement cimport Settlement
 
 
@@ -10,6 +14,8 @@ cdef class Fanout:
     cdef dict _ports
     cdef Egress _egress
     cdef Settlement _settlement
+    cdef Repair _repair
 
-    cpdef object send(self, Transfer transfer, AddressEntry entry)
-    cpdef object copy(self, bytes data, Transfer transfer, EgressLink link)
+    @cython.locals(source=IngressLink, found=Scan, own=bytes, onward=bytes, port=Port)
+    cpdef object send(self, Transfer transfer, AddressEntry entry, double now)
+    cdef bint _is_expected(self, object ingress, object neighbor) except -1

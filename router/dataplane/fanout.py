@@ -1,6 +1,6 @@
-"""Multicast: one copy to each local subscriber and one to each next hop of the ingress router's tree.
+"""Multicasts that have no credit set aside: a copy to each local subscriber and to each next hop of their tree.
 
-Copies are pre-settled; the ingress router alone acknowledges, once every copy is on its way. A subscriber without
+Copies are pre-settled; the ingress router alone acknowledges, once every copy has been given to its link. A subscriber without
 credit has its copies kept at its link (`waiting.py`); beyond the bounds it misses copies, which are counted.
 """
 
@@ -12,6 +12,7 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.egress import Egress
 from router.dataplane.interface import EgressLink, Port, Transfer
+from router.dataplane.repair import Repair
 from router.dataplane.settlement import RELEASE, Settlement
 
 if not cython.compiled:  # else they come by the .pxd
@@ -27,45 +28,59 @@ class Fanout:
         ports: dict[ConnectionId, Port],
         egress: Egress,
         settlement: Settlement,
+        repair: Repair,
     ) -> None:
         self._fib = fib
         self._ports = ports
         self._egress = egress
         self._settlement = settlement
+        self._repair = repair
 
-    def send(self, transfer: Transfer, entry: AddressEntry) -> None:
-        """Copy a whole message to everybody who should have it from this router."""
+    def send(self, transfer: Transfer, entry: AddressEntry, now: float) -> None:
+        """Copy a whole message to everybody who should have it from this router, at *now*, seconds."""
         fib = self._fib
         ingress = fib.me
-        port = transfer.ingress.port if transfer.ingress is not None else None
-        if port is not None and port.is_router:
-            found = transfer.scan
-            assert found is not None
-            ingress = RouterId(found.ingress or fib.me)
-            if ingress in fib.routes and not fib.is_on_tree(ingress, port.neighbor):
-                self._settlement.settle(transfer, RELEASE)
-                return
+        source = transfer.ingress
+        neighbor: RouterId | None = None
+        if source is None or not source.port.is_router:
+            transfer.tag = self._repair.number(entry)
+        else:
+            neighbor = source.port.neighbor
+            if source.root is not None:
+                ingress = source.root  # its number was looked at when it came
+            else:
+                found = transfer.scan
+                assert found is not None
+                ingress = RouterId(found.ingress or fib.me)
+                if transfer.tag is not None:
+                    if not self._repair.is_new(entry, ingress, transfer.tag):
+                        self._settlement.settle(transfer, ACCEPTED)  # it is no loss
+                        return
+                elif not self._is_expected(ingress, neighbor):
+                    self._settlement.settle(transfer, RELEASE)
+                    return
         data = transfer.whole()
-        copies = 0
-        if entry.subscribers:
-            own = self._egress.leading_for(transfer, data, to_router=False)
-            for link in entry.subscribers:
-                assert isinstance(link, EgressLink)
-                self.copy(own, transfer, link)
-                copies += 1
+        own = self._egress.leading_for(transfer, data, to_router=False)
+        for link in entry.subscribers:
+            assert isinstance(link, EgressLink)
+            self._egress.copy(own, transfer, link)
+        copies = len(entry.subscribers)
+        sent_to = [neighbor] if neighbor is not None else []
         hops = fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []
         if hops:
             onward = self._egress.leading_for(transfer, data, to_router=True)
             for hop in hops:
-                neighbor = self._ports.get(hop.connection)
-                if neighbor is not None and neighbor.data_links:
-                    self.copy(onward, transfer, neighbor.data_links[0])
+                port = self._ports.get(hop.connection)
+                if port is not None and port.data_links and hop.next_hop != neighbor:
+                    self._egress.copy(onward, transfer, port.data_links[0])
+                    sent_to.append(hop.next_hop)
                     copies += 1
+        if transfer.tag is not None:
+            self._repair.keep(entry, ingress, transfer.tag, own, tuple(sent_to), now)
         self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
 
-    def copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
-        """Send a copy, or keep it until the link can take it."""
-        if link.has_credit():
-            self._egress.send_copy(data, transfer, link)
-        else:
-            self._egress.commit_copy(data, transfer, link)
+    def _is_expected(self, ingress: RouterId, neighbor: RouterId | None) -> bool:
+        """Whether a multicast without a number may come from *neighbor*."""
+        # DEV-1: a qdrouterd sends copies along every path, also back to where the message entered.
+        fib = self._fib
+        return ingress != fib.me and (ingress not in fib.routes or fib.is_on_tree(ingress, neighbor))

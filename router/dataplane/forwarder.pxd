@@ -41,6 +41,7 @@ cdef class Forwarder:
     @cython.locals(source=IngressLink)
     cdef bint _is_brokered(self, Transfer transfer)
     cdef _deliver_whole(self, Transfer transfer, AddressEntry entry)
+    cpdef object fan_out(self, Transfer transfer)
     cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
     @cython.locals(found=Scan, route=Route)
     cdef _choose(self, Transfer transfer, AddressEntry entry)

@@ -80,7 +80,7 @@ class Forwarder:
         self._waiting = waiting
         self._brokerage = brokerage
         self._is_last_try = False
-        self._fanout = Fanout(fib, ports, egress, settlement)
+        self._fanout = Fanout(fib, ports, egress, settlement, brokerage.repair)
 
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
@@ -194,9 +194,7 @@ class Forwarder:
 
     def _deliver_whole(self, transfer: Transfer, entry: AddressEntry) -> None:
         if entry.service is None:
-            if not entry.remotes or self._look_into(transfer):
-                self._fanout.send(transfer, entry)
-                self._brokerage.used_by_copies(entry)
+            self.fan_out(transfer)
             return
         if transfer.size > self._most_held(transfer, entry):
             self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
@@ -206,6 +204,18 @@ class Forwarder:
             self._settlement.settle(transfer, ACCEPTED)
         else:
             self._settlement.reject_for(transfer, TooManyRequests("too many requests wait for their answers"))
+
+    def fan_out(self, transfer: Transfer) -> None:
+        """Copy a whole multicast without credit that was set aside for it."""
+        entry = transfer.entry
+        assert entry is not None
+        if entry.remotes and not self._look_into(transfer):
+            return
+        source = transfer.ingress
+        if source is not None and source.root is not None and transfer.scan is not None:
+            transfer.scan.ingress = source.root
+        self._fanout.send(transfer, entry, self.now)
+        self._brokerage.used_by_copies(entry)
 
     def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
         target = self._choose(transfer, entry)
@@ -284,7 +294,7 @@ class Forwarder:
         route = self._fib.route(neighbor)
         port = self._ports.get(route.connection) if route is not None else None
         if port is not None and port.data_links:
-            self._fanout.copy(
+            self._egress.copy(
                 self._egress.leading_for(transfer, transfer.whole(), to_router=True), transfer, port.data_links[0]
             )
 
@@ -365,6 +375,7 @@ class Forwarder:
 
     def reconsider(self, entry: AddressEntry) -> None:
         """Who takes the messages of an address has changed: move credit, and what waits."""
+        self._brokerage.repair.subscribers_changed(entry, self.now)
         broker = self._brokerage.find(entry)
         if broker is not None:
             self._brokerage.update_paths(broker)

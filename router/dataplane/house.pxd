@@ -2,6 +2,7 @@ from router.core.forwarding.fib cimport Fib
 from router.binding.handles cimport *
 from router.dataplane.egress cimport Egress
 from router.dataplane.interface cimport EgressLink, Port
+from router.dataplane.repair cimport Repair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
 
@@ -16,6 +17,7 @@ cdef class House:
     cdef public Settlement settlement
     cdef public Egress egress
     cdef public WaitingRoom waiting
+    cdef public Repair repair
     cdef public Py_ssize_t window
     cdef public Py_ssize_t brokered_messages
     cdef public double circuit_idle_s

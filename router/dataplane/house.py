@@ -15,6 +15,7 @@ from router.core.forwarding.orders import Timing
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.egress import Egress
 from router.dataplane.interface import EgressLink, Port, Transfer
+from router.dataplane.repair import Repair
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
 
@@ -43,6 +44,9 @@ class Sender(Protocol):
     def hold(self, transfer: Transfer) -> None:
         """Collect a message until it is whole, or too large; then `dispatch` it."""
 
+    def fan_out(self, transfer: Transfer) -> None:
+        """Copy a whole multicast without credit that was set aside for it."""
+
     def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
         """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""
 
@@ -65,6 +69,7 @@ class House:
         settlement: Settlement,
         egress: Egress,
         waiting: WaitingRoom,
+        repair: Repair,
     ) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""
@@ -74,6 +79,7 @@ class House:
         self.settlement = settlement
         self.egress = egress
         self.waiting = waiting
+        self.repair = repair
         self.window = settings.publisher_window
         self.brokered_messages = settings.brokered_messages
         self.circuit_idle_s = settings.circuit_idle_s

@@ -15,6 +15,7 @@ cdef class Port:
     cdef public bint is_dirty
     cdef public bint is_router
     cdef public object neighbor
+    cdef public bint takes_numbers
     cdef public object vhost
     cdef public list data_links
     cdef public object open_stream
@@ -80,6 +81,7 @@ cdef class IngressLink:
     cdef public Py_ssize_t in_flight
     cdef public Py_ssize_t backlog_bytes
     cdef public object root
+    cdef public bint is_numbered
     cdef public bint is_stream
     cdef public bint is_paused
     cdef public bint is_gone
@@ -150,6 +152,7 @@ cdef class Transfer:
     cdef public Py_ssize_t leaving_bytes
     cdef public Scan scan
     cdef public Py_ssize_t scanned_bytes
+    cdef public bytes tag
     cdef public object to
     cdef public AddressEntry entry
     cdef public EgressLink egress

@@ -73,6 +73,7 @@ class Port:
         "open_stream",
         "paused",
         "streams",
+        "takes_numbers",
         "tell_circuits",
         "touched",
         "unwritten",
@@ -87,6 +88,8 @@ class Port:
         self.is_dirty = False
         self.is_router = False
         self.neighbor: RouterId | None = None
+        self.takes_numbers = False
+        """The neighbor takes each multicast once, by its number (`repair.py`)."""
         self.vhost: str | None = None
         """Prefix of every address of this client, from the host name of its Open."""
         self.data_links: list[EgressLink] = []
@@ -185,6 +188,7 @@ class IngressLink:
         "id",
         "in_flight",
         "is_gone",
+        "is_numbered",
         "is_paused",
         "is_stream",
         "most_bytes",
@@ -232,6 +236,8 @@ class IngressLink:
         """Of its messages, what waits here for credit."""
         self.root: RouterId | None = None
         """Of a neighbor's circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
+        self.is_numbered = False
+        """Multicasts may come on it with their numbers as tags."""
         self.is_stream = False
         """A streaming link of a neighbor: what comes on it may be held up without holding up others."""
         self.is_paused = False
@@ -449,6 +455,7 @@ class Transfer:
         "scanned_bytes",
         "size",
         "state",
+        "tag",
         "to",
         "waits_since",
         "waits_until",
@@ -484,6 +491,8 @@ class Transfer:
     scan: Scan | None
     scanned_bytes: int
     """Its first bytes in which the leading sections were looked for, and did not end."""
+    tag: bytes | None
+    """Of a multicast that has a number (`repair.py`): its delivery-tag between routers."""
     to: str | None
     """Value of `x-opt-qd.to` for the next router."""
     entry: AddressEntry | None
@@ -553,5 +562,7 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
     transfer.size = transfer.scanned_bytes = transfer.leaving_at = transfer.leaving_bytes = 0
     transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.load = transfer.held_for = None
     transfer.egress_delivery = NULL
+    if not cython.compiled:
+        transfer.tag = None  # in C it is so from the start
     transfer.waits_since = transfer.waits_until = 0.0
     return transfer

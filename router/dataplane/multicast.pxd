@@ -1,3 +1,5 @@
+import cython
+
 from router.binding.handles cimport *
 from router.dataplane.broker cimport Broker
 from router.dataplane.interface cimport EgressLink, IngressLink, Transfer
@@ -7,5 +9,8 @@ from router.dataplane.states cimport *
 cdef class MulticastBroker(Broker):
     cdef public dict _known
 
+    @cython.locals(link=IngressLink, is_first=bint)
+    cpdef object take(self, Transfer transfer)
+    cdef _drop_counted(self, Transfer transfer, IngressLink link)
     cpdef bint _is_ready(self, Transfer transfer)
     cpdef bint _restate(self, double now)

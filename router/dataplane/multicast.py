@@ -2,7 +2,7 @@
 
 Messages run along the tree of the router where they enter, on circuits of that tree, one copy on each. A child that
 takes no circuits gets its copies as datagrams and grants nothing. Copies are pre-settled; the ingress router alone
-acknowledges, when every copy has left it.
+acknowledges, when every copy has been given to its link. Each is taken once (`repair.py`).
 
 Source: design, section 6.
 """
@@ -68,6 +68,28 @@ class MulticastBroker(Broker):
             ingress, child = place
             self.machine.outlet_closed(ingress, child)
             self.touch()
+
+    def take(self, transfer: Transfer) -> None:
+        """A message of the address: it is sent, or waits; not if it was here before."""
+        link = transfer.ingress
+        is_first = transfer.is_coming or not transfer.is_brokered
+        if transfer.tag is None or link is None or link.root is None or not is_first:
+            Broker.take(self, transfer)
+        elif not self._house.repair.is_new(self.entry, link.root, transfer.tag):
+            self._drop_counted(transfer, link)
+            self._house.settlement.settle(transfer, ACCEPTED)  # it is no loss
+        elif self.machine.is_upstream(link.root, link):
+            Broker.take(self, transfer)
+        else:  # the tree has changed behind it
+            self._drop_counted(transfer, link)
+            self._house.forwarder.fan_out(transfer)
+
+    def _drop_counted(self, transfer: Transfer, link: IngressLink) -> None:
+        """A message is not to leave on the credit that it came with."""
+        if transfer.is_coming:
+            self.drop(transfer)
+        else:
+            self.used_for_nothing(link)
 
     def _is_ready(self, transfer: Transfer) -> bool:
         """Every copy must be whole."""
@@ -164,6 +186,10 @@ class MulticastBroker(Broker):
         if message.state == WAITING:
             house.waiting.give_up(message)
         message.state = NEW
+        source = message.ingress
+        neighbor = source.port.neighbor if source is not None and source.root is not None else None
+        if neighbor is None and ingress == self._me:
+            message.tag = house.repair.number(self.entry)
         data = message.whole()
         own = house.egress.leading_for(message, data, to_router=False)
         for link in subscribers:
@@ -175,6 +201,11 @@ class MulticastBroker(Broker):
                 self._send_copy(own, message, circuit)
             else:
                 house.forwarder.send_copy_as_datagram(message, ingress, neighbor)
+        if message.tag is not None:
+            # Those below which nobody is live are not to get it later.
+            children = self.machine.trees[ingress].children
+            sent_to = (*children, neighbor) if neighbor is not None else tuple(children)
+            house.repair.keep(self.entry, ingress, message.tag, own, sent_to, house.now)
         for link in missed:
             assert isinstance(link, EgressLink)
             link.counters.dropped += 1

@@ -24,6 +24,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import (
         NULL,
         Handle,
+        delivery_tag,
         pn_delivery_aborted,
         pn_delivery_clear,
         pn_delivery_partial,
@@ -229,6 +230,10 @@ class Reader:
         transfer.is_complete = True
         link.current = None
         if pn_delivery_settled(delivery):
+            if link.is_numbered:
+                tag = delivery_tag(delivery)
+                if len(tag) == TAG_BYTES:
+                    transfer.tag = tag
             transfer.is_settled = True
             transfer.ingress_delivery = NULL
             self._settlement.forget(delivery)
@@ -293,5 +298,7 @@ def _no_fault(port: Port, error: Exception) -> None:
 
 PART_BYTES: Final = 65536
 """Most of a message that is read at a time."""
+TAG_BYTES: Final = 16
+"""Of the tag of a multicast that has a number; others have less."""
 TURN_BYTES: Final = 4 * PART_BYTES
 """Read in one turn of all links that were paused."""

@@ -8,6 +8,7 @@ from router.dataplane.egress cimport Egress
 from router.dataplane.forwarder cimport Forwarder
 from router.dataplane.interface cimport DataPlane, EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.reader cimport Reader
+from router.dataplane.repair cimport Repair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
 from router.dataplane.states cimport *
@@ -26,6 +27,7 @@ cdef class Relay(DataPlane):
     cdef public WaitingRoom waiting
     cdef public Egress egress
     cdef public Brokerage brokerage
+    cdef public Repair repair
     cdef public Forwarder _forwarder
     cdef public Reader _reader
 

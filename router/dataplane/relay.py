@@ -22,6 +22,7 @@ from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.reader import Reader
+from router.dataplane.repair import Repair
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
 
@@ -48,7 +49,8 @@ if not cython.compiled:  # else they come by the .pxd
 class Relay(DataPlane):
     """The data plane of one router process."""
 
-    def __init__(self, fib: Fib, settings: ForwardingSettings) -> None:
+    def __init__(self, fib: Fib, settings: ForwardingSettings, *, instance: int) -> None:
+        """*instance* differs from that of every earlier run of this router."""
         self.fib = fib
         self.now = 0.0
         self.ports: dict[ConnectionId, Port] = {}
@@ -64,7 +66,10 @@ class Relay(DataPlane):
         self.settlement = Settlement()
         self.waiting = WaitingRoom(settings, self.settlement)
         self.egress = Egress(fib.me, self.settlement, self.waiting)
-        self.brokerage = Brokerage(fib, self.ports, settings, self.settlement, self.egress, self.waiting)
+        self.repair = Repair(fib, self.ports, settings, self.egress, instance)
+        self.brokerage = Brokerage(
+            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.repair
+        )
         self._forwarder = Forwarder(
             fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.brokerage
         )
@@ -198,6 +203,7 @@ class Relay(DataPlane):
     def add_ingress(self, link: IngressLink) -> None:
         """Messages may arrive on it from now on; gives its first credit."""
         self._register(link)
+        link.is_numbered = link.port.takes_numbers
         link.attached_at = self.now
         entry = link.entry
         if entry is not None:
@@ -212,6 +218,7 @@ class Relay(DataPlane):
         One to a service of this process gets a window: the service takes whatever comes at once, and grants nothing.
         """
         self._register(link)
+        link.is_numbered = link.port.takes_numbers
         assert link.entry is not None
         if self.brokerage.serves(link.entry):
             self.brokerage.of(link.entry).add_circuit(link)
@@ -284,6 +291,8 @@ class Relay(DataPlane):
         self.gone_egress.add(link.counters)
         if link.port.is_router:
             self.gone_egress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
+        if link.is_router and link.root is None and link.port.neighbor is not None:
+            self.repair.lost(link.port.neighbor)
         broker = self.brokerage.find(link.entry)
         if link.root is not None:
             self.brokerage.circuit_gone(link)

@@ -47,6 +47,8 @@ LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
 CIRCUITS: Final = "amqp-mesh.circuits.1"
 """Capability: this router takes circuits (design, section 6)."""
+NUMBERS: Final = "amqp-mesh.multicast-numbers.1"
+"""Capability: this router takes each multicast once, by the number in its delivery-tag."""
 STREAMING_LINKS: Final = "qd.streaming-links"
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 MIN_HEARTBEAT_MS: Final = 100
@@ -190,7 +192,7 @@ class Connection:
         capabilities: tuple[str, ...] = (ANONYMOUS_RELAY,)
         own: dict[str, object] = {"product": "amqp-mesh", "version": version, "qd.conn-id": int(self.id)}
         if self.settings.role is Role.INTER_ROUTER:
-            capabilities = (ANONYMOUS_RELAY, STREAMING_LINKS, LSU_PUSH, CIRCUITS)
+            capabilities = (ANONYMOUS_RELAY, STREAMING_LINKS, LSU_PUSH, CIRCUITS, NUMBERS)
             own["qd.annotations-version"] = 1
             if self.settings.cost > 1:
                 own["qd.inter-router-cost"] = self.settings.cost

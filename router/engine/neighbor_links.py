@@ -23,7 +23,7 @@ from router.core.terms import Condition, LinkId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.circuits import CIRCUIT, Circuits
 from router.engine.codec import encode_control
-from router.engine.connection import CIRCUITS, LSU_PUSH, STREAMING_LINKS, Connection
+from router.engine.connection import CIRCUITS, LSU_PUSH, NUMBERS, STREAMING_LINKS, Connection
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
@@ -57,6 +57,7 @@ class NeighborLinks:
         """Both control links are attached."""
         if peer is not None and STREAMING_LINKS in peer.offered:
             connection.port.open_stream = self._open_stream
+        connection.port.takes_numbers = peer is not None and peer.has(NUMBERS)
         self.circuits: Circuits | None = None
         """None when the neighbor takes none."""
         if peer is not None and peer.has(CIRCUITS):

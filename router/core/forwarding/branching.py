@@ -288,6 +288,10 @@ class Branching(Orders):
         self.touch()
         self.machine.circuit_drained(OUTLETS, key, credit)
 
+    def is_upstream(self, key: Key) -> bool:
+        """Whether a circuit comes from the neighbor upstream."""
+        return self._is_upstream(self.pool.circuits[key])
+
     def _is_upstream(self, circuit: Circuit) -> bool:
         return circuit.neighbor == self.predecessor
 

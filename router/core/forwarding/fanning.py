@@ -215,6 +215,10 @@ class Fanning(Machine):
         self._see(self.trees[ingress])
         return self.trees[ingress].arrived(key, message, now, is_ready=is_ready)
 
+    def is_upstream(self, ingress: RouterId, key: Key) -> bool:
+        """Whether messages of *ingress* are to come on that circuit, from the neighbor upstream."""
+        return self.trees[ingress].is_upstream(key)
+
     def circuit_drained(self, ingress: RouterId, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""
         self.trees[ingress].circuit_drained(key, credit)

@@ -372,6 +372,10 @@ class Fib:
                     hops.append(route)
         return hops
 
+    def below(self, ingress: RouterId, child: RouterId) -> frozenset[RouterId]:
+        """Routers that multicasts of *ingress* reach by way of *child*, itself included."""
+        return self._tree(ingress).children.get(child, frozenset())
+
     def is_on_tree(self, ingress: RouterId, neighbor: RouterId | None) -> bool:
         """Whether a multicast of *ingress* may come from *neighbor*: only this router's predecessor in its tree."""
         # DEV-1: qdrouterd floods copies along every path; those off the tree are duplicates.
