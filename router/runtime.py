@@ -78,6 +78,7 @@ class Runtime(Turns):
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.fib.tree_of = self.control.tree
+        self.fib.flood_of = self.control.flood_trace
         self.relay.report_faults(self._address_fault, self._port_fault)
         self.aborters: dict[ConnectionId, Callable[[], None]] = {}
         """Ends a connection without a word to its engine or its peer."""

@@ -49,6 +49,7 @@ from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, Outbox, Reach, target_of
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.routes import RouteChange
+from router.core.linkstate.flood import Flood
 from router.core.linkstate.spf import Topology, Tree
 from router.core.terms import ConnectionId, RouterId
 
@@ -193,6 +194,21 @@ class ControlPlane:
     def tree(self, root: RouterId) -> Tree:
         """This router's place in the tree of *root*: worked out when first asked for, stale after `TopologyChanged`."""
         return self._link_state.routes.topology.tree(root, self.router_id)
+
+    def flood_trace(
+        self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
+    ) -> tuple[RouterId, ...] | None:
+        """The trace of a multicast's copy for a child that floods it (`Flood.trace`); stale after `TopologyChanged`.
+
+        Args:
+            subscribers: routers, others than this one, with subscribers of the address.
+        """
+        flood = Flood(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
+        return flood.trace(ingress, self.router_id, child)
+
+    def _is_flooding(self, router: RouterId) -> bool:
+        node = self._link_state.database.nodes.get(router)
+        return node is not None and not node.has_trees
 
     # For management
 

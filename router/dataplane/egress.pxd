@@ -30,7 +30,7 @@ cdef class Egress:
     cpdef bint is_full(self, EgressLink link)
     cpdef bint has_drained(self, EgressLink link)
     @cython.locals(found=Scan, head=bytes)
-    cpdef bytes leading_for(self, Transfer transfer, bytes data, bint to_router)
+    cpdef bytes leading_for(self, Transfer transfer, bytes data, bint to_router, tuple trace=*)
     @cython.locals(data=bytes)
     cdef bytes _leading(self, Transfer transfer, EgressLink link)
     cdef size_t _new_delivery(self, EgressLink link)

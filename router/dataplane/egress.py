@@ -193,8 +193,14 @@ class Egress:
         """Whether more may be written on it."""
         return link.unwritten_bytes() <= LOW_WATER_BYTES and link.port.unwritten_bytes <= LOW_WATER_BYTES
 
-    def leading_for(self, transfer: Transfer, data: bytes, *, to_router: bool) -> bytes:
-        """The message as it leaves, with the annotations of a neighbor's link or of a client's."""
+    def leading_for(
+        self, transfer: Transfer, data: bytes, *, to_router: bool, trace: tuple[RouterId, ...] = ()
+    ) -> bytes:
+        """The message as it leaves, with the annotations of a neighbor's link or of a client's.
+
+        Args:
+            trace: for a neighbor; empty for the routers that it has passed, and this one.
+        """
         found = transfer.scan
         if to_router:
             assert found is not None
@@ -204,7 +210,7 @@ class Egress:
                 found,
                 to=transfer.to,
                 ingress=ingress,
-                trace=(*found.trace, self._me),
+                trace=trace or (*found.trace, self._me),
                 phase=found.phase,
                 egress=found.egress,
             )

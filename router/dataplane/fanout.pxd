@@ -1,7 +1,7 @@
 import cython
 
 from router.binding.handles cimport *
-from router.core.forwarding.fib cimport AddressEntry, Fib
+from router.core.forwarding.fib cimport AddressEntry, Fib, Route
 from router.dataplane.egress cimport Egress
 from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer
 from router.dataplane.scan_result cimport Scan
@@ -16,6 +16,8 @@ cdef class Fanout:
     cdef Settlement _settlement
     cdef Repair _repair
 
-    @cython.locals(source=IngressLink, found=Scan, own=bytes, onward=bytes, port=Port)
+    @cython.locals(source=IngressLink, found=Scan, own=bytes)
     cpdef object send(self, Transfer transfer, AddressEntry entry, double now)
+    @cython.locals(onward=bytes, port=Port)
+    cpdef bint send_to(self, Transfer transfer, AddressEntry entry, object ingress, Route hop) except -1
     cdef bint _is_expected(self, object ingress, object neighbor) except -1

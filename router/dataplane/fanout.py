@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import cython
 
-from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.terms import ConnectionId, RouterId
 from router.dataplane.egress import Egress
 from router.dataplane.interface import EgressLink, Port, Transfer
@@ -67,17 +67,24 @@ class Fanout:
         copies = len(entry.subscribers)
         sent_to = [neighbor] if neighbor is not None else []
         hops = fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []
-        if hops:
-            onward = self._egress.leading_for(transfer, data, to_router=True)
-            for hop in hops:
-                port = self._ports.get(hop.connection)
-                if port is not None and port.data_links and hop.next_hop != neighbor:
-                    self._egress.copy(onward, transfer, port.data_links[0])
-                    sent_to.append(hop.next_hop)
-                    copies += 1
+        for hop in hops:
+            if hop.next_hop != neighbor and self.send_to(transfer, entry, ingress, hop):
+                sent_to.append(hop.next_hop)
+                copies += 1
         if transfer.tag is not None:
             self._repair.keep(entry, ingress, transfer.tag, own, tuple(sent_to), now)
         self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
+
+    def send_to(self, transfer: Transfer, entry: AddressEntry, ingress: RouterId, hop: Route) -> bool:
+        """Send a copy to the neighbor *hop*, as a datagram. Returns: whether there is a way to it."""
+        port = self._ports.get(hop.connection)
+        if port is None or not port.data_links:
+            return False
+        trace = () if port.takes_numbers else self._fib.flood_trace(entry, ingress, hop.next_hop)
+        if trace is not None:
+            onward = self._egress.leading_for(transfer, transfer.whole(), to_router=True, trace=trace)
+            self._egress.copy(onward, transfer, port.data_links[0])
+        return True
 
     def _is_expected(self, ingress: RouterId, neighbor: RouterId | None) -> bool:
         """Whether a multicast without a number may come from *neighbor*."""

@@ -292,11 +292,8 @@ class Forwarder:
         if ingress != self._fib.me:
             found.ingress = ingress
         route = self._fib.route(neighbor)
-        port = self._ports.get(route.connection) if route is not None else None
-        if port is not None and port.data_links:
-            self._egress.copy(
-                self._egress.leading_for(transfer, transfer.whole(), to_router=True), transfer, port.data_links[0]
-            )
+        if route is not None and transfer.entry is not None:
+            self._fanout.send_to(transfer, transfer.entry, ingress, route)
 
     def retry_stranded(self) -> None:
         """Send what lost its way by another, now that the routes are up to date; what has none is released."""

@@ -47,6 +47,8 @@ cdef class Fib:
     cdef public object _gone
     cdef public dict _targets
     cdef public object tree_of
+    cdef public object flood_of
+    cdef dict _floods
 
     cpdef AddressEntry find(self, str text)
     @cython.locals(entry=AddressEntry)

@@ -54,6 +54,8 @@ LARGEST_REQUEST_BYTES: Final = 65536
 """Of what is answered in this process, unless something else is said."""
 MOST_TARGETS: Final = 65536
 """Forms of addresses that are remembered, so that not every message's has to be taken apart,"""
+MOST_FLOODS: Final = 10000
+"""Traces for children that flood multicasts that are remembered."""
 LONGEST_TARGET: Final = 256
 """and characters of one that is."""
 
@@ -187,6 +189,9 @@ class Fib:
         """What messages that name their addresses were found to mean."""
         self.tree_of: Callable[[RouterId], Tree] | None = None
         """Asked for the tree of a multicast's ingress router the first time after each change of topology."""
+        self.flood_of: Callable[[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] | None = None
+        """Asked for the trace that a multicast of an ingress router gets for a child that floods it."""
+        self._floods: dict[tuple[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] = {}
 
     # Looking up
 
@@ -326,6 +331,7 @@ class Fib:
     def topology_changed(self) -> None:
         """Forget every tree."""
         self._trees.clear()
+        self._floods.clear()
 
     # Written by links and services of this router
 
@@ -371,6 +377,19 @@ class Fib:
                 if route is not None:
                     hops.append(route)
         return hops
+
+    def flood_trace(self, entry: AddressEntry, ingress: RouterId, child: RouterId) -> tuple[RouterId, ...] | None:
+        """The trace of a copy for a child that floods it: empty when there is nothing to be said but how it came, None
+        when the child gets a copy from another router anyway."""
+        # DEV-1: a qdrouterd floods copies along every path that the trace does not name.
+        key = (ingress, child, frozenset(entry.remotes))
+        if key not in self._floods:
+            if self.flood_of is None:
+                return ()
+            if len(self._floods) >= MOST_FLOODS:
+                self._floods.clear()
+            self._floods[key] = self.flood_of(*key)
+        return self._floods[key]
 
     def below(self, ingress: RouterId, child: RouterId) -> frozenset[RouterId]:
         """Routers that multicasts of *ingress* reach by way of *child*, itself included."""

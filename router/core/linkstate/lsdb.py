@@ -39,6 +39,8 @@ class Node:
     heard_at: float
     """Time of the last news of its own boot: advertisement or accepted link state, seconds."""
     has_link_state: bool = False
+    has_trees: bool = False
+    """It passes multicasts on along trees only, as it says."""
     ls_seq: int = 0
     peers: Mapping[RouterId, int] = attrs.field(factory=dict)
     changed_at: float
@@ -72,7 +74,9 @@ class Node:
     def update(self) -> LinkStateUpdate:
         """Its link state as it sent it; there is some."""
         assert self.instance is not None
-        return LinkStateUpdate(id=self.id, instance=self.instance, ls_seq=self.ls_seq, peers=self.peers)
+        return LinkStateUpdate(
+            id=self.id, instance=self.instance, ls_seq=self.ls_seq, peers=self.peers, has_trees=self.has_trees
+        )
 
     def advertisement(self) -> RouterAdvertisement:
         """An advertisement of what is held of it."""
@@ -174,6 +178,7 @@ class LinkStateDatabase:
         peers = {peer: cost for peer, cost in sorted(update.peers.items()) if peer != node.id}
         is_change = not node.has_link_state or peers != node.peers
         node.has_link_state = True
+        node.has_trees = update.has_trees
         node.ls_seq = update.ls_seq
         node.advertised_ls_seq = max(node.advertised_ls_seq, update.ls_seq)
         node.peers = peers

@@ -149,11 +149,14 @@ class LinkStateUpdate(ControlMessage):
     """Sequence within `ls`, the one that counts; the outer one is the same."""
     peers: Mapping[RouterId, int] = attrs.field(hash=False)
     """Cost of the edge to each neighbor, 1 at least."""
+    has_trees: bool = attrs.field(default=False, eq=False)
+    """No link state: the sender passes multicasts on along trees only; a qdrouterd, which does not, ignores the key."""
 
     def _own_keys(self) -> dict[str, object]:
         peers: dict[str, object] = {str(peer): cost for peer, cost in self.peers.items()}
         inner: dict[str, object] = {"id": self.id, "area": self.area, "ls_seq": self.ls_seq, "peers": peers}
-        return {"instance": self.instance, "ls_seq": self.ls_seq, "ls": inner}
+        trees: dict[str, object] = {"trees": 1} if self.has_trees else {}
+        return {"instance": self.instance, "ls_seq": self.ls_seq, "ls": inner, **trees}
 
     @classmethod
     def _read(cls, body: _Body) -> Self:
@@ -166,6 +169,7 @@ class LinkStateUpdate(ControlMessage):
             instance=body.integer("instance", low=-MAX_INT),
             ls_seq=inner.integer("ls_seq"),
             peers=inner.costs("peers"),
+            has_trees=body.integer("trees", default=0) > 0,
         )
 
 

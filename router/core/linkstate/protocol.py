@@ -203,7 +203,9 @@ class LinkState:
 
     def own_update(self) -> LinkStateUpdate:
         """This router's link state."""
-        return LinkStateUpdate(id=self.router_id, instance=self.instance, ls_seq=self.ls_seq, peers=self.peers)
+        return LinkStateUpdate(
+            id=self.router_id, instance=self.instance, ls_seq=self.ls_seq, peers=self.peers, has_trees=True
+        )
 
     def own_advertisement(self) -> RouterAdvertisement:
         """How far this router has got."""
