@@ -34,6 +34,7 @@ from router.core.events import (
     WithdrawRouter,
 )
 from router.core.linkstate.allowance import Allowances
+from router.core.linkstate.flood import Flood
 from router.core.linkstate.forwarder import Forwarder
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
@@ -49,7 +50,6 @@ from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, Outbox, Reach, target_of
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.routes import RouteChange
-from router.core.linkstate.flood import Flood
 from router.core.linkstate.spf import Topology, Tree
 from router.core.terms import ConnectionId, RouterId
 

@@ -1,7 +1,7 @@
 """Multicasts that have no credit set aside: a copy to each local subscriber and to each next hop of their tree.
 
-Copies are pre-settled; the ingress router alone acknowledges, once every copy has been given to its link. A subscriber without
-credit has its copies kept at its link (`waiting.py`); beyond the bounds it misses copies, which are counted.
+Copies are pre-settled; the ingress router alone acknowledges, once every copy has been given to its link. A subscriber
+without credit has its copies kept at its link (`waiting.py`); beyond the bounds it misses copies, which are counted.
 """
 
 from __future__ import annotations

@@ -67,9 +67,7 @@ class Relay(DataPlane):
         self.waiting = WaitingRoom(settings, self.settlement)
         self.egress = Egress(fib.me, self.settlement, self.waiting)
         self.repair = Repair(fib, self.ports, settings, self.egress, instance)
-        self.brokerage = Brokerage(
-            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.repair
-        )
+        self.brokerage = Brokerage(fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.repair)
         self._forwarder = Forwarder(
             fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.brokerage
         )

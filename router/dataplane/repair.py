@@ -1,10 +1,10 @@
 """Multicasts exactly once: numbered where they enter, taken once, and sent again where the tree has changed.
 
-The ingress router numbers its multicasts, for each address by itself. Their delivery-tags between our routers have the
-instance of the ingress router, eight bytes, and the number, eight more. A router takes each number once, from whichever
-neighbor it comes, and keeps the message for some seconds. When paths change, a copy may have been lost with its link, or
-have passed before this router had the child that needs it. So a child that has not been sent a kept message gets it, as
-a datagram: no credit was set aside for it.
+The ingress router numbers its multicasts, for each address by itself. Their delivery-tags between our routers have
+the instance of the ingress router, eight bytes, and the number, eight more. A router takes each number once, from
+whichever neighbor it comes, and keeps the message for some seconds. When paths change, a copy may have been lost with
+its link, or have passed before this router had the child that needs it. So a child that has not been sent a kept
+message gets it, as a datagram: no credit was set aside for it.
 
 A router of which the subscribers were not known yet when a message passed is sent none of it.
 """

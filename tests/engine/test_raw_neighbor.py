@@ -327,3 +327,17 @@ def test_more_control_messages_than_one_window(bench: Bench, joined: tuple[Neigh
         bench.run()
     live(bench, raw, 1)
     assert "RAW" in routers[1].fib.routes
+
+
+def test_a_multicast_that_comes_back_to_its_ingress_router_is_dropped(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    raw = join(bench, a, dials=True)
+    raw.subscribe("broadcast.x", hint=1)
+    receivers = [bench.client(router).receiver("broadcast.x", credit=9) for router in (a, b)]
+    bench.client(a).sender("broadcast.x").send(message("x"))
+    bench.advance(0.1)
+    ((_, received),) = raw.received
+    assert decode(received.data).annotations[symbol("x-opt-qd.trace")] == ["0/A"]
+    raw.send("x", "broadcast.x", ingress="A", trace=["0/OTHER", "0/RAW"], settled=True)
+    bench.advance(0.1)
+    assert [receiver.bodies for receiver in receivers] == [["x"], ["x"]]

@@ -1,8 +1,8 @@
 """What becomes of a multicast among neighbors that flood it, so that each of their subscribers gets it once.
 
-A qdrouterd sends a multicast to each next hop toward a subscriber, but for those that its trace names, whether they have
-a copy or not. Which that are follows from the link state. So a router that gives a copy to a qdrouterd knows which others
-will get it by that, and can keep it from the rest: it names them in the trace.
+A qdrouterd sends a multicast to each next hop toward a subscriber, but for those that its trace names, whether they
+have a copy or not. Which that are follows from the link state. So a router that gives a copy to a qdrouterd knows
+which others will get it by that, and can keep it from the rest: it names them in the trace.
 
 Source: qdrouterd-protocol.md, sections 7, 9 and 10.
 """
@@ -106,7 +106,16 @@ class Flood:
         if not beyond:
             return ()
         trace = (me, *beyond)
-        return trace if self._reaches(child, trace, wanted) else self._by_one(paths, me, child)
+        if self._reaches(child, trace, wanted):
+            return trace
+        only = self._by_one(paths, me, child)
+        if only != ():
+            return only
+        for left_out in beyond:  # a copy too many is better than none
+            trace = (me, *(one for one in beyond if one != left_out))
+            if len(trace) > 1 and self._reaches(child, trace, wanted):
+                return trace
+        return ()
 
     def _by_one(self, paths: Paths, me: RouterId, child: RouterId) -> tuple[RouterId, ...] | None:
         """The same where the trace can't name all: one child gets the copy, and floods it to the others."""
