@@ -217,10 +217,10 @@ cdef inline Handle new_tagged_delivery(Handle link, bytes tag) noexcept:
     return mesh_new_tagged_delivery(link, PyBytes_AS_STRING(tag), len(tag))
 
 
-cdef inline bytes delivery_tag(Handle delivery):
-    cdef size_t size
-    cdef const char *start = mesh_delivery_tag(delivery, &size)
-    return PyBytes_FromStringAndSize(start, size)
+cdef inline bytes tag_of_size(Handle delivery, size_t size):
+    cdef size_t found
+    cdef const char *start = mesh_delivery_tag(delivery, &found)
+    return PyBytes_FromStringAndSize(start, size) if found == size else None
 
 
 cdef inline Py_ssize_t send_part(Handle link, bytes data, Py_ssize_t at, Py_ssize_t size) noexcept:

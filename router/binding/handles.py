@@ -114,10 +114,10 @@ def new_tagged_delivery(link: Handle, tag: bytes) -> Handle:
     return delivery
 
 
-def delivery_tag(delivery: Handle) -> bytes:
-    """The tag of a delivery."""
+def tag_of_size(delivery: Handle, size: int) -> bytes | None:
+    """The tag of a delivery if it has *size* bytes."""
     tag = lib.pn_delivery_tag(delivery)
-    return bytes(ffi.buffer(tag.start, tag.size))
+    return bytes(ffi.buffer(tag.start, size)) if tag.size == size else None
 
 
 def send_part(link: Handle, data: bytes, at: int, size: int) -> int:

@@ -45,7 +45,6 @@ cdef class Reader:
     cdef bint _take(self, IngressLink link, size_t delivery) except -1
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin(self, IngressLink link, size_t delivery)
-    @cython.locals(tag=bytes)
     cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
     cdef _swallow(self, IngressLink link, size_t delivery)
     @cython.locals(egress=EgressLink)

@@ -24,7 +24,6 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import (
         NULL,
         Handle,
-        delivery_tag,
         pn_delivery_aborted,
         pn_delivery_clear,
         pn_delivery_partial,
@@ -35,6 +34,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_advance,
         pn_link_current,
         receive,
+        tag_of_size,
     )
     from router.dataplane.states import DONE, STREAM_BUFFER_BYTES, STREAMING, WAITING
 
@@ -231,9 +231,7 @@ class Reader:
         link.current = None
         if pn_delivery_settled(delivery):
             if link.is_numbered:
-                tag = delivery_tag(delivery)
-                if len(tag) == TAG_BYTES:
-                    transfer.tag = tag
+                transfer.tag = tag_of_size(delivery, TAG_BYTES)
             transfer.is_settled = True
             transfer.ingress_delivery = NULL
             self._settlement.forget(delivery)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import cython
 
 from mesh_config.models import ForwardingSettings
-from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
 from router.core.terms import ConnectionId
 from router.dataplane.broker import Broker
 from router.dataplane.brokerage import Brokerage
@@ -216,8 +216,8 @@ class Relay(DataPlane):
         One to a service of this process gets a window: the service takes whatever comes at once, and grants nothing.
         """
         self._register(link)
-        link.is_numbered = link.port.takes_numbers
         assert link.entry is not None
+        link.is_numbered = link.port.takes_numbers and link.entry.treatment is MULTICAST
         if self.brokerage.serves(link.entry):
             self.brokerage.of(link.entry).add_circuit(link)
         else:

@@ -35,6 +35,8 @@ MOST_INSTANCES: Final = 2
 """Of an ingress router: what it sent before it started again may still be under way."""
 KEPT_BYTES: Final = 256
 """What a kept message takes beside its own bytes."""
+EXPIRY_S: Final = 1.0
+"""What is kept for long enough is forgotten with the next one, or within this, all at once."""
 _STRIDE: Final = 1 << 40
 """Numbers of an address that is new, or was forgotten, begin above all that were given before."""
 
@@ -97,8 +99,8 @@ class Repair:
     # Numbers
 
     def number(self, entry: AddressEntry) -> bytes | None:
-        """The tag of a multicast that enters here; None when there are no neighbors."""
-        if not self._ports:
+        """The tag of a multicast that enters here; None when no other router has subscribers."""
+        if not entry.remotes:
             return None
         stream = self._stream(entry.text, self._fib.me)
         if not stream.number:
@@ -144,13 +146,15 @@ class Repair:
         sent_to: tuple[RouterId, ...],
         now: float,
     ) -> None:
-        """Remember a multicast that has been sent on.
+        """Remember a multicast that has been sent on; not when no other router has subscribers.
 
         Args:
             data: without annotations of routers.
             sent_to: neighbors that have it.
             now: seconds, monotonic.
         """
+        if not entry.remotes:
+            return
         if entry.text not in self._audiences:
             self._audiences[entry.text] = dict.fromkeys(entry.remotes, -math.inf)
         kept = Kept()
@@ -174,7 +178,7 @@ class Repair:
 
     def next_deadline(self) -> float:
         """When `expire` is due, seconds; infinity when never."""
-        return self._kept[0].at + self._keep_s if self._kept else math.inf
+        return self._kept[0].at + self._keep_s + EXPIRY_S if self._kept else math.inf
 
     # What changes
 

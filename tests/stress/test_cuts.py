@@ -1,0 +1,34 @@
+"""Multicasts while hundreds of connections between routers are cut. Run by `tox -e stress`, which shows the figures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from router import speed
+from tests.stress.cuts import CutRing, play
+
+CUTS = int(os.environ.get("AMQP_MESH_STRESS_CUTS", "200"))
+
+pytestmark = pytest.mark.timeout(10 * CUTS + 300)
+
+
+def test_a_multicast_comes_exactly_once_while_connections_are_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with CutRing(tmp_path) as ring:
+        ring.mesh.start()
+        ring.mesh.wait_converged()
+
+        def tell(cut: int, sent: int) -> None:
+            if cut % 10 == 0:
+                with capsys.disabled():
+                    print(f"\n{speed.SPEED}, {cut} cuts: {sent} multicasts", end="", flush=True)
+
+        played = play(ring, cuts=CUTS, seed=1, tell=tell)
+        with capsys.disabled():
+            print(f"\n{played.cuts} cuts: {dict(played.said)}")
+        assert played.faults() == {}
+        assert set(ring.mesh.terminate().values()) == {0}
