@@ -187,8 +187,8 @@ class MulticastBroker(Broker):
             house.waiting.give_up(message)
         message.state = NEW
         source = message.ingress
-        neighbor = source.port.neighbor if source is not None and source.root is not None else None
-        if neighbor is None and ingress == self._me:
+        parent = source.port.neighbor if source is not None and source.root is not None else None
+        if parent is None and ingress == self._me:
             message.tag = house.repair.number(self.entry)
         data = message.whole()
         own = house.egress.leading_for(message, data, to_router=False)
@@ -204,7 +204,7 @@ class MulticastBroker(Broker):
         if message.tag is not None:
             # Those below which nobody is live are not to get it later.
             children = self.machine.trees[ingress].children
-            sent_to = (*children, neighbor) if neighbor is not None else tuple(children)
+            sent_to = (*children, parent) if parent is not None else tuple(children)
             house.repair.keep(self.entry, ingress, message.tag, own, sent_to, house.now)
         for link in missed:
             assert isinstance(link, EgressLink)

@@ -29,7 +29,7 @@ cdef class Repair:
     cdef object _streams
     cdef object _begun
     cdef object _kept
-    cdef Py_ssize_t _bytes
+    cdef public Py_ssize_t kept_bytes
     cdef dict _audiences
     cdef public Py_ssize_t resent
 

@@ -90,7 +90,8 @@ class Repair:
         """Times that numbers of an address have begun."""
         self._kept: deque[Kept] = deque()
         """Oldest first."""
-        self._bytes = 0
+        self.kept_bytes = 0
+        """Of what is kept."""
         self._audiences: dict[str, dict[RouterId, float]] = {}
         """By address of what is kept: routers with subscribers, and since when that is known, seconds."""
         self.resent = 0
@@ -160,14 +161,14 @@ class Repair:
         kept = Kept()
         kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
         self._kept.append(kept)
-        self._bytes += len(data) + KEPT_BYTES
-        while self._bytes > self._most_bytes:
+        self.kept_bytes += len(data) + KEPT_BYTES
+        while self.kept_bytes > self._most_bytes:
             self._forget_oldest()
         self.expire(now)
 
     def _forget_oldest(self) -> None:
         kept = self._kept.popleft()
-        self._bytes -= len(kept.data) + KEPT_BYTES
+        self.kept_bytes -= len(kept.data) + KEPT_BYTES
         if not self._kept:
             self._audiences.clear()
 

@@ -1,0 +1,69 @@
+"""What a router keeps of multicasts that have passed, for how long, and to whom it sends it again."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.runtime import Runtime
+from tests.helpers.engine import Bench
+from tests.helpers.peer import PeerReceiver, message
+
+NEWS = "broadcast/news"
+KEEP_S = 2.0
+
+
+def subscribe(bench: Bench, router: Runtime) -> PeerReceiver:
+    return bench.client(router).receiver(NEWS, credit=1000)
+
+
+def publish(bench: Bench, router: Runtime, count: int, size: int = 10) -> None:
+    sender = bench.client(router).sender(NEWS)
+    bench.advance(0.1)
+    for number in range(count):
+        sender.send(message(f"{number}".rjust(size)))
+        bench.run()
+
+
+def test_nothing_is_kept_where_no_other_router_has_subscribers(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    receiver = subscribe(bench, a)
+    bench.advance(0.1)
+    publish(bench, a, 20)
+    assert len(receiver.messages) == 20
+    assert [router.relay.repair.kept_bytes for router in (a, b)] == [0, 0]
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(100_000, 9), (10_000, 0), (0, 0)])
+def test_what_is_kept_is_bounded_in_bytes_by_the_oldest_being_forgotten(bench: Bench, limit: int, kept: int) -> None:
+    a, b, c = bench.mesh(("A", "B"), ("B", "C"), forwarding={"kept_multicast_bytes": limit})
+    receivers = [subscribe(bench, router) for router in (b, c)]
+    bench.advance(0.1)
+    publish(bench, a, 30, size=10_000)
+    assert [len(receiver.messages) for receiver in receivers] == [30, 30]
+    for router in (a, b):
+        assert kept * 10_000 <= router.relay.repair.kept_bytes <= limit
+
+
+def test_what_is_kept_is_forgotten_after_its_time(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"), forwarding={"kept_multicast_s": KEEP_S})
+    subscribe(bench, b)
+    bench.advance(0.1)
+    publish(bench, a, 5)
+    bench.advance(KEEP_S / 2)
+    assert a.relay.repair.kept_bytes > 0
+    bench.advance(KEEP_S / 2 + 1.0)
+    assert a.relay.repair.kept_bytes == 0
+
+
+def test_what_is_kept_goes_to_new_children_but_not_to_whom_it_came_from(bench: Bench) -> None:
+    routers = bench.mesh(("A", "F"), ("B", "C"), ("C", "D"), ("D", "E"), ("E", "F"))
+    wire = bench.join(routers[0], routers[1])
+    bench.advance(2)
+    receivers = [subscribe(bench, router) for router in routers]
+    bench.advance(1)
+    publish(bench, routers[0], 10)
+    wire.cut()
+    bench.advance(1)
+    assert [len(receiver.messages) for receiver in receivers] == [10] * 6
+    # D had its copies from C, and is E's child now; B and C, which have become children, had them before.
+    assert [router.relay.repair.resent for router in routers] == [0, 0, 0, 0, 10, 0]
