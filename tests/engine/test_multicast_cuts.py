@@ -1,17 +1,16 @@
-"""Each multicast comes exactly once to each subscriber that has a path throughout, while connections are cut."""
+"""Each multicast comes exactly once to each subscriber that has a path throughout, while connections are cut.
+
+tests/stress has more of it, and real processes.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.helpers.cuts import Cuts
-
-RING = ("AB", "BC", "CD", "DA")
-TWO_RINGS = ("AB", "BC", "CD", "DA", "CE", "EF", "FA")
-LADDER = ("AB", "BC", "DE", "EF", "AD", "BE", "CF")
+from tests.helpers.cuts import MESHES, Cuts
 
 
-@pytest.mark.parametrize("edges", [RING, TWO_RINGS, LADDER], ids=["ring", "two-rings", "ladder"])
+@pytest.mark.parametrize("edges", MESHES.values(), ids=MESHES)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_multicast_comes_exactly_once_while_links_are_cut(edges: tuple[str, ...], seed: int) -> None:
     play = Cuts(edges, seed)

@@ -17,6 +17,12 @@ from router.runtime import Runtime
 from tests.helpers.engine import Bench, Wire
 from tests.helpers.peer import PeerReceiver, PeerSender, Received, message
 
+MESHES = {
+    "ring": ("AB", "BC", "CD", "DA"),
+    "two rings": ("AB", "BC", "CD", "DA", "CE", "EF", "FA"),
+    "ladder": ("AB", "BC", "DE", "EF", "AD", "BE", "CF"),
+}
+"""Edges of meshes that hold together without any one of them."""
 MULTICAST = "openstack.org/om/rpc/multicast/openstack/news"
 
 
