@@ -116,7 +116,7 @@ def test_ten_servers_at_one_router_and_one_at_another_share_by_server(servers: s
 
 
 @pytest.mark.parametrize("homes", ["A", "ABCD"])
-def test_a_server_that_becomes_slower_has_its_share_lowered_within_a_second_and_gets_it_back(homes: str) -> None:
+def test_a_server_that_becomes_slower_gets_less_within_a_second_and_later_more_again(homes: str) -> None:
     calls = Calls(40, TAKEN, homes=homes, service_s=0.005)
     slow = calls.servers[1]
     before = calls.counts(1.0)
