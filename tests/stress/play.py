@@ -150,7 +150,7 @@ def look(router: RouterProcess, folder: Path) -> dict[str, Any]:
     """What a watched router keeps now."""
     path = folder / f"{router.pid}.json"
     path.unlink(missing_ok=True)
-    router.send_signal(signal.SIGUSR1)
+    router.send_signal(signal.SIGRTMIN)
     wait_until(path.exists, f"router {router.settings.id} says what it keeps", QUIET_S)
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found

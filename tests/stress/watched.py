@@ -1,4 +1,4 @@
-"""`amqp-mesh` that says what it keeps: on SIGUSR1 it writes counts as JSON to `<pid>.json` in the folder FOLDER.
+"""`amqp-mesh` that says what it keeps: on SIGRTMIN it writes counts as JSON to `<pid>.json` in the folder FOLDER.
 
 python -m tests.stress.watched run mesh.yaml --router A
 """
@@ -84,5 +84,5 @@ def write(*_: object) -> None:
 
 if __name__ == "__main__":
     faulthandler.enable()  # a crash shows in the log where it was
-    signal.signal(signal.SIGUSR1, write)
+    signal.signal(signal.SIGRTMIN, write)
     main(prog_name="amqp-mesh")
