@@ -249,6 +249,7 @@ class AnycastBroker(Broker):
             return
         if link.load is not None:
             link.load.unsettled -= link.outstanding
+            link.load.forget(link)
         link.load = load
         if load is not None:
             load.unsettled += link.outstanding
@@ -278,6 +279,7 @@ class AnycastBroker(Broker):
         self._able.pop(link, None)
         self._chosen = None
         self._count_load(link, None)
+        self.local_load.forget(link)
         self.local_load.subscribers = max(1, len(self._able))
         self._local_credit -= link.brokered
         link.brokered = 0

@@ -63,6 +63,25 @@ def test_a_server_without_a_message_goes_before_one_with_some(bench: Bench, coun
     assert servers[count // 2].bodies[-1] == "late"
 
 
+def test_a_server_that_is_gone_is_kept_nowhere(bench: Bench) -> None:
+    (router,) = [bench.router("A")]
+    clients = [bench.client(router) for _ in range(3)]
+    servers = [client.receiver(BALANCED, credit=10).accepting() for client in clients]
+    caller = bench.client(router).sender(BALANCED)
+    for number in range(6):
+        caller.send(message(number))
+        bench.run()
+    assert all(server.messages for server in servers)
+    clients[0].wire.cut()
+    servers[1].close()
+    bench.run()
+    entry = router.fib.find(BALANCED)
+    assert entry is not None
+    assert isinstance(entry.broker, AnycastBroker)
+    assert set(entry.broker.local_load.idle or ()) <= set(entry.subscribers)
+    assert len(entry.subscribers) == 1
+
+
 def test_others_messages_at_a_server_are_told_and_count(bench: Bench, ring: list[Runtime]) -> None:
     a, b, c, d = ring
     near, far = servers_at(bench, [b, d])

@@ -12,6 +12,7 @@ cdef class Load:
 
     cpdef object sent(self)
     cpdef object settled(self, object subscriber, bint is_idle)
+    cpdef object forget(self, object subscriber)
     @cython.locals(elsewhere=Py_ssize_t)
     cpdef Py_ssize_t messages(self, double now)
     cpdef Py_ssize_t wait(self, double now)

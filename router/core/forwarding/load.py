@@ -59,6 +59,11 @@ class Load:
         if is_idle and self.idle is not None:
             self.idle[subscriber] = None
 
+    def forget(self, subscriber: Key) -> None:
+        """It takes no message now, or is gone."""
+        if self.idle is not None:
+            self.idle.pop(subscriber, None)
+
     def told(self, elsewhere: int, subscribers: int, now: float) -> None:
         """The neighbor on the way there tells what others have sent, messages, and who can take one."""
         self.elsewhere = elsewhere
