@@ -12,6 +12,25 @@ fail() {
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
+# Print the oldest and the newest version of Python that pyproject.toml names.
+outermost_versions() {
+    sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml | sort -V | sed -n '1p;$p'
+}
+
+# find_version VERSION: print a Python of that version, by its name, or its path where pyenv keeps it.
+find_version() {
+    local python
+    for python in python3 "python$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*[0-9]/bin/python; do
+        if [ "$(version_of "$python")" = "$1" ]; then
+            echo "$python"
+            return
+        fi
+    done
+    return 1
+}
+
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
+
 # Print the name of a Python from 3.11 on; $PYTHON, when set, is the only one looked at.
 find_python() {
     local python
@@ -80,7 +99,7 @@ install_packages() {
 make_venv() {
     local python venv
     python=$(find_python) || fail "no Python 3.11 or newer; set PYTHON to one"
-    venv="$PWD/.venv/$1-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
+    venv="$PWD/.venv/$1-$(version_of "$python")"
     "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv"
     echo "$venv"
 }

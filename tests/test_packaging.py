@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import tomllib
 from pathlib import Path
 
 import proton
@@ -11,6 +12,14 @@ import pytest
 import mesh_config
 import router
 from router import speed
+
+
+def test_the_oldest_python_named_is_the_one_required() -> None:
+    # .ci/run takes the oldest and the newest from the classifiers.
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = [word.rpartition(" ")[2] for word in project["classifiers"] if ":: Python :: 3." in word]
+    assert project["requires-python"] == f">={versions[0]}"
+    assert versions == [f"3.{minor}" for minor in range(11, 11 + len(versions))]
 
 
 @pytest.mark.parametrize("package", [router, mesh_config], ids=["router", "mesh_config"])
