@@ -23,9 +23,10 @@ from mesh_config.models import Role
 from mesh_config.render import render_mesh
 from tests.credit.client import Client, Loop
 from tests.credit.links import Publisher, Subscriber, message
-from tests.credit.relay import LISTENER, FrameCounter, FrameReader, Relay
+from tests.credit.relay import FrameCounter, FrameReader, FrameRelay
 from tests.credit.stand import Line, Row, Stand, median_and_worst, ms, new_address
 from tests.helpers.processes import MeshProcesses
+from tests.helpers.relay import LISTENER
 
 TITLE = "one busy among 1,000 attached publishers, one hop"
 PUBLISHERS = 1000
@@ -121,7 +122,7 @@ def _frames(stand: Stand) -> Iterator[Row]:
     mesh = MeshProcesses(generate("line", 2), stand.folder / "relayed", command=stand.command)
     (target,) = (listener.port for listener in mesh["R1"].settings.listeners if listener.role is Role.INTER_ROUTER)
     between = FrameCounter()
-    with mesh, Relay(target, between.hear) as relay:
+    with mesh, FrameRelay(target, between.hear) as relay:
         _connect_by(mesh, relay.port)
         mesh.start()
         mesh.wait_converged()
@@ -148,7 +149,7 @@ def _count(line: Line, between: FrameCounter) -> list[int]:
     loop = Loop()
     address = new_address()
     at_subscriber, to_busy, to_idle = FrameCounter(), FrameCounter(), FrameCounter()
-    with Relay(line.port(), at_subscriber.hear) as relay:
+    with FrameRelay(line.port(), at_subscriber.hear) as relay:
         client = loop.connect(f"amqp://127.0.0.1:{relay.port}")
         subscriber = client.subscriber(address, credit=CREDIT, top_up_at=CREDIT // 2)
         idle, publishers = _attach(loop, line.url(1), address, PUBLISHERS - 1)

@@ -18,7 +18,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from cproton_ffi import ffi, lib
 
@@ -30,13 +30,16 @@ TICK_S = 1.0
 """How often proton may send the empty frames that keep a connection alive."""
 MAX_FRAME_BYTES = 16384
 
+P = TypeVar("P", bound=Publisher)
+S = TypeVar("S", bound=Subscriber)
+
 _BUFFER = ffi.new("char[]", 1 << 20)
 
 
 class Client:
     """One connection to a router."""
 
-    def __init__(self, loop: Loop, sock: socket.socket, container: str) -> None:
+    def __init__(self, loop: Loop, sock: socket.socket, container: str, idle_timeout_s: float | None = None) -> None:
         self.sock = sock
         self.is_open = False
         self.is_closed = False
@@ -50,6 +53,8 @@ class Client:
         self._container = container
         self._transport = lib.pn_transport()
         lib.pn_transport_set_max_frame(self._transport, MAX_FRAME_BYTES)
+        if idle_timeout_s is not None:
+            lib.pn_transport_set_idle_timeout(self._transport, int(idle_timeout_s * 1000))
         self._connection = lib.pn_connection()
         self._collector = lib.pn_collector()
         lib.pn_connection_collect(self._connection, self._collector)
@@ -62,10 +67,14 @@ class Client:
 
     def publisher(self, address: str | None, *, presettled: bool = False) -> Publisher:
         """Attach a publisher, in a session of its own as oslo's have it; without an address each message names it."""
+        return self.attach_publisher(Publisher, address, presettled=presettled)
+
+    def attach_publisher(self, kind: type[P], address: str | None, *, presettled: bool = False) -> P:
+        """The same of a class of one's own."""
         link = lib.pn_sender(self._session(), f"{self._container}-{len(self._ends)}".encode())
         if address is not None:
             lib.pn_terminus_set_address(lib.pn_link_target(link), address.encode())
-        found = Publisher(self, link, presettled=presettled)
+        found = kind(self, link, presettled=presettled)
         self._open(link, found)
         return found
 
@@ -78,12 +87,18 @@ class Client:
             top_up_at: credit at which it grants what is missing to *credit*; 0: when all is used.
             settles: whether it accepts each message at once.
         """
+        return self.attach_subscriber(Subscriber, address, credit=credit, top_up_at=top_up_at, settles=settles)
+
+    def attach_subscriber(
+        self, kind: type[S], address: str | None, *, credit: int = 0, top_up_at: int = NEVER, settles: bool = True
+    ) -> S:
+        """The same of a class of one's own."""
         link = lib.pn_receiver(self._session(), f"{self._container}-{len(self._ends)}".encode())
         if address is None:
             lib.pn_terminus_set_dynamic(lib.pn_link_source(link), True)
         else:
             lib.pn_terminus_set_address(lib.pn_link_source(link), address.encode())
-        found = Subscriber(self, link, credit=credit, top_up_at=top_up_at, settles=settles)
+        found = kind(self, link, credit=credit, top_up_at=top_up_at, settles=settles)
         self._open(link, found)
         if credit:
             found.grant(credit)
@@ -93,6 +108,18 @@ class Client:
         """Close the connection, behind all that was sent."""
         lib.pn_connection_close(self._connection)
         self.touch()
+
+    def drop(self) -> None:
+        """Leave without a word: close the socket, and give proton everything back; no link may be used any more."""
+        if self._transport is not None:
+            self._gone(None)
+            self._ends.clear()
+            lib.pn_transport_unbind(self._transport)
+            lib.pn_decref(self._transport)
+            lib.pn_collector_free(self._collector)
+            lib.pn_connection_release(self._connection)
+            lib.pn_decref(self._connection)
+            self._transport = self._collector = self._connection = None
 
     def touch(self) -> None:
         """There may be something to write."""
@@ -150,7 +177,7 @@ class Client:
     def tick(self, now_ms: int) -> None:
         """Let proton look at the time."""
         lib.pn_transport_tick(self._transport, now_ms)
-        self.touch()
+        self._handle()
 
     def _gone(self, why: str | None) -> None:
         self.is_closed = True
@@ -206,14 +233,14 @@ class Loop:
         self._ticked = time.monotonic()
         self._count = 0
 
-    def connect(self, url: str, container: str = "credit") -> Client:
-        """Begin a connection to `amqp://host:port`."""
+    def connect(self, url: str, container: str = "credit", *, idle_timeout_s: float | None = None) -> Client:
+        """Begin a connection to `amqp://host:port`; a router that is silent for *idle_timeout_s* is taken to be gone."""
         host, _, port = url.removeprefix("amqp://").partition(":")
         sock = socket.create_connection((host, int(port)), WAIT_S)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._count += 1
-        client = Client(self, sock, f"{container}-{self._count}")
+        client = Client(self, sock, f"{container}-{self._count}", idle_timeout_s)
         self._clients[sock.fileno()] = client
         self._poll.register(sock, select.EPOLLIN)
         return client
@@ -242,7 +269,7 @@ class Loop:
         now = time.monotonic()
         if now - self._ticked > TICK_S:
             self._ticked = now
-            for client in self._clients.values():
+            for client in list(self._clients.values()):
                 client.tick(int(now * 1000))
         if self.on_step is not None:
             self.on_step()

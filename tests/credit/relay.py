@@ -1,7 +1,7 @@
 """A TCP relay that reads the AMQP frames that pass: what two programs grant and send each other, seen from between.
 
     ledger = Ledger()
-    with Relay(port_of_the_router, ledger.hear) as relay:
+    with FrameRelay(port_of_the_router, ledger.hear) as relay:
         ...                                   # a client connects to relay.port
         print(ledger.to("news"))
 
@@ -10,26 +10,14 @@ It slows down what passes, so it is for counting, not for timing.
 
 from __future__ import annotations
 
-import select
-import socket
 import struct
-import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Any, Self
 
 import attrs
 
 from tests.helpers import frames
-from tests.helpers.processes import LOOPBACK
-
-LOOK_S = 0.05
-"""How soon its threads see that it is over."""
-END_S = 5.0
-
-CONNECTOR, LISTENER = 0, 1
-"""Sides of a connection: the one that connected, and the one that it connected to."""
+from tests.helpers.relay import Relay
 
 OnFrame = Callable[[int, int, bytes], None]
 """Called with the number of the connection, the side that wrote, and a whole frame."""
@@ -63,76 +51,18 @@ def performative(frame: bytes) -> str:
     return frames.NAMES.get(frame[start + 2], "unknown") if len(frame) > start else "heartbeat"
 
 
-class Relay:
-    """Listens on a free port of loopback and passes every connection on; a context manager that ends them all."""
+class FrameRelay(Relay):
+    """A relay that cuts what passes into frames."""
 
     def __init__(self, target: int, on_frame: OnFrame) -> None:
-        """*target* is a port of loopback. *on_frame* is called by one thread at a time."""
-        self.target = target
-        self._on_frame = on_frame
-        self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._server = socket.create_server((LOOPBACK, 0))
-        self.port: int = self._server.getsockname()[1]
-        self._threads: list[threading.Thread] = []
-        self._start(self._accept)
+        """*target* is a port of loopback. *on_frame* is called by the relay's thread."""
+        readers: defaultdict[tuple[int, int], FrameReader] = defaultdict(FrameReader)
 
-    def __enter__(self) -> Self:
-        return self
+        def hear(number: int, side: int, data: bytes) -> None:
+            for frame in readers[number, side].read(data):
+                on_frame(number, side, frame)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join(END_S)
-        self._server.close()
-
-    def _start(self, run: Callable[..., None], *arguments: Any) -> None:
-        thread = threading.Thread(target=run, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _is_ready(self, sock: socket.socket) -> bool:
-        return bool(select.select([sock], [], [], LOOK_S)[0])
-
-    def _accept(self) -> None:
-        number = 0
-        while not self._over.is_set():
-            if self._is_ready(self._server):
-                connector, _ = self._server.accept()
-                try:
-                    listener = socket.create_connection((LOOPBACK, self.target))
-                except OSError:
-                    connector.close()  # it does not listen yet; the other will try again
-                    continue
-                for sock in (connector, listener):
-                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._start(self._pass, number, CONNECTOR, connector, listener)
-                self._start(self._pass, number, LISTENER, listener, connector)
-                number += 1
-
-    def _pass(self, number: int, side: int, source: socket.socket, target: socket.socket) -> None:
-        reader = FrameReader()
-        try:
-            while not self._over.is_set():
-                if not self._is_ready(source):
-                    continue
-                data = source.recv(1 << 16)
-                if not data:
-                    break
-                with self._lock:
-                    for frame in reader.read(data):
-                        self._on_frame(number, side, frame)
-                target.sendall(data)
-        except OSError:
-            pass  # one side is gone: so is the other
-        finally:
-            for sock in (source, target):
-                try:
-                    sock.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass  # the thread of the other direction was first
+        super().__init__(target, on_bytes=hear)
 
 
 class FrameCounter:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import attrs
 
-from tests.credit.relay import Ledger, LinkEntry, Relay
+from tests.credit.relay import FrameRelay, Ledger, LinkEntry
 from tests.credit.stand import HOPS, Line, Row, Stand, hops_text
 from tests.helpers.oslo import OsloWorker, hosts_url, outcomes
 from tests.helpers.processes import LOOPBACK, wait_until
@@ -65,7 +65,7 @@ class _Setting:
         made = []
         for name, at in (("server", 0), ("callers", hops)):
             ledger = Ledger()
-            relay = stack.enter_context(Relay(line.port(at), ledger.hear))
+            relay = stack.enter_context(FrameRelay(line.port(at), ledger.hear))
             worker = stack.enter_context(OsloWorker(folder / f"{name}.log"))
             url = hosts_url(f"{LOOPBACK}:{relay.port}", rpc_server_credit=CREDIT, container_name=name)
             worker.do("open", transport="t", url=url)

@@ -6,10 +6,11 @@ import pytest
 from proton import Message
 
 from tests.credit.fairness import jain
-from tests.credit.relay import CONNECTOR, LISTENER, FrameReader, Ledger, performative
+from tests.credit.relay import FrameReader, Ledger, performative
 from tests.credit.rpc import request
 from tests.credit.stand import percentile
 from tests.helpers import frames
+from tests.helpers.relay import CONNECTOR, LISTENER
 
 ATTACH, FLOW, TRANSFER = 0x12, 0x13, 0x14
 BEGIN = [None, 0, 100, 100]

@@ -1,4 +1,4 @@
-"""oslo.messaging for tests: worker processes that carry out orders, meshes to attach them to, and a network that fails.
+"""oslo.messaging for tests: worker processes that carry out orders, and meshes to attach them to.
 
     with OsloWorker() as worker:
         worker.do("open", transport="t", url=oslo_url(mesh, "A", "B", link_retry_delay=1))
@@ -11,14 +11,11 @@ The driver runs in the worker (`oslo_worker.py`) alone: what it warns of, and wh
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import itertools
 import json
 import os
 import queue
-import select
-import socket
 import subprocess
 import sys
 import threading
@@ -28,11 +25,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import attrs
 import pytest
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
-from tests.helpers.processes import LOOPBACK, MeshProcesses, NotInTime, wait_until
+from tests.helpers.processes import MeshProcesses, NotInTime, wait_until
 
 WORKER = Path(__file__).with_name("oslo_worker.py")
 ORDER_S = 30.0
@@ -283,69 +279,3 @@ def outcomes(records: list[Record]) -> dict[str, int]:
     for record in records:
         counts[record["outcome"]] = counts.get(record["outcome"], 0) + 1
     return dict(sorted(counts.items()))
-
-
-# A network that fails
-
-
-@attrs.define(eq=False)
-class StallingProxy:
-    """A TCP relay to one listener that passes a number of bytes toward it and then no more; the other way all pass.
-
-    What a client writes meanwhile fills the kernel's buffers, and so it stays when the client dies: `cut` ends it all.
-    """
-
-    target: int
-    """Port that it relays to."""
-    limit: int
-    """Bytes passed toward the target on one connection before the stall."""
-    port: int = 0
-    is_stalled: threading.Event = attrs.field(factory=threading.Event)
-    _server: socket.socket = attrs.field(factory=socket.socket)
-    _ending: threading.Event = attrs.field(factory=threading.Event)
-    _threads: list[threading.Thread] = attrs.field(factory=list)
-
-    def __enter__(self) -> Self:
-        self._server.bind((LOOPBACK, 0))
-        self._server.listen()
-        self.port = self._server.getsockname()[1]
-        self._start(self._accept)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.cut()
-        self._server.close()
-
-    def _start(self, run: Any, *arguments: Any) -> None:
-        thread = threading.Thread(target=run, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while not self._ending.is_set():
-            if select.select([self._server], [], [], 0.05)[0]:
-                client, _ = self._server.accept()
-                self._start(self._relay, client)
-
-    def cut(self) -> None:
-        """End every connection, as when the client's machine is gone."""
-        self._ending.set()
-        for thread in self._threads:
-            thread.join(10)
-
-    def _relay(self, client: socket.socket) -> None:
-        left = self.limit
-        with client, socket.create_connection((LOOPBACK, self.target)) as target, contextlib.suppress(OSError):
-            while not self._ending.is_set():
-                sources = [client, target] if left > 0 else [target]
-                for source in select.select(sources, [], [], 0.05)[0]:
-                    data = source.recv(min(65536, left) if source is client else 65536)
-                    if not data:
-                        return
-                    if source is target:
-                        client.sendall(data)
-                        continue
-                    left -= len(data)
-                    target.sendall(data)
-                    if left <= 0:
-                        self.is_stalled.set()

@@ -18,7 +18,6 @@ from tests.helpers.oslo import (
     OsloError,
     OsloWorker,
     Record,
-    StallingProxy,
     attached_to,
     hosts_url,
     mesh_of,
@@ -29,6 +28,7 @@ from tests.helpers.oslo import (
     wait_fanout,
 )
 from tests.helpers.processes import LOOPBACK, MeshProcesses, parse_log, wait_until
+from tests.helpers.relay import Relay
 
 pytestmark = [pytest.mark.interop, needs_oslo]
 
@@ -110,7 +110,7 @@ def test_a_caller_that_dies_in_the_middle_of_a_request_takes_no_server_with_it(
     servers, callers, dying, mesh = *map(new_worker, ("servers", "callers", "dying")), new_mesh(LINE)
     servers.do("open", transport="A", url=oslo_url(mesh, "A"))
     servers.do("serve", transport="A", topic="half", server="half")
-    proxy = stack.enter_context(StallingProxy(target=port_of(mesh, where), limit=MB))
+    proxy = stack.enter_context(Relay(port_of(mesh, where), limit=MB))
     dying.do("open", transport="p", url=hosts_url(f"{LOOPBACK}:{proxy.port}", container_name="dying"))
     dying.begin("upload", transport="p", topic="half", size=8 * MB, key="half a request")
     assert proxy.is_stalled.wait(20)
@@ -130,7 +130,7 @@ def test_a_router_that_dies_in_the_middle_of_a_request_takes_no_server_with_it(
     servers, callers, mesh = new_worker("servers"), new_worker("callers"), new_mesh(LINE)
     servers.do("open", transport="A", url=oslo_url(mesh, "A"))
     servers.do("serve", transport="A", topic="half", server="half")
-    proxy = stack.enter_context(StallingProxy(target=port_of(mesh, "B"), limit=MB))
+    proxy = stack.enter_context(Relay(port_of(mesh, "B"), limit=MB))
     callers.do("open", transport="p", url=hosts_url(f"{LOOPBACK}:{proxy.port}"))
     upload = callers.begin("upload", transport="p", topic="half", size=8 * MB, key="half a request", timeout=10)
     assert proxy.is_stalled.wait(20)
@@ -150,7 +150,7 @@ def test_a_server_that_dies_in_the_middle_of_a_reply_takes_no_caller_with_it(
     servers, callers, dying, mesh = *map(new_worker, ("servers", "callers", "dying")), new_mesh(LINE)
     servers.do("open", transport="A", url=oslo_url(mesh, "A"))
     servers.do("serve", transport="A", topic="other", server="other")
-    proxy = stack.enter_context(StallingProxy(target=port_of(mesh, "A"), limit=MB))
+    proxy = stack.enter_context(Relay(port_of(mesh, "A"), limit=MB))
     dying.do("open", transport="p", url=hosts_url(f"{LOOPBACK}:{proxy.port}", container_name="dying"))
     dying.do("serve", transport="p", topic="half", server="half")
     callers.do("open", transport="B", url=oslo_url(mesh, "B"))
