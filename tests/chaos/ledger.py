@@ -71,9 +71,7 @@ class Source:
         """Messages of an anycast that have neither arrived nor an outcome, among those not looked at."""
         return sum(
             not outcome and not arrived
-            for outcome, arrived in zip(
-                self.outcomes[self.settled_to :], self.arrivals[self.settled_to :], strict=True
-            )
+            for outcome, arrived in zip(self.outcomes[self.settled_to :], self.arrivals[self.settled_to :], strict=True)
         )
 
 

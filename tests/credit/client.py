@@ -234,7 +234,7 @@ class Loop:
         self._count = 0
 
     def connect(self, url: str, container: str = "credit", *, idle_timeout_s: float | None = None) -> Client:
-        """Begin a connection to `amqp://host:port`; a router that is silent for *idle_timeout_s* is taken to be gone."""
+        """Begin a connection to `amqp://host:port`, which a router ends by *idle_timeout_s* of silence."""
         host, _, port = url.removeprefix("amqp://").partition(":")
         sock = socket.create_connection((host, int(port)), WAIT_S)
         sock.setblocking(False)

@@ -31,7 +31,7 @@ import networkx as nx
 
 from mesh_config.graph import topology
 from mesh_config.models import ListenerSettings, MeshSettings, Role, RouterSettings
-from mesh_config.render import render_mesh
+from mesh_config.render import render_mesh, render_router
 from router.cli.management import ManagementClient, ManagementError
 
 LOOPBACK = "127.0.0.1"
@@ -217,21 +217,36 @@ class MeshProcesses:
     """The routers of a mesh as processes; a context manager that leaves none behind."""
 
     def __init__(
-        self, mesh: MeshSettings, folder: Path, *, log_level: str = "info", command: Sequence[str] = COMMAND
+        self,
+        mesh: MeshSettings,
+        folder: Path,
+        *,
+        log_level: str = "info",
+        command: Sequence[str] = COMMAND,
+        through: Callable[[str, str, int], int] | None = None,
     ) -> None:
         """Reserve the ports and write the mesh file into *folder*; starts nothing.
 
         Args:
             command: `amqp-mesh` by another name, to run the routers of another installation.
+            through: port of loopback to which a router connects in place of another one's listener; called with both
+                ids and the listener's port. Each router has a file of its own then: in that of a mesh, a connector
+                that leads to no listener is a fault.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self._ports: list[ReservedPort] = []
         self.settings = self._with_ports(mesh)
         self.file = folder / "mesh.yaml"
-        self.file.write_text(render_mesh(self.settings), encoding="utf-8")
+        self._files = dict.fromkeys(self.settings.routers, self.file)
+        self._ways: dict[str, list[int]] = {}
+        if through is not None:
+            for key, router in self.settings.routers.items():
+                self._files[key] = folder / f"{key}.yaml"
+                self._ways[key] = [through(key, str(one.to), one.port) for one in router.connectors]
+        self._write()
         arguments = ("--log-level", log_level)
         self.routers = {
-            key: RouterProcess(router, self.file, folder / f"{key}.log", arguments, command)
+            key: RouterProcess(router, self._files[key], folder / f"{key}.log", arguments, command)
             for key, router in self.settings.routers.items()
         }
 
@@ -247,6 +262,21 @@ class MeshProcesses:
 
     def __getitem__(self, router: str) -> RouterProcess:
         return self.routers[router]
+
+    def _write(self) -> None:
+        self.file.write_text(render_mesh(self.settings), encoding="utf-8")
+        for key, ports in self._ways.items():
+            router = self.settings.routers[key]
+            connectors = tuple(
+                attrs.evolve(one, to=None, port=port) for one, port in zip(router.connectors, ports, strict=True)
+            )
+            text = render_router(attrs.evolve(router, connectors=connectors), with_defaults=False)
+            self._files[key].write_text(text, encoding="utf-8")
+
+    def change(self, router: RouterSettings) -> None:
+        """Let one router have other settings from its next start on; listeners and connectors stay as they are."""
+        self.settings = attrs.evolve(self.settings, routers={**self.settings.routers, router.id: router})
+        self._write()
 
     # Running
 

@@ -1,11 +1,11 @@
 """A TCP relay to a port of loopback that can be cut, held, delayed and left half open; a thread of its own.
 
-    with Relay(port_of_a_router) as relay:
-        ...                        # a client connects to relay.port
-        relay.hold(CONNECTOR)      # what the client writes goes no further
-        relay.mend()
-        relay.cut()                # both ends are told; who connects now is refused
-        relay.mend()
+with Relay(port_of_a_router) as relay:
+    ...                        # a client connects to relay.port
+    relay.hold(CONNECTOR)      # what the client writes goes no further
+    relay.mend()
+    relay.cut()                # both ends are told; who connects now is refused
+    relay.mend()
 """
 
 from __future__ import annotations
