@@ -20,26 +20,37 @@ class Calls:
         self._stage = stage
         self._servers = OsloWorker(stage.folder / "servers.log")
         self._callers = OsloWorker(stage.folder / "callers.log")
-        self.outcomes: dict[str, int] = {}
+        self.outcomes: Counter[str] = Counter()
         """Calls by how they ended: `ok` or the error's name."""
         self.twice = 0
         """Calls that their server got more than once."""
+        self._loads = 0
+        self._missing: set[str] = set()
+        """Calls that were answered, by key, until their server is seen to have got them."""
         self._servers.do("open", transport="t", url=oslo_url(stage.mesh, "R3", "R2", "R1"))
         self._servers.do("serve", transport="t", topic=TOPIC, server="chaos")
         self._callers.do("open", transport="t", url=oslo_url(stage.mesh, "R1", "R2", "R3"))
-        self._callers.do("load", name="load", transport="t", topic=TOPIC, threads=THREADS, timeout=DEADLINE_S)
+
+    def resume(self) -> None:
+        """Begin to call."""
+        self._loads += 1
+        name = f"load-{self._loads}"
+        self._callers.do("load", name=name, transport="t", topic=TOPIC, threads=THREADS, timeout=DEADLINE_S)
+
+    def pause(self) -> None:
+        """Stop calling, and keep what became of the calls."""
+        records = self._callers.do("stop_load", name=f"load-{self._loads}", within_s=120)
+        self.outcomes.update(outcomes(records))
+        self._missing |= {str(each["key"]) for each in records if each["outcome"] == "ok"}
 
     def finish(self) -> None:
-        """Stop calling, and see that each call ended once and reached its server at most once."""
+        """See that each call reached its server at most once, and once if it was answered."""
         ledger = self._stage.ledger
-        records = self._callers.do("stop_load", name="load", within_s=120)
-        self.outcomes = outcomes(records)
         got = Counter(str(key) for method, key, _ in self._servers.do("seen", name="chaos") if method == "echo")
         self.twice = sum(count > 1 for count in got.values())
-        if self.outcomes.get("wrong"):
+        if self.outcomes["wrong"]:
             ledger.violate("damaged", f"{self.outcomes['wrong']} calls had the answer of another one")
-        missing = [each["key"] for each in records if each["outcome"] == "ok" and not got[str(each["key"])]]
-        if missing:
-            ledger.violate("accepted by nobody", f"calls answered and not received: {missing[:5]}")
+        if self._missing - set(got):
+            ledger.violate("accepted by nobody", f"answered and not received: {sorted(self._missing - set(got))[:5]}")
         for worker in (self._callers, self._servers):
             worker.kill()

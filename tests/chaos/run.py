@@ -81,6 +81,8 @@ class Run:
                     self.calls.finish()
 
     def _begin(self) -> None:
+        if self.calls is not None:
+            self.stage.aside(self.calls.resume)
         self.stage.resume()
         self.stage.wait_flow()
         self.stage.ledger.calm()
@@ -137,6 +139,8 @@ class Run:
     def _look(self, *, is_last: bool = False) -> None:
         self.stage.settle()
         before = self.stage.ledger.violations.copy()
+        if self.calls is not None:
+            self.stage.aside(self.calls.pause)
         self.memory.append(self.stage.check_tables())
         print(
             f"nobody left: { ({key: f'{size / 1e6:.1f} MB' for key, size in self.memory[-1].items()}) } "

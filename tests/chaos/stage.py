@@ -51,7 +51,7 @@ GONE_S = 20.0
 """Within which nothing may be left at routers once every client has gone."""
 CREDIT_S = 3.0
 """Within which what publishers hold is again within the bound."""
-TABLES = ("addrCount", "unsettledCount", "waitingCount", "waitingBytes", "deliveriesDelayed10Sec")
+TABLES = ("unsettledCount", "waitingCount", "waitingBytes", "deliveriesDelayed10Sec")
 
 
 def settings() -> MeshSettings:
@@ -281,9 +281,16 @@ class Stage:
         """What a router says of its tables, and how many clients' links it has."""
         with ManagementClient(self.mesh.url(router), timeout_s=20) as client:
             row = client.read("router")
-            links = client.query("router.link", ["linkType", "container"])
-        ours = sum(str(link["container"]).startswith(tuple(place.name for place in PLACES)) for link in links)
-        return {**{name: int(row[name]) for name in TABLES}, "client links": ours}
+            links = client.query("router.link", ["container"])
+            addresses = client.query("router.address", ["name"])
+        names = (*(place.name for place in PLACES), "large-", "dying-")
+        return {
+            **{name: int(row[name]) for name in TABLES},
+            "links of clients": sum(str(link["container"]).startswith(names) for link in links),
+            "addresses": sum(
+                "chaos" in str(address["name"]) and "om/rpc" not in str(address["name"]) for address in addresses
+            ),
+        }
 
     def left_behind(self, router: str) -> dict[str, int]:
         """What there is more of than before the first client came."""

@@ -38,5 +38,7 @@ def lines(run: Run) -> list[str]:
         sizes = [f"{each[key] / 1e6:.1f}" for each in run.memory]
         found.append(f"- resident memory of {key} without clients, MB: {', '.join(sizes)}")
     if run.calls is not None:
-        found.append(f"- calls of oslo.messaging: {run.calls.outcomes}; received more than once: {run.calls.twice}")
+        found.append(
+            f"- calls of oslo.messaging: {dict(run.calls.outcomes)}; received more than once: {run.calls.twice}"
+        )
     return found
