@@ -40,7 +40,7 @@ PLACES = (
 )
 
 STEP_S = 0.005
-START_S = 120.0
+START_S = 300.0
 """Within which a router has to listen; the machine may be busy with other things."""
 RECOVER_S = 60.0
 """Within which traffic has to flow again after healing."""
