@@ -77,10 +77,10 @@ class Sender(Publisher):
         """Called by the connection."""
         if not lib.pn_delivery_updated(delivery):
             return
-        state = _OUTCOMES.get(lib.pn_delivery_remote_state(delivery))
-        if state is None and not lib.pn_delivery_settled(delivery):
-            lib.pn_delivery_clear(delivery)
+        if not lib.pn_delivery_settled(delivery):
+            lib.pn_delivery_clear(delivery)  # a router refuses early what has not all been sent, and settles it then
             return
+        state = _OUTCOMES.get(lib.pn_delivery_remote_state(delivery))
         tag = lib.pn_delivery_tag(delivery)
         (number,) = _TAG.unpack(ffi.buffer(tag.start, tag.size))
         lib.pn_delivery_settle(delivery)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import attrs
+from proton import uint
 
 from mesh_config.models import ListenerSettings, Role
 from mesh_config.render import render_router
@@ -21,7 +22,7 @@ from tests.chaos.ends import attach_receiver, attach_sender
 from tests.chaos.ledger import ACCEPTED
 from tests.chaos.stage import ROUTERS, START_S, Stage
 from tests.chaos.wires import Wire
-from tests.helpers.frames import AMQP_HEADER, target, uint, write
+from tests.helpers.frames import AMQP_HEADER, target, write
 from tests.helpers.processes import COMMAND, RouterProcess
 from tests.helpers.relay import CONNECTOR, LISTENER, LOOPBACK
 

@@ -44,6 +44,8 @@ START_S = 300.0
 """Within which a router has to listen; the machine may be busy with other things."""
 RECOVER_S = 60.0
 """Within which traffic has to flow again after healing."""
+SLOW_S = 5.0
+"""After that it is told what does not flow yet."""
 CONVERGE_S = 60.0
 QUIET_S = 20.0
 """Within which every message must have its outcome once nobody sends any more."""
@@ -203,6 +205,8 @@ class Stage:
                     left.discard(seat.place.name)
             return not left
 
+        if not self.run_until(flows, SLOW_S):
+            self.ledger.examples.append(f"slow: {sorted(left)} after {SLOW_S:g} s: {self._states()}")
         if self.run_until(flows, timeout_s):
             return time.monotonic() - began
         self.ledger.violate("no recovery", f"{sorted(left)} within {timeout_s:g} s: {self._states()}")
