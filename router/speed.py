@@ -80,7 +80,7 @@ def choose(wanted: str | None, modules: dict[str, Path]) -> tuple[str, str]:
     if not missing:
         return COMPILED, ""
     whole = len(missing) == len(modules)
-    reason = "no C compiler worked when it was built" if whole else f"{missing[0]} is not compiled"
+    reason = "it was not built, or no C compiler worked then" if whole else f"{missing[0]} is not compiled"
     if wanted == COMPILED:
         raise SpeedRefused(f"{VARIABLE} is {COMPILED!r}, but {reason}")
     return INTERPRETED, reason

@@ -88,8 +88,9 @@ def bench(
 ) -> None:
     """Put routers under load, and show what they do and what it costs.
 
-    CASE is a case or a group of cases, as --list shows them; without any, all are run. Each is run with no router
-    between its ends (`direct`, the yardstick), then over one, two and three routers of a line that is started for it.
+    CASE is a case or a group of cases, as --list shows them; without any, all are run. Streams and
+    calls are run with no router between their ends (`direct`, the yardstick), then over one, two and three routers of a
+    line that is started for them; `spill` is run over a ring of four.
     Figures of one round stand beside each other; those of different runs say little, since no machine is quiet.
 
     Exit status 1: something could not be measured; 2: the command is wrong.
