@@ -24,6 +24,7 @@ cdef class Port:
     cdef public object close_circuit
     cdef public object close_link
     cdef public object end_circuit
+    cdef public object withdraw
     cdef public object tell_circuits
     cdef public dict circuits_in
     cdef public dict circuits_out

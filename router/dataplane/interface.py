@@ -51,6 +51,10 @@ def _no_word(weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[s
     raise AssertionError("there are no circuits on this connection")
 
 
+def _no_withdrawal(link: EgressLink, excess: int) -> None:
+    raise AssertionError("the engine counts no credit here")
+
+
 class Port:
     """One connection, as the data plane sees it."""
 
@@ -79,6 +83,7 @@ class Port:
         "unwritten",
         "unwritten_bytes",
         "vhost",
+        "withdraw",
     )
 
     def __init__(self, port_id: ConnectionId, touched: Callable[[Port], None]) -> None:
@@ -110,6 +115,8 @@ class Port:
         self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _no_word
         """Tells the neighbor the weights of our circuits, by link name, which of its own are closed, and the loads
         where its own lead: messages of others, and subscribers."""
+        self.withdraw: Callable[[EgressLink, int], None] = _no_withdrawal
+        """Lets the engine know that a link has no credit at all, which it counts as so many below zero."""
         self.circuits_in: dict[str, IngressLink] = {}
         self.circuits_out: dict[str, EgressLink] = {}
         """Circuits with this neighbor by link name."""

@@ -33,7 +33,7 @@ cdef class Relay(DataPlane):
 
     @cython.locals(was_busy=bint)
     cdef _disposed(self, EgressLink link, size_t delivery)
-    @cython.locals(event=size_t, delivery=size_t, kind=int)
+    @cython.locals(event=size_t, delivery=size_t, kind=int, credit=Py_ssize_t)
     cpdef size_t pump(self, size_t collector) except? 0
     cpdef Py_ssize_t sent(self) except? -1
     cpdef object set_now(self, double now)

@@ -39,6 +39,8 @@ if not cython.compiled:  # else they come by the .pxd
         pn_event_delivery,
         pn_event_link,
         pn_event_type,
+        pn_link_credit,
+        pn_link_queued,
         pn_unsettled_head,
         pn_unsettled_next,
         set_link_context,
@@ -122,6 +124,9 @@ class Relay(DataPlane):
                 if link is None:
                     return event
                 if isinstance(link, EgressLink):
+                    credit = pn_link_credit(link.handle) + pn_link_queued(link.handle)
+                    if credit < 0:
+                        link.port.withdraw(link, -credit)
                     self._forwarder.flowed(link)
                 elif link.root is not None and link.broker is not None:
                     self.brokerage.of_link(link).returned(link)

@@ -8,6 +8,7 @@ Source: AMQP 1.0 part 2; part 5, 5.3 (SASL).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final, Protocol
 
@@ -21,6 +22,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
 from router.engine.peer_open import PeerOpen, read_open
+from router.engine.withdrawal import withdraw
 from router.guard.frame_guard import LARGEST_CREDIT, FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
@@ -168,6 +170,7 @@ class Connection:
         channel_max = min(settings.max_sessions - 1, 32767)
         max_frame = settings.max_frame_bytes
         self._guard = FrameGuard(is_server=self.is_server, max_frame_bytes=max_frame, channel_max=channel_max)
+        self.port.withdraw = functools.partial(withdraw, self._transport, self._guard)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
         # A server that does not require authentication recognises a peer without a SASL layer by its header.

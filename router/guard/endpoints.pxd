@@ -9,6 +9,7 @@ cdef class Table:
     cdef public Py_ssize_t count
 
     cpdef object get(self, Py_ssize_t number)
+    cpdef list items(self)
     cpdef object put(self, Py_ssize_t number, object value)
     cpdef object pop(self, Py_ssize_t number)
 
@@ -40,6 +41,10 @@ cdef class PeerSession:
     cdef public bytearray roles
     cdef public dict unpaired
     cdef public bint asks
+    cdef public Py_ssize_t stated_next
+    cdef public Py_ssize_t stated_window
+    cdef public Py_ssize_t stated_outgoing
+    cdef public Py_ssize_t stated_outgoing_window
     cdef public OwnSession own
 
 

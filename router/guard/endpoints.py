@@ -35,6 +35,11 @@ class Table:
         found = self.dense[number] if number < len(self.dense) else None
         return found if found is not None or not self.far else self.far.get(number)
 
+    def items(self) -> list[tuple[int, Any]]:
+        """All of them, each with its number."""
+        near = [(number, value) for number, value in enumerate(self.dense) if value is not None]
+        return near + list(self.far.items())
+
     def put(self, number: int, value: Any) -> None:
         """Put *value* where nothing is."""
         dense = self.dense
@@ -107,6 +112,14 @@ class PeerSession:
         """Links that this side has not attached, by name and role."""
         self.asks = False
         """The peer has asked for a flow of the session that was not written yet."""
+        self.stated_next = -1
+        """What its last flow said: the next transfer-id that it expects, -1 for nothing,"""
+        self.stated_window = 0
+        """its incoming window,"""
+        self.stated_outgoing = 0
+        """its next transfer-id,"""
+        self.stated_outgoing_window = 0
+        """and its outgoing window."""
         self.own: OwnSession | None = None
 
 

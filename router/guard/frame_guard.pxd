@@ -72,6 +72,8 @@ cdef class FrameGuard(PerformativeReader):
     cdef object _ask(self, PeerSession session, PeerLink link)
     @cython.locals(session=PeerSession, link=PeerLink, own=OwnSession)
     cpdef list answers(self)
+    @cython.locals(session=PeerSession, link=PeerLink, count=Py_ssize_t)
+    cpdef object without_credit(self, bytes name, Py_ssize_t excess)
     @cython.locals(start=Py_ssize_t, window=Py_ssize_t)
     cdef list _state_of_session(self, PeerSession session, OwnSession own)
     @cython.locals(count=Py_ssize_t, credit=Py_ssize_t)

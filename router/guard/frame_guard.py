@@ -339,13 +339,17 @@ class FrameGuard(PerformativeReader):
             or not self.is_list_over(data)
         ):
             return self._break_at(data, at, DECODE_ERROR, "a flow with fields that cannot be")
+        session.stated_next = next_incoming
+        session.stated_window = incoming_window
+        session.stated_outgoing = next_outgoing
+        session.stated_outgoing_window = outgoing_window
         link: PeerLink | None = None
         if handle >= 0:
             link = session.links.get(handle)
             if link is None:
                 return self._break_at(data, at, UNATTACHED_HANDLE, f"a flow on handle {handle}")
             link.count = max(count, 0)
-            link.credit = max(credit, 0)
+            link.credit = min(max(credit, 0), HALF)
             link.drains = drains == 1
             if credit > HALF:
                 self.large_credits.append(credit_end - 4)
@@ -467,6 +471,36 @@ class FrameGuard(PerformativeReader):
                     fields += self._state_of_link(link, link.own)
                 found.append((own.channel, write_flow(fields)))
         return found
+
+    def without_credit(self, name: bytes, excess: int) -> bytes | None:
+        """A flow frame as the peer could have written it in place of its last one for a link of ours that sends.
+
+        An engine may count credit below zero, which a flow that crosses transfers can state, by an unsigned number, and
+        take it for very much. Given this frame, at the end of a frame of the peer, it has none.
+
+        Args:
+            name: of the link.
+            excess: by how much the credit is below zero.
+        Returns: None when there is no such link.
+        """
+        for channel, session in self.peer_sessions.items():
+            for handle, link in session.links.items():
+                if link.is_receiver and link.name == name:
+                    count = (link.count + link.credit + excess) & MASK
+                    fields = [
+                        session.stated_next if session.stated_next >= 0 else None,
+                        session.stated_window,
+                        session.stated_outgoing,
+                        session.stated_outgoing_window,
+                        handle,
+                        count,
+                        0,
+                        None,
+                        bool(link.drains),
+                    ]
+                    body = write_flow(fields)
+                    return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
+        return None
 
     def _state_of_session(self, session: PeerSession, own: OwnSession) -> list[int | bool | None]:
         start = session.initial if own.window_from < 0 else own.window_from

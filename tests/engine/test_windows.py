@@ -130,3 +130,40 @@ def test_a_receiver_may_grant_any_number_of_credits(bench: Bench, credit: int) -
             sender.send(PAYLOAD, settled=True)
             bench.run()
     assert len(transfers(raw, 0)) == min(credit, 10)
+
+
+# Credit that is taken back while transfers are on their way
+
+
+@pytest.mark.parametrize("echo", [False, True])
+@pytest.mark.parametrize(("credit", "behind"), [(0, 0), (0, 1), (0, 2), (1, 2)])
+def test_nothing_comes_on_credit_taken_back_behind_a_closed_window(
+    bench: Bench, credit: int, behind: int, echo: bool
+) -> None:
+    router = bench.router("A")
+    raw = opened(bench, router)
+    raw.write(begin(2, channel=0) + receiver("topic", 50, 2, channel=0))
+    sender = bench.client(router).sender("topic")
+    bench.run()
+    for number in range(50):
+        sender.send(message(number), settled=True)
+        bench.run()
+    assert len(transfers(raw, 0)) == 2
+    raw.write(frames.write(0x13, [2, 0, 0, FULL, 0, 2 - behind, credit, None, False, echo]))
+    bench.run()
+    raw.write(frames.write(0x13, [2, 1000, 0, FULL]))
+    bench.run()
+    assert len(transfers(raw, 0)) == 2
+    raw.write(frames.write(0x13, [2, 1000, 0, FULL, 0, 2, 5]))
+    bench.run()
+    assert len(transfers(raw, 0)) == 7, "what waited comes with new credit"
+
+
+@pytest.mark.parametrize("credit", [2**31, 2**32 - 1])
+def test_an_echo_of_much_credit_doesn_t_say_that_there_is_none(bench: Bench, credit: int) -> None:
+    raw = opened(bench, bench.router("A"))
+    raw.write(begin(FULL, channel=0) + receiver("topic", 1, FULL, channel=0))
+    raw.write(frames.write(0x13, [0, FULL, 0, FULL, 0, 0, credit, None, False, True]))
+    bench.run()
+    answer = [frame for frame in frames.read(raw.read) if frame.name == "flow"][-1]
+    assert answer.flow("link_credit") == FULL
