@@ -78,7 +78,7 @@ def timers(text: str) -> LinkStateSettings:
 
     Raises: TwinError for one that there is not, or a value that it can't have.
     """
-    fields = {field.name: field for field in fields_of(LinkStateSettings) if field.metadata["unit"] == "seconds"}
+    fields = _timer_fields()
     values: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         key, sign, number = (word.strip() for word in part.partition("="))
@@ -281,5 +281,10 @@ def summary(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _timers_of(row: Mapping[str, Any]) -> str:
-    usual = attrs.asdict(LinkStateSettings())
-    return ", ".join(f"{name}={row[name]:g}" for name, value in usual.items() if row[name] != value)
+    usual = LinkStateSettings()
+    return ", ".join(f"{name}={row[name]:g}" for name in _timer_fields() if row[name] != getattr(usual, name))
+
+
+def _timer_fields() -> dict[str, Any]:
+    """The settings of link state that are times; its bounds change no convergence."""
+    return {field.name: field for field in fields_of(LinkStateSettings) if field.metadata["unit"] == "seconds"}
