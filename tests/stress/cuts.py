@@ -27,7 +27,7 @@ from router.bench.connection import Loop
 from router.binding import handles as pn
 from router.cli.demo import wire
 from tests.helpers.processes import COMMAND, LOOPBACK, MeshProcesses, NotInTime, ReservedPort
-from tests.stress.ends import Publisher, Subscriber, account, encode
+from tests.stress.ends import Publisher, Subscriber, account
 
 ADDRESS = "openstack.org/om/rpc/multicast/openstack/news"
 ROUTERS = 4
@@ -53,20 +53,9 @@ class PacedPublisher(Publisher):
 
     def send_one(self) -> None:
         """Send the next message, if there is credit."""
-        link = self._link
-        if pn.pn_link_credit(link) <= 0:
-            return
-        number = len(self.outcomes)
-        delivery = pn.new_delivery(link, number)
-        message = encode(self.number, number, self._rng.choice(SIZES))
-        assert pn.lib.pn_link_send(link, message, len(message)) == len(message)
-        pn.pn_link_advance(link)
-        self.outcomes.append(0)
-        if self.is_presettled:
-            pn.pn_delivery_settle(delivery)
-        else:
-            self.under_way[delivery] = number
-        self._connection.turn()
+        if pn.pn_link_credit(self._link) > 0:
+            self._send_next(SIZES)
+            self._connection.turn()
 
 
 class CuttableWire:

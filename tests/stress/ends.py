@@ -83,16 +83,20 @@ class Publisher(Endpoint):
         while self.is_on and pn.pn_link_credit(link) > 0:
             if pn.pn_session_outgoing_bytes(self._session) >= OUTGOING_BYTES:
                 return
-            number = len(self.outcomes)
-            delivery = pn.new_delivery(link, number)
-            message = encode(self.number, number, self._rng.choice(SIZES))
-            assert pn.lib.pn_link_send(link, message, len(message)) == len(message)
-            pn.pn_link_advance(link)
-            self.outcomes.append(0)
-            if self.is_presettled:
-                pn.pn_delivery_settle(delivery)
-            else:
-                self.under_way[delivery] = number
+            self._send_next(SIZES)
+
+    def _send_next(self, sizes: Sequence[int]) -> None:
+        """Send the next message, of one of *sizes* in bytes; there is credit."""
+        link, number = self._link, len(self.outcomes)
+        delivery = pn.new_delivery(link, number)
+        message = encode(self.number, number, self._rng.choice(sizes))
+        assert pn.lib.pn_link_send(link, message, len(message)) == len(message)
+        pn.pn_link_advance(link)
+        self.outcomes.append(0)
+        if self.is_presettled:
+            pn.pn_delivery_settle(delivery)
+        else:
+            self.under_way[delivery] = number
 
     def delivered(self, link: int, delivery: int) -> None:
         if not pn.pn_delivery_updated(delivery):
