@@ -157,8 +157,8 @@ class Broker(Orders):
         link = transfer.ingress
         if link is not None:
             self._look_beside(link.port)
-        if self._changed:
-            self._is_due |= self._restate(self._house.now)  # nothing is sent on credit that was taken back meanwhile
+        if self._changed and self._restate(self._house.now):  # nothing is sent on credit that was taken back meanwhile
+            self.touch()
         is_ready = self._is_ready(transfer)
         now = self._house.now
         if transfer.is_coming:
@@ -167,7 +167,13 @@ class Broker(Orders):
             transfer.is_coming = False
             is_kept = self.machine.ready(transfer)
         elif transfer.is_brokered or link is None or link.broker is not self:
-            is_kept, is_ready = self._requeue(transfer), True
+            self.touch()
+            if self._requeue(transfer):
+                transfer.is_brokered = True
+                self._let_wait(transfer)  # from now on: what its sender sends next must not overtake it
+            else:
+                self._house.settlement.settle(transfer, RELEASE)
+            return
         else:
             transfer.state = QUEUED  # the machine may order it to be sent at once
             transfer.is_brokered = True

@@ -10,7 +10,8 @@
 
 A client is python-proton's own engine (`tests.helpers.peer`), which is not the code under test: the router calls
 proton's C library by handles of its own. Each wire hands over what was written as a whole, or in pieces of `piece`
-bytes, each handled before the next arrives.
+bytes, each handled before the next arrives. With `shares_turns` a router reads what all its connections have before it
+settles, as its poller does in one round.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
 from router.dataplane.interface import EgressLink
 from router.dataplane.states import SENT, WAITING
+from router.engine.connection import Connection
 from router.runtime import Runtime
 from tests.helpers.peer import Peer
 
@@ -74,6 +76,8 @@ class Plug:
         self.is_blocked = False
         self.has_ended = False
         self.is_removed = False
+        self.handle: Callable[[Connection], None] = runtime.turn
+        """What follows bytes."""
 
     def flush(self) -> None:
         connection = self.connection
@@ -117,7 +121,7 @@ class Plug:
             piece, data = data[:size], data[size:]
             connection.tail(len(piece))[:] = piece
             connection.received(len(piece))
-            self.runtime.turn(connection)
+            self.handle(connection)
 
     def give_end(self) -> None:
         self.connection.received_end()
@@ -224,8 +228,13 @@ class Wire:
 class Bench:
     """Routers, clients and the wires between them."""
 
-    def __init__(self, *, piece: int = 0, seed: int = 1) -> None:
-        """*piece*: bytes that arrive at a time; 0 for all that was written."""
+    def __init__(self, *, piece: int = 0, seed: int = 1, shares_turns: bool = False) -> None:
+        """
+        Args:
+            piece: bytes that arrive at a time; 0 for all that was written.
+            shares_turns: bytes of several connections of a router share one turn.
+        """
+        self._shares_turns = shares_turns
         self.now = START
         self.piece = piece
         self.routers: dict[str, Runtime] = {}
@@ -266,6 +275,8 @@ class Bench:
     def plug(self, runtime: Runtime, *, role: Role = Role.NORMAL, is_server: bool = True, **settings: Any) -> Plug:
         """A connection of a router that has no other end yet."""
         plug = Plug(runtime, ListenerSettings(role=role, **settings), is_server=is_server)
+        if self._shares_turns:
+            plug.handle = runtime.arrived
         if not is_server:
             plug.connection.open(runtime.settings.id, properties={}, version=__version__)
         return plug
@@ -319,11 +330,26 @@ class Bench:
     def run(self) -> None:
         """Let bytes move until there are none."""
         for _ in range(MAX_STEPS):
-            moved = [wire.move() for wire in self.wires]  # all of them: a turn for each
-            if not any(moved):
+            if not self.step():
                 self.wires = [wire for wire in self.wires if not wire.is_cut]
                 return
         raise AssertionError("bytes move without end")
+
+    def step(self, wires: list[Wire] | None = None) -> bool:
+        """Carry what is there on *wires*, once on each; None: on all.
+
+        There is a turn for each, or one for each router and the wires in any order.
+
+        Returns: whether there was anything.
+        """
+        if not self._shares_turns:
+            return any([wire.move() for wire in wires or self.wires])
+        for runtime in self.routers.values():
+            runtime.begin(self.now)
+        moved = [wire.move() for wire in wires or self._rng.sample(self.wires, len(self.wires))]
+        for runtime in self.routers.values():
+            runtime.settle()
+        return any(moved)
 
     def advance(self, seconds: float) -> None:
         """Let time pass, with every deadline on the way."""

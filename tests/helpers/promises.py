@@ -77,8 +77,8 @@ class WatchedWire(Wire):
 class WatchedBench(Bench):
     """A bench that calls `watch` after each movement of bytes on a wire, and remembers all wires."""
 
-    def __init__(self, *, piece: int = 0, seed: int = 1) -> None:
-        super().__init__(piece=piece, seed=seed)
+    def __init__(self, *, piece: int = 0, seed: int = 1, shares_turns: bool = False) -> None:
+        super().__init__(piece=piece, seed=seed, shares_turns=shares_turns)
         self.watch: Callable[[], None] = lambda: None
         self.all_wires: list[WatchedWire] = []
 
@@ -208,7 +208,7 @@ class Play:
         names, edges = rng.choice(SHAPES)
         piece = rng.choice((0, 0, 0, 50, 700))
         self.sizes = (SMALL,) if piece == 50 else (SMALL, SMALL, SMALL, MEDIUM, LARGE)
-        self.bench = WatchedBench(piece=piece, seed=seed)
+        self.bench = WatchedBench(piece=piece, seed=seed, shares_turns=seed % 2 == 1)
         if FANOUT in addresses:  # which is held as a whole, and has a bound
             self.sizes = tuple(size for size in self.sizes if size < LARGE)
         self.names = list(names)
@@ -421,8 +421,7 @@ class Play:
         self.bench.run()
 
     def do_move(self) -> None:
-        for wire in self.rng.choices(self.bench.wires, k=self.rng.randint(1, 6)):
-            wire.move()
+        self.bench.step(self.rng.choices(self.bench.wires, k=self.rng.randint(1, 6)))
 
     def do_hold(self) -> None:
         self.rng.choice(self.bench.wires).is_still = True
