@@ -276,6 +276,21 @@ class ForwardingSettings:
     held_connection_bytes: int = setting(
         "The same for all messages held for one connection.", default=64 * MIB, unit="bytes", low=0, high=16384 * MIB
     )
+    unfinished_s: float = setting(
+        "A message that is not finished, and of which fewer than `unfinished_bytes` have come in so long, is given up;"
+        " between routers in twice as long. Only time counts in which its sender could go on.",
+        default=30.0,
+        unit="seconds",
+        low=0.1,
+        high=86400,
+    )
+    unfinished_bytes: int = setting(
+        "What must come of an unfinished message in `unfinished_s`.",
+        default=32768,
+        unit="bytes",
+        low=1,
+        high=1024 * MIB,
+    )
     waiting_messages: int = setting(
         "Messages that may wait for credit at one address, or at one link.",
         default=10000,

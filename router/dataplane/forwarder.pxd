@@ -55,6 +55,7 @@ cdef class Forwarder:
     @cython.locals(source=IngressLink)
     cdef Py_ssize_t _most_held(self, Transfer transfer, AddressEntry entry)
     cpdef object drop_incomplete(self, Transfer transfer)
+    cpdef object abandon(self, Transfer transfer)
     cpdef object forget(self, Transfer transfer)
     cpdef object flowed(self, EgressLink link)
     cdef _drain(self, EgressLink link)

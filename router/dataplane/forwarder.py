@@ -383,8 +383,12 @@ class Forwarder:
 
     def drop_incomplete(self, transfer: Transfer) -> None:
         """Its sender gave it up or is gone before the last part came."""
-        self.forget(transfer)
         transfer.is_complete = True
+        self.abandon(transfer)
+
+    def abandon(self, transfer: Transfer) -> None:
+        """It was rejected before its last part came: what still comes of it is thrown away."""
+        self.forget(transfer)
         egress = transfer.egress
         if transfer.state == STREAMING:
             self._settlement.leave_egress(transfer)

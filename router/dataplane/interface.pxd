@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 from router.binding.handles cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.load cimport Load
+from router.dataplane.progress cimport Progress
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.states cimport *
 
@@ -79,6 +80,7 @@ cdef class IngressLink:
     cdef public Py_ssize_t owed
     cdef public Transfer current
     cdef public uint64_t current_bytes
+    cdef public Progress progress
     cdef public Py_ssize_t in_flight
     cdef public Py_ssize_t backlog_bytes
     cdef public object root

@@ -18,6 +18,7 @@ import cython
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.load import Load
 from router.core.terms import ConnectionId, LinkId, RouterId
+from router.dataplane.progress import Progress
 from router.dataplane.scan_result import Scan
 from router.dataplane.scanner import MAX_LEADING_BYTES
 
@@ -203,6 +204,7 @@ class IngressLink:
         "name",
         "owed",
         "port",
+        "progress",
         "root",
         "session",
         "streams",
@@ -238,6 +240,8 @@ class IngressLink:
         """The message of which more parts will come."""
         self.current_bytes = 0
         """Of it, what was read; kept where there is a limit."""
+        self.progress: Progress | None = None
+        """How far that is, once a part of it was read and not the end (`unfinished.py`)."""
         self.in_flight = 0
         self.backlog_bytes = 0
         """Of its messages, what waits here for credit."""

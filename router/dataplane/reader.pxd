@@ -5,7 +5,9 @@ from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
 from router.dataplane.forwarder cimport Forwarder
 from router.dataplane.interface cimport EgressLink, IngressLink, Transfer, new_transfer
+from router.dataplane.progress cimport Progress
 from router.dataplane.settlement cimport Settlement
+from router.dataplane.unfinished cimport UnfinishedMessages
 from router.dataplane.waiting cimport WaitingRoom
 from router.dataplane.states cimport *
 
@@ -16,6 +18,7 @@ cdef class Reader:
     cdef Egress _egress
     cdef Forwarder _forwarder
     cdef Brokerage _brokerage
+    cdef UnfinishedMessages _unfinished
     cdef public dict unread
     cdef public dict oversized
     cdef Py_ssize_t _left
@@ -33,6 +36,7 @@ cdef class Reader:
     @cython.locals(delivery=size_t)
     cpdef object end(self, IngressLink link)
     cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
+    cdef _pause(self, IngressLink link)
     @cython.locals(delivery=size_t)
     cpdef object read(self, IngressLink link)
     @cython.locals(pending=Py_ssize_t, has_moved_on=bint)
@@ -41,6 +45,11 @@ cdef class Reader:
     cdef _refuse(self, IngressLink link, size_t delivery)
     @cython.locals(link=IngressLink, oversized=dict)
     cpdef object close_oversized(self)
+    @cython.locals(link=IngressLink)
+    cpdef object give_up_stalled(self, double now)
+    @cython.locals(transfer=Transfer)
+    cdef _give_up(self, IngressLink link)
+    cdef _count(self, IngressLink link, Py_ssize_t received)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
     cdef bint _take(self, IngressLink link, size_t delivery) except -1
     @cython.locals(transfer=Transfer)

@@ -12,12 +12,14 @@ from typing import Final
 
 import cython
 
+from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition
 from router.dataplane.brokerage import Brokerage
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
 from router.dataplane.interface import IngressLink, Port, Transfer, new_transfer
 from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.unfinished import UnfinishedMessages
 from router.dataplane.waiting import WaitingRoom
 
 if not cython.compiled:  # else they come by the .pxd
@@ -49,12 +51,14 @@ class Reader:
         egress: Egress,
         forwarder: Forwarder,
         brokerage: Brokerage,
+        unfinished: UnfinishedMessages,
     ) -> None:
         self._settlement = settlement
         self._waiting = waiting
         self._egress = egress
         self._forwarder = forwarder
         self._brokerage = brokerage
+        self._unfinished = unfinished
         self.unread: dict[IngressLink, None] = {}
         """Paused links that are to be read again in the next turn, in their order."""
         self.oversized: dict[IngressLink, None] = {}
@@ -95,6 +99,8 @@ class Reader:
             return
         was_resuming, self._is_resuming = self._is_resuming, True
         link.is_paused = False
+        if link.progress is not None:
+            link.progress.resume(self._forwarder.now)
         try:
             self.read(link)
         finally:
@@ -119,6 +125,8 @@ class Reader:
 
     def end(self, link: IngressLink) -> None:
         """The link is gone: pre-settled messages of which all is there are still to be read, whatever waits."""
+        if link.progress is not None:
+            self._unfinished.forget(link)
         self._is_ending = True
         try:
             while link.is_paused:
@@ -139,9 +147,15 @@ class Reader:
         self._left -= count
         if self._left > 0:
             return False
-        link.is_paused = True
+        self._pause(link)
         self.unread[link] = None
         return True
+
+    def _pause(self, link: IngressLink) -> None:
+        """Stop reading a link in the middle of a message."""
+        link.is_paused = True
+        if link.progress is not None:
+            link.progress.pause(self._forwarder.now)
 
     def read(self, link: IngressLink) -> None:
         """Take everything that the link has, as far as it can be sent on."""
@@ -186,6 +200,35 @@ class Reader:
                 what = f"a message is larger than the {link.most_bytes} bytes that were announced"
                 link.port.close_link(link, Condition.MESSAGE_SIZE_EXCEEDED, what)
 
+    def give_up_stalled(self, now: float) -> None:
+        """Give up the messages whose senders do not go on with them, though they could."""
+        for link in self._unfinished.stalled(now):
+            try:
+                self._give_up(link)
+            except Exception as error:  # a fault of ours must not keep the others from being given up
+                self.fault(link.port, error)
+
+    def _give_up(self, link: IngressLink) -> None:
+        """Abort what was sent of its message, and reject it; a client's link is closed too, a neighbor's is shared."""
+        # DEV-34: a qdrouterd waits for the rest for ever.
+        unfinished = self._unfinished
+        error = RemoteProtocolError(
+            f"fewer than {unfinished.least_bytes} bytes of an unfinished message came in"
+            f" {unfinished.window_of(link):g} s",
+            condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+        )
+        transfer = link.current
+        unfinished.forget(link)
+        if transfer is not None:
+            if pn_delivery_settled(transfer.ingress_delivery):
+                self._settlement.count_dropped(transfer)
+            else:
+                self._settlement.tell_rejected(transfer, error.condition, str(error))
+        if not link.port.is_router:
+            link.port.close_link(link, error.condition, str(error))
+        elif transfer is not None:
+            self._forwarder.abandon(transfer)
+
     def _take(self, link: IngressLink, delivery: Handle) -> bool:
         """Read what is there of the current delivery. Returns whether the link has moved on to the next."""
         transfer = link.current
@@ -198,6 +241,8 @@ class Reader:
             if pending == 0:
                 if is_complete:
                     self._swallow(link, delivery)
+                elif link.progress is None:
+                    self._unfinished.watch(link, 0, self._forwarder.now)
                 return bool(is_complete)
             if self._waiting.is_backlogged(link) and not self._is_ending:
                 link.is_paused = True  # until enough has left (`WaitingRoom.relieved`)
@@ -208,14 +253,24 @@ class Reader:
         while pending > PART_BYTES:  # the allocator keeps small parts for the next ones, and gives large ones back
             self._forwarder.progress(transfer, receive(link.handle, PART_BYTES))
             pending -= PART_BYTES
+            self._count(link, PART_BYTES)
             if self._must_pause(link, transfer) or self._has_read_enough(link, PART_BYTES):
                 return False
         data = receive(link.handle, pending) if pending else b""
         if is_complete:
             self._complete(link, transfer, delivery)
+        else:
+            self._count(link, pending)
         self._forwarder.progress(transfer, data)
         self._has_read_enough(link, pending)
         return bool(is_complete)
+
+    def _count(self, link: IngressLink, received: int) -> None:
+        """Note so many bytes of a message whose end has not come."""
+        if link.progress is None:
+            self._unfinished.watch(link, received, self._forwarder.now)
+        else:
+            link.progress.received += received
 
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
         transfer = new_transfer(link, delivery, self._forwarder.now)
@@ -263,11 +318,11 @@ class Reader:
             return False
         egress = transfer.egress
         if transfer.state == STREAMING and egress is not None and self._egress.is_full(egress):
-            link.is_paused = True
+            self._pause(link)
             egress.port.paused.append(link)
             return True
         if transfer.state == WAITING and transfer.size > STREAM_BUFFER_BYTES and self._is_large(transfer):
-            link.is_paused = True  # until it is sent or settled (`Settlement.resume`)
+            self._pause(link)  # until it is sent or settled (`Settlement.resume`)
             return True
         return False
 

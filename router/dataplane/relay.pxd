@@ -10,6 +10,7 @@ from router.dataplane.interface cimport DataPlane, EgressLink, IngressLink, Link
 from router.dataplane.reader cimport Reader
 from router.dataplane.repair cimport Repair
 from router.dataplane.settlement cimport Settlement
+from router.dataplane.unfinished cimport UnfinishedMessages
 from router.dataplane.waiting cimport WaitingRoom
 from router.dataplane.states cimport *
 
@@ -25,6 +26,7 @@ cdef class Relay(DataPlane):
     cdef public dict gone_egress_of
     cdef public Settlement settlement
     cdef public WaitingRoom waiting
+    cdef public UnfinishedMessages unfinished
     cdef public Egress egress
     cdef public Brokerage brokerage
     cdef public Repair repair

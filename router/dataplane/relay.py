@@ -24,6 +24,7 @@ from router.dataplane.interface import DataPlane, EgressLink, IngressLink, LinkC
 from router.dataplane.reader import Reader
 from router.dataplane.repair import Repair
 from router.dataplane.settlement import Settlement
+from router.dataplane.unfinished import UnfinishedMessages
 from router.dataplane.waiting import WaitingRoom
 
 if not cython.compiled:  # else they come by the .pxd
@@ -73,7 +74,10 @@ class Relay(DataPlane):
         self._forwarder = Forwarder(
             fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.brokerage
         )
-        self._reader = Reader(self.settlement, self.waiting, self.egress, self._forwarder, self.brokerage)
+        self.unfinished = UnfinishedMessages(settings)
+        self._reader = Reader(
+            self.settlement, self.waiting, self.egress, self._forwarder, self.brokerage, self.unfinished
+        )
         self.settlement.reader = self._reader
         self.egress.spared = self.brokerage.flowed
         self.brokerage.forwarder = self._forwarder
@@ -304,11 +308,13 @@ class Relay(DataPlane):
 
     def next_deadline(self) -> float:
         """When `handle_deadline` is due, seconds; infinity when never."""
-        return min(self.waiting.next_deadline(), self.brokerage.next_deadline())
+        return min(self.waiting.next_deadline(), self.brokerage.next_deadline(), self.unfinished.due)
 
     def handle_deadline(self, now: float) -> None:
         """Time has passed: messages have waited too long, or credit is to be looked at."""
         self.waiting.handle_deadline(now)
+        if self.unfinished.due <= now:
+            self._reader.give_up_stalled(now)
         self.brokerage.handle_deadline(now)
 
     def is_quiet(self) -> bool:

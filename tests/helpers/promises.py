@@ -28,7 +28,7 @@ from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, Sent, m
 
 MANY = 2**31
 """A link-credit from here on is a negative one, or would be taken for it."""
-FORWARDING = {"held_message_bytes": 3000, "session_window_frames": 8, "waiting_s": 3600.0}
+FORWARDING = {"held_message_bytes": 3000, "session_window_frames": 8, "waiting_s": 3600.0, "unfinished_s": 3600.0}
 """So small that messages are held, streamed and stopped; and what waits for a paused subscriber does not expire."""
 IDLE_S = 2.0
 """Circuits that nobody needs are ended after this."""

@@ -1,0 +1,21 @@
+import cython
+
+from router.binding.handles cimport *
+from router.dataplane.interface cimport IngressLink
+from router.dataplane.progress cimport Progress
+from router.dataplane.states cimport *
+
+
+cdef class UnfinishedMessages:
+    cdef public double due
+    cdef public double window_s
+    cdef public Py_ssize_t least_bytes
+    cdef dict _links
+
+    cpdef object watch(self, IngressLink link, Py_ssize_t received, double now)
+    cpdef object forget(self, IngressLink link)
+    @cython.locals(link=IngressLink, progress=Progress)
+    cpdef list stalled(self, double now)
+    cpdef double window_of(self, IngressLink link)
+    @cython.locals(delivery=size_t)
+    cdef bint _is_finished(self, IngressLink link) except -1

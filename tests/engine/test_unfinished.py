@@ -1,0 +1,269 @@
+"""Messages that their senders do not finish: nobody else waits for them for ever, nor do they keep memory."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from mesh_config.models import ForwardingSettings
+from router.dataplane.interface import IngressLink
+from router.runtime import Runtime
+from router.views.service import serve_management
+from tests.helpers import frames
+from tests.helpers.engine import Bench, Plug, RawEnd
+from tests.helpers.peer import Peer, PeerSender, Sent, message
+
+ANYCAST = "openstack.org/om/rpc/anycast/openstack/topic"
+MULTICAST = "openstack.org/om/rpc/multicast/openstack/topic"
+EXCEEDED = "amqp:resource-limit-exceeded"
+HELD_BYTES = 10_000
+WINDOW_S = ForwardingSettings().unfinished_s
+LEAST_BYTES = ForwardingSettings().unfinished_bytes
+LATEST_S = WINDOW_S * 9 / 8 + 1
+"""The sender of one that does not move is given up before."""
+DATA = message("x" * 200_000)
+HALF = DATA[:50_000]
+
+
+def line_of(bench: Bench, count: int, **forwarding: Any) -> list[Runtime]:
+    """So many routers in a line."""
+    settings = {"held_message_bytes": HELD_BYTES, **forwarding}
+    if count == 1:
+        return [bench.router("A", forwarding=settings)]
+    return bench.mesh(*itertools.pairwise("ABC"[:count]), forwarding=settings)
+
+
+def raw_sender(bench: Bench, router: Runtime) -> RawEnd:
+    """A peer with a sender, handle 0."""
+    raw = bench.raw(router, idle_timeout_s=0)
+    raw.write(
+        frames.AMQP_HEADER
+        + frames.write(0x10, ["raw"])
+        + frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
+        + frames.write(0x12, ["s", 0, False, None, None, frames.source("a"), frames.target(ANYCAST), None, None, 0])
+    )
+    bench.advance(1)
+    return raw
+
+
+def detached(raw: RawEnd) -> list[str]:
+    """The conditions with which its links were detached."""
+    return [str(frame.fields[2].value[0]) for frame in frames.read(raw.read) if frame.name == "detach"]
+
+
+def is_given_up(sender: PeerSender, sent: Sent) -> bool:
+    """Whether a sender was told that its message is given up."""
+    return (sender.closed, sent.outcome) == (EXCEEDED, "rejected")
+
+
+def slow(bench: Bench, sent: Sent, size: int, every_s: float, seconds: float) -> None:
+    """Send *size* bytes of a message at a time."""
+    for _ in range(int(seconds / every_s)):
+        sent.part(b"x" * size)
+        bench.advance(every_s)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_streamed_message_that_stands_still_is_given_up(bench: Bench, count: int) -> None:
+    routers = line_of(bench, count)
+    receiver = bench.client(routers[-1]).receiver(ANYCAST, credit=10).accepting()
+    stuck, others = bench.client(routers[0]).sender(ANYCAST), bench.client(routers[0]).sender(ANYCAST)
+    bench.run()
+    sent = stuck.begin(HALF)
+    bench.run()
+    assert receiver.partial
+    behind = others.send(message("small"))
+    bench.advance(WINDOW_S - 1)
+    assert (stuck.closed, behind.outcome) == (None, None)
+    bench.advance(LATEST_S - WINDOW_S + 1)
+    assert is_given_up(stuck, sent)
+    assert "32768 bytes" in stuck.description
+    assert (receiver.aborted, receiver.bodies) == (1, ["small"])
+    assert behind.outcome == "accepted"
+
+
+def test_a_presettled_message_that_stands_still_is_given_up_and_counted(bench: Bench) -> None:
+    (router,) = line_of(bench, 1)
+    receiver = bench.client(router).receiver(ANYCAST, credit=10).accepting()
+    raw = raw_sender(bench, router)
+    for number in range(2):
+        raw.write(
+            frames.write(
+                0x14, [0, *([0, b"0"] if not number else [None, None]), None, True, True], payload=HALF[:20_000]
+            )
+        )
+    bench.run()
+    assert receiver.partial
+    bench.advance(LATEST_S)
+    assert detached(raw) == [EXCEEDED]
+    assert (receiver.aborted, receiver.messages) == (1, [])
+    assert router.relay.gone_ingress.dropped == 1
+    assert not [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_byte_now_and_then_does_not_hold_a_subscriber(bench: Bench, count: int) -> None:
+    routers = line_of(bench, count)
+    receiver = bench.client(routers[-1]).receiver(ANYCAST, credit=10).accepting()
+    stuck = bench.client(routers[0]).sender(ANYCAST)
+    bench.run()
+    sent = stuck.begin(HALF)
+    slow(bench, sent, 1, 10, 2 * LATEST_S)
+    assert is_given_up(stuck, sent)
+    assert receiver.aborted == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("held_bytes", [HELD_BYTES, 1_000_000])
+def test_a_slow_sender_that_goes_on_is_let_be(bench: Bench, count: int, held_bytes: int) -> None:
+    routers = line_of(bench, count, held_message_bytes=held_bytes)
+    receiver = bench.client(routers[-1]).receiver(ANYCAST, credit=10).accepting()
+    sender = bench.client(routers[0]).sender(ANYCAST)
+    bench.run()
+    sent = sender.begin(DATA[:1000])
+    rest = DATA[1000:]
+    step_s = WINDOW_S / 4 - 0.5
+    step = LEAST_BYTES // 4 + 1
+    for at in range(0, len(rest), step):
+        bench.advance(step_s)
+        sent.part(rest[at : at + step])
+    sent.end()
+    bench.run()
+    assert (sender.closed, sent.outcome) == (None, "accepted")
+    assert [one.data for one in receiver.messages] == [DATA]
+
+
+@pytest.mark.parametrize("address", [ANYCAST, MULTICAST, "$management", None])
+def test_a_held_message_that_is_not_finished_is_given_up(bench: Bench, address: str | None) -> None:
+    (router,) = line_of(bench, 1)
+    serve_management(router)
+    receiver = bench.client(router).receiver(address if address in (ANYCAST, MULTICAST) else ANYCAST, credit=1)
+    sender, others = bench.client(router).sender(address), bench.client(router).sender(ANYCAST)
+    bench.run()
+    sent = sender.begin(message("x" * 5000, address=ANYCAST)[:4000])
+    bench.run()
+    links = [link for link in router.relay.links if isinstance(link, IngressLink)]
+    port = next(link for link in links if link.address == address).port
+    assert port.held_bytes == 4000
+    bench.advance(LATEST_S)
+    assert is_given_up(sender, sent)
+    assert port.held_bytes == 0
+    if address == ANYCAST:  # the one credit that it had taken is there for others
+        others.send(message("small"))
+        bench.advance(1)
+        assert receiver.bodies == ["small"]
+
+
+def test_a_message_without_a_byte_that_is_not_finished_is_given_up(bench: Bench) -> None:
+    (router,) = line_of(bench, 1)
+    receiver = bench.client(router).receiver(ANYCAST, credit=1).accepting()
+    raw = raw_sender(bench, router)
+    raw.write(frames.write(0x14, [0, 0, b"0", None, None, True]))
+    bench.advance(LATEST_S)
+    assert detached(raw) == [EXCEEDED]
+    other = bench.client(router).sender(ANYCAST)
+    bench.advance(1)
+    other.send(message("small"))
+    bench.run()
+    assert receiver.bodies == ["small"]
+
+
+def test_time_in_which_its_subscriber_takes_nothing_does_not_count(bench: Bench) -> None:
+    (router,) = line_of(bench, 1)
+    subscriber = bench.client(router)
+    receiver = subscriber.receiver(ANYCAST, credit=10).accepting()
+    sender = bench.client(router).sender(ANYCAST)
+    bench.run()
+    plug = subscriber.wire.ends[1]
+    assert isinstance(plug, Plug)
+    plug.room = 0
+    sent = sender.begin(DATA)
+    bench.advance(WINDOW_S / 2)
+    sent.part(DATA)
+    bench.advance(10 * WINDOW_S)
+    assert sender.closed is None
+    plug.room = 1e9
+    bench.advance(WINDOW_S / 2 - 1)
+    assert sender.closed is None
+    sent.end()
+    bench.run()
+    assert sent.outcome == "accepted"
+    assert len(receiver.messages[0].data) == 2 * len(DATA)
+
+
+def test_a_message_that_waits_for_credit_and_is_not_read_is_let_be(bench: Bench) -> None:
+    (router,) = line_of(bench, 1)
+    first = bench.client(router).receiver(ANYCAST, credit=1).accepting()
+    sender = bench.client(router).sender(ANYCAST)
+    bench.run()
+    first.drain()
+    sent = sender.begin(b"x" * 3_000_000)
+    bench.advance(10 * WINDOW_S)
+    assert sender.closed is None
+    first.flow(1)
+    bench.advance(1)
+    assert first.partial
+    bench.advance(LATEST_S)
+    assert is_given_up(sender, sent)
+
+
+def test_a_neighbor_that_does_not_give_up_is_told_to(bench: Bench) -> None:
+    patient = bench.router("A", forwarding={"held_message_bytes": HELD_BYTES, "unfinished_s": 86400.0})
+    strict = bench.router("B", forwarding={"held_message_bytes": HELD_BYTES})
+    bench.join(patient, strict)
+    bench.advance(5)
+    receiver = bench.client(strict).receiver(ANYCAST, credit=10).accepting()
+    stuck, others = bench.client(patient).sender(ANYCAST), bench.client(patient).sender(ANYCAST)
+    bench.run()
+    sent = stuck.begin(HALF)
+    bench.run()
+    assert receiver.partial
+    behind = others.send(message("small"))
+    bench.advance(2 * WINDOW_S - 1)
+    assert sent.outcome is None
+    bench.advance(LATEST_S)
+    assert sent.outcome == "rejected"
+    assert sent.condition is not None
+    assert sent.condition.name == EXCEEDED
+    assert stuck.closed is None  # what the neighbor's client sends is not for this router to end
+    assert (receiver.aborted, receiver.bodies, behind.outcome) == (1, ["small"], "accepted")
+    sent.abort()
+    bench.run()
+    assert stuck.send(message("next")).link is not None
+    bench.run()
+    assert receiver.bodies == ["small", "next"]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_datagram_that_is_not_finished_is_given_up(bench: Bench, count: int) -> None:
+    routers = line_of(bench, count)
+    receiver = bench.client(routers[-1]).receiver(ANYCAST, credit=10).accepting()
+    client: Peer = bench.client(routers[0])
+    stuck, others = client.sender(None), client.sender(None)
+    bench.run()
+    sent = stuck.begin(message("x" * 200_000, address=ANYCAST)[:150_000])
+    bench.run()
+    assert receiver.partial
+    behind = others.send(message("small", address=ANYCAST))
+    bench.advance(LATEST_S)
+    assert is_given_up(stuck, sent)
+    assert (receiver.aborted, receiver.bodies, behind.outcome) == (1, ["small"], "accepted")
+
+
+def test_messages_in_parts_one_after_the_other_are_no_unfinished_message(bench: Bench) -> None:
+    (router,) = line_of(bench, 1)
+    receiver = bench.client(router).receiver(ANYCAST, credit=1000).accepting()
+    sender = bench.client(router).sender(ANYCAST)
+    bench.run()
+    data = message("x" * 100)
+    for _ in range(20):  # at each look one of them is not finished
+        sent = sender.begin(data[:50])
+        bench.advance(WINDOW_S / 8)
+        sent.end(data[50:])
+    bench.advance(1)
+    assert len(receiver.messages) == 20
+    assert sender.closed is None
+    bench.advance(WINDOW_S)
+    assert router.relay.unfinished.due == float("inf")
