@@ -30,6 +30,7 @@ from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, 
 from router.core.terms import Condition, LinkId, RouterId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.connection import Connection
+from router.engine.terminus import read_address
 
 # DEV-28: a qdrouterd takes and makes none.
 CIRCUIT: Final = "amqp-mesh.circuit"
@@ -253,7 +254,7 @@ class Circuits:
         if name in port.circuits_in:
             raise RemoteProtocolError(f"there is a circuit {name!r} already", condition=Condition.NOT_ALLOWED)
         root, is_multicast = _root_of(handle)
-        address = text(pn.pn_terminus_get_address(pn.pn_link_remote_target(handle)))
+        address = read_address(pn.pn_link_remote_target(handle))
         entry = self._entry(address, is_multicast=is_multicast)
         link = IngressLink(LinkId(next(self._ids)), port, handle, session, name, window=0)
         link.root, link.entry, link.address = root, entry, address

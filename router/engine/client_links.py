@@ -32,6 +32,7 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, LinkId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink
 from router.engine.connection import MAX_SESSION_LINKS, Connection
+from router.engine.terminus import read_address
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
 """Capability of a source that asks for a reply address in the manner of RabbitMQ's Direct Reply-To."""
@@ -75,6 +76,7 @@ class ClientLinks:
         if connection.count_links(pn.pn_link_session(handle)) >= MAX_SESSION_LINKS:
             raise Refused("too many links in this session", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
+            read_address(terminus)  # that at the peer's side is repeated in the answer
             for capability in data.read_symbols(pn.pn_terminus_capabilities(terminus)):
                 if capability.startswith(ROUTER_CAPABILITY_PREFIX):
                     raise Refused("this listener is for clients, not for routers", condition=Condition.QD_FORBIDDEN)
@@ -96,7 +98,7 @@ class ClientLinks:
             make = volatile_reply_address if is_volatile else dynamic_address
             address = make(self._fib.me, secrets.token_urlsafe(RANDOM_BYTES))
         else:
-            plain = self._read_address(source)
+            plain = read_address(source)
             address = self._checked(plain, connection)
             self._check_source(address, connection)
         entry = self._fib.attach(address, plain=plain)
@@ -125,7 +127,7 @@ class ClientLinks:
         kind = pn.pn_terminus_get_type(target)
         if kind == pn.COORDINATOR:
             raise Refused("transactions are not supported", condition=Condition.PRECONDITION_FAILED)
-        address = self._read_address(target)
+        address = read_address(target)
         plain: str | None = None
         entry: AddressEntry | None = None
         if pn.pn_terminus_is_dynamic(target):
@@ -171,13 +173,6 @@ class ClientLinks:
                 f"{masked(parsed.text)} belongs to the connection that it was made for",
                 condition=Condition.UNAUTHORIZED_ACCESS,
             )
-
-    def _read_address(self, terminus: Handle) -> str | None:
-        """The address as the peer wrote it."""
-        try:
-            return pn.strict_text(pn.pn_terminus_get_address(terminus))
-        except UnicodeDecodeError as error:
-            raise Refused(f"the address is no UTF-8: {error}", condition=Condition.INVALID_FIELD) from error
 
     def _checked(self, address: str | None, connection: Connection) -> str:
         """The address with the virtual host of its connection."""

@@ -23,7 +23,7 @@ from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
 from router.engine.peer_open import PeerOpen, read_open
 from router.engine.withdrawal import withdraw
-from router.guard.frame_guard import LARGEST_CREDIT, FrameGuard
+from router.guard.frame_guard import FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import (
@@ -299,8 +299,8 @@ class Connection:
         tail = pn_transport_tail(self._transport)
         kept = guard.kept
         passed = guard.feed(bytes_at(tail - kept, kept + size), kept + size) - kept
-        for at in guard.large_credits:
-            pn.memory_at(tail - kept + at, 4)[:] = LARGEST_CREDIT
+        for at, right in guard.corrections:
+            pn.memory_at(tail - kept + at, len(right))[:] = right
         if guard.is_broken:
             self._break(passed)
             return

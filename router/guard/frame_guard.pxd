@@ -30,7 +30,7 @@ cdef class FrameGuard(PerformativeReader):
     cdef public str condition
     cdef public str description
     cdef public bint has_questions
-    cdef public list large_credits
+    cdef public list corrections
     cdef list _questions
     cdef public Table peer_sessions
     cdef public FrameWatch own
@@ -67,6 +67,9 @@ cdef class FrameGuard(PerformativeReader):
     cdef bint _check_begin(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
     @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes)
     cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    cdef bint _check_open(self, const unsigned char *data, Py_ssize_t at)
+    @cython.locals(end=Py_ssize_t, place=Py_ssize_t)
+    cdef _find_nul(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t)
     cdef bint _check_detach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef object _ask(self, PeerSession session, PeerLink link)

@@ -63,6 +63,7 @@ DECODE_ERROR: Final = "amqp:decode-error"
 NOT_ALLOWED: Final = "amqp:not-allowed"
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
 HANDLE_IN_USE: Final = "amqp:session:handle-in-use"
+INVALID_FIELD: Final = "amqp:invalid-field"
 
 MIN_FRAME_BYTES: Final = 512
 """Any peer may send frames of this size."""
@@ -71,7 +72,9 @@ MASK: Final = 0xFFFF_FFFF
 HALF: Final = 0x7FFF_FFFF
 """What is further ahead is behind."""
 LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
-"""Of a link, as it is written."""
+"""Of a link, as it is written. An engine may count by a signed number; nobody uses up so much."""
+NO_TEXT: Final = b"\xff"
+"""A byte that is in no UTF-8."""
 MAX_HANDLE: Final = 0x7FFF_FFFF
 
 
@@ -106,9 +109,9 @@ class FrameGuard(PerformativeReader):
         self.description = ""
         self.has_questions = False
         """Flows with `echo` were not answered yet."""
-        self.large_credits: list[int] = []
-        """Where in what was fed last a link-credit above `LARGEST_CREDIT` stands, four bytes each. An engine that
-        counts credit by a signed number is to be given that instead: nobody uses up so much."""
+        self.corrections: list[tuple[int, bytes]] = []
+        """Where in what was fed last an engine is to be given other bytes, and which: for a link-credit that is more
+        than it can count, and for a NUL in an address, which it would take for the end of another address."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
         """By the peer's channels."""
@@ -131,8 +134,8 @@ class FrameGuard(PerformativeReader):
             less than what was kept, of which the engine must never get the rest.
         """
         at = 0
-        if self.large_credits:
-            self.large_credits.clear()
+        if self.corrections:
+            self.corrections.clear()
         if self.is_broken:
             return 0
         while True:
@@ -352,7 +355,7 @@ class FrameGuard(PerformativeReader):
             link.credit = min(max(credit, 0), HALF)
             link.drains = drains == 1
             if credit > HALF:
-                self.large_credits.append(credit_end - 4)
+                self.corrections.append((credit_end - 4, LARGEST_CREDIT))
         if asks == 1:
             self._ask(session, link)
         return True
@@ -370,8 +373,7 @@ class FrameGuard(PerformativeReader):
         if end_of(data, at + 4 * data[at + 4], end) == WRONG:
             return self._break_at(data, at, DECODE_ERROR, f"performative {code:#x} cannot be decoded")
         if code == OPEN:
-            self._is_open = True
-            return True
+            return self._check_open(data, at)
         if code == CLOSE:
             self._phase = CLOSED
             self._session = None
@@ -390,6 +392,12 @@ class FrameGuard(PerformativeReader):
         if session.own is not None:
             session.own.peer = None
             session.own = None
+        return True
+
+    def _check_open(self, data: bytes | memoryview, at: int) -> bool:
+        self._is_open = True
+        if self.has_nul(data) or self.has_nul(data):
+            return self._break_at(data, at, INVALID_FIELD, "an Open with a NUL in its container-id or hostname")
         return True
 
     def _check_begin(self, data: bytes | memoryview, at: int, channel: int, session: PeerSession | None) -> bool:
@@ -417,17 +425,40 @@ class FrameGuard(PerformativeReader):
         name = self.read_name(data)
         handle = self.read_uint(data)
         role = self.read_bool(data)
-        for _ in range(6):  # settle modes, source, target, unsettled, incomplete-unsettled
+        for _ in range(2):  # settle modes
+            self.pass_field(data)
+        for _ in range(2):  # source, target
+            self._find_nul(data, self.at)
+            self.pass_field(data)
+        for _ in range(2):  # unsettled, incomplete-unsettled
             self.pass_field(data)
         count = self.read_uint(data)
         if name is None or handle < 0 or role < 0 or count == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "an attach without name, handle or role")
+        if 0 in name:
+            return self._break_at(data, at, INVALID_FIELD, "an attach with a NUL in the name of its link")
         if handle > self._handle_max:
             return self._break_at(data, at, FRAMING_ERROR, f"handle {handle}: handle-max is {self._handle_max}")
         if session.links.get(handle) is not None:
             return self._break_at(data, at, HANDLE_IN_USE, f"an attach on handle {handle}")
         add_peer_link(session, handle, PeerLink(name, role == 1, max(count, 0)))
         return True
+
+    def _find_nul(self, data: bytes | memoryview, at: int) -> None:
+        """Have the first NUL replaced in the address of the terminus at *at*, if there is one: its first field."""
+        if not self.left or at >= self.stop or data[at]:
+            return
+        at = end_of(data, at + 1, self.stop)  # of its descriptor
+        if at == WRONG or at >= self.stop or data[at] not in (0xC0, 0xD0):
+            return
+        at += 3 if data[at] == 0xC0 else 9
+        end = end_of(data, at, self.stop)
+        if end == WRONG or data[at] not in (0xA1, 0xB1):
+            return
+        for place in range(at + (2 if data[at] == 0xA1 else 5), end):
+            if not data[place]:
+                self.corrections.append((place, NO_TEXT))
+                return
 
     def _check_detach(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         handle = self.read_uint(data)

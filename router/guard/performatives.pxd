@@ -21,6 +21,8 @@ cdef class PerformativeReader:
     cdef Py_ssize_t read_ushort(self, const unsigned char *data) noexcept
     @cython.locals(at=Py_ssize_t)
     cdef bytes read_name(self, const unsigned char *data)
+    @cython.locals(name=bytes)
+    cdef bint has_nul(self, const unsigned char *data)
     cdef bint is_list_over(self, const unsigned char *data) noexcept
 
 

@@ -145,6 +145,14 @@ class PerformativeReader:
             return None
         return bytes(data[at + (2 if data[at] == 0xA1 else 5) : self.at])
 
+    def has_nul(self, data: bytes | memoryview) -> bool:
+        """Pass the next field. Returns: whether it is a string with a NUL."""
+        name = self.read_name(data) if self.left and self.at < self.stop and data[self.at] in (0xA1, 0xB1) else None
+        if name is None:
+            self.pass_field(data)
+            return False
+        return 0 in name
+
     def is_list_over(self, data: bytes | memoryview) -> bool:
         """Whether what is left of the fields is what their number says, and nothing else."""
         while self.left:

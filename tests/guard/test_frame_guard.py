@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from proton import Data, ubyte, ushort
+from proton import Data, Described, symbol, ubyte, ulong, ushort
 
 from router.guard.frame_guard import FrameGuard
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
@@ -17,6 +17,7 @@ CLOSE = write(0x18, [])
 NO_SESSION = "amqp:not-allowed"
 FRAMING = "amqp:connection:framing-error"
 DECODE = "amqp:decode-error"
+INVALID = "amqp:invalid-field"
 HANDLE = "amqp:session:unattached-handle"
 
 
@@ -70,6 +71,11 @@ BAD = [
     ([OPEN, sasl(0x41)], FRAMING),
     ([OPEN, begin(channel=10)], FRAMING),
     ([OPEN, BEGIN, attach(0x80000000, is_receiver=True)], FRAMING),
+    ([write(0x10, ["a\0b"])], INVALID),
+    ([write(0x10, ["peer", "host\0"])], INVALID),
+    ([write(0x10, ["a" * 300 + "\0"])], INVALID),
+    ([OPEN, BEGIN, attach(0, is_receiver=True, name="\0")], INVALID),
+    ([OPEN, BEGIN, attach(0, is_receiver=False, name="n" * 300 + "\0")], INVALID),
     ([OPEN, write(0x19, [])], DECODE),
     ([OPEN, write(0x11, [ubyte(0), 0, 0, 0])], DECODE),
     ([OPEN, write(0x11, [None, 0, None, 0])], DECODE),
@@ -303,3 +309,35 @@ def decoded(body: bytes) -> list[Any]:
     reader.next()
     found: list[Any] = reader.get_object().value
     return found
+
+
+@pytest.mark.parametrize("address", ["\0", "a\0b", "a" * 300 + "\0\0", "plain", "", None])
+@pytest.mark.parametrize("place", [5, 6])
+@pytest.mark.parametrize("descriptor", [ulong(0x28), ulong(2**40), symbol("amqp:source:list")])
+def test_a_nul_in_an_address_is_made_a_byte_of_no_text(address: str | None, place: int, descriptor: Any) -> None:
+    guard = FrameGuard(is_server=True, max_frame_bytes=32768, channel_max=9)
+    fields: list[Any] = ["link", 0, True, None, None, None, None, {symbol("a"): b"\0"}, None, 0]
+    fields[place] = Described(descriptor, [address, 0, symbol("never"), 0, False, None])
+    frame = write(0x12, fields)
+    data = AMQP_HEADER + OPEN + BEGIN + frame
+    assert guard.check(data) == len(data)
+    assert not guard.is_broken
+    found = bytearray(data)
+    text = (address or "").encode()
+    assert len(guard.corrections) == (0 in text)
+    for at, right in guard.corrections:
+        assert (found[at], right) == (0, b"\xff")
+        found[at] = 0xFF
+    assert text.replace(b"\0", b"\xff", 1) in found
+    guard.check(write(0x16, [0, True]))
+    assert not guard.corrections
+
+
+@pytest.mark.parametrize(
+    "value", [None, "text", 5, [], [["a\0"]], [b"a\0"], {"a": "\0"}, Described(ulong(0x28), "a\0")]
+)
+def test_what_is_no_terminus_with_an_address_has_no_nul(value: Any) -> None:
+    guard = FrameGuard(is_server=True, max_frame_bytes=32768, channel_max=9)
+    data = AMQP_HEADER + OPEN + BEGIN + write(0x12, ["link", 0, True, None, None, value, value, None, None, 0])
+    assert guard.check(data) == len(data)
+    assert (guard.is_broken, guard.corrections) == (False, [])

@@ -330,6 +330,8 @@ class AddressSync:
         owner = volatile_owner(address)
         if is_reserved_mobile(address) or (owner is not None and owner != router):
             reason = "it is not that router's to receive from"
+        elif "\0" in address:
+            reason = "it has a NUL"
         elif len(address) > MAX_ADDRESS_BYTES:
             reason = f"it is longer than {MAX_ADDRESS_BYTES} bytes"
         elif len(held.addresses) >= settings.max_router_addresses:

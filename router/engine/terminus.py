@@ -1,0 +1,22 @@
+"""The address of a terminus, as a peer wrote it."""
+
+from __future__ import annotations
+
+from router.binding import handles as pn
+from router.binding.handles import Handle
+from router.core.errors import RemoteProtocolError
+from router.core.terms import Condition
+
+
+def read_address(terminus: Handle) -> str | None:
+    """The address of a terminus of the peer; None when it has none.
+
+    Raises:
+        RemoteProtocolError: it is no UTF-8, or has a NUL, which proton would take for its end and is given as 0xff.
+    """
+    try:
+        return pn.strict_text(pn.pn_terminus_get_address(terminus))
+    except UnicodeDecodeError as error:
+        raise RemoteProtocolError(
+            f"the address has a NUL, or is no UTF-8: {error}", condition=Condition.INVALID_FIELD
+        ) from error
