@@ -68,10 +68,8 @@ def _read_router_annotations(data: bytes, found: Scan, pos: int, end: int, left:
         value: int = pos + 2 + data[pos + 1]
         key: bytes = data[pos:value]
         if key == KEY_TRACE:
-            found.trace_at = value
             pos = _read_trace(data, found, value, end)
         elif key in (KEY_INGRESS, KEY_TO):
-            found.trace_at = 0
             pos = text_end(data, value, end)
             value += 2 if data[value] == 0xA1 else 5
             if key == KEY_TO:
@@ -79,7 +77,6 @@ def _read_router_annotations(data: bytes, found: Scan, pos: int, end: int, left:
             else:
                 found.ingress = data[value + 2 if data[value : value + 2] == b"0/" else value : pos].decode()
         else:
-            found.trace_at = 0
             pos = _read_rare_annotation(data, found, pos, end)
         left -= 1
     if found.to_override is None:
@@ -135,7 +132,6 @@ def _read_rare_annotation(data: bytes, found: Scan, pos: int, end: int) -> int:
     if key == _OBSOLETE:
         return stop
     if key == _TRACE:
-        found.trace_at = value
         return _read_trace(data, found, value, end)
     if key in (_TO, _INGRESS, _EGRESS):
         stop = text_end(data, value, end)

@@ -3,7 +3,7 @@ import cython
 from router.binding.handles cimport *
 from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
-from router.dataplane.sections cimport annotate, append_self, strip
+from router.dataplane.sections cimport annotate, strip
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting cimport WaitingRoom
 from router.core.forwarding.fib cimport AddressEntry

@@ -22,6 +22,5 @@ cdef class Scan:
     cdef public object ingress
     cdef public object egress
     cdef public tuple trace
-    cdef public Py_ssize_t trace_at
     cdef public int priority
     cdef public object ttl_ms

@@ -40,7 +40,6 @@ class Scan:
         "to",
         "to_override",
         "trace",
-        "trace_at",
         "ttl_ms",
         "user_count",
         "user_end",
@@ -56,7 +55,7 @@ class Scan:
     properties_end: int
     """Both 0 when the properties are absent or were not read."""
     rest_offset: int
-    """From here on the message is sent as it came, behind what `annotate`, `append_self` or `strip` return."""
+    """From here on the message is sent as it came, behind what `annotate` or `strip` returns."""
     user_start: int
     """First byte of the annotations that are not the router's."""
     user_end: int
@@ -77,8 +76,6 @@ class Scan:
     """`x-opt-amqp-mesh.egress`: the router that was chosen for it where it entered the mesh (DEV-33)."""
     trace: tuple[str, ...]
     """`x-opt-qd.trace` without areas, the origin first."""
-    trace_at: int
-    """Offset of the trace's list when it is the last annotation, else 0."""
     priority: int
     """Of the header, 0 to 9."""
     ttl_ms: int | None
@@ -92,6 +89,6 @@ class Scan:
         self.user_start = self.user_end = self.user_count = 0
         self.has_router_annotations = self.stream = False
         self.to = self.to_override = self.ingress = self.egress = self.ttl_ms = None
-        self.phase = self.trace_at = 0
+        self.phase = 0
         self.trace = ()
         self.priority = DEFAULT_PRIORITY

@@ -1,5 +1,4 @@
 from router.dataplane.scan_result cimport Scan
 
 cpdef bytes annotate(object data, Scan found, object to, str ingress, object trace, int phase=*, object egress=*)
-cpdef bytes append_self(object data, Scan found, str router)
 cpdef bytes strip(object data, Scan found)

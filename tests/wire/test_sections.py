@@ -14,7 +14,7 @@ from router.core.errors import DecodeError
 from router.core.terms import Condition
 from router.dataplane.scan_result import InvalidAnnotation, Scan
 from router.dataplane.scanner import MAX_LEADING_BYTES, scan
-from router.dataplane.sections import annotate, append_self, strip
+from router.dataplane.sections import annotate, strip
 from tests.wire import vectors
 
 DATA = vectors.files("data")
@@ -74,18 +74,26 @@ def test_stripping_and_annotating_anew_gives_the_recorded_bytes(file: str) -> No
     assert same_message(bare, stripped, again) == data
 
 
+def one_hop_more(data: bytes | memoryview, found: Scan, router: str) -> bytes:
+    """The leading bytes as *router* passes them on."""
+    return annotate(
+        data,
+        found,
+        to=found.to_override,
+        ingress=found.ingress or router,
+        trace=(*found.trace, router),
+        phase=found.phase,
+        egress=found.egress,
+    )
+
+
 @pytest.mark.parametrize("file", SECOND_HOPS)
 def test_a_hop_more_appends_the_router_to_the_trace(file: str) -> None:
     first, second = vectors.load(file.replace("hop2", "hop1")).data, vectors.load(file).data
     found = whole(first)
     router = whole(second).trace[-1]
-    assert same_message(first, found, append_self(first, found, router)) == second
-    assert same_message(first, found, append_self(memoryview(first), found, router)) == second
-    assert found.ingress is not None
-    slow = annotate(
-        first, found, to=found.to_override, ingress=found.ingress, trace=(*found.trace, router), phase=found.phase
-    )
-    assert same_message(first, found, slow) == second
+    assert same_message(first, found, one_hop_more(first, found, router)) == second
+    assert same_message(first, found, one_hop_more(memoryview(first), found, router)) == second
 
 
 def test_a_message_being_streamed_is_routed_by_its_first_frame() -> None:
@@ -159,7 +167,7 @@ def test_large_annotations_take_the_wide_encodings(count: int) -> None:
     data = same_message(message, found, annotate(message, found, to="t" * 300, ingress="i" * 300, trace=trace))
     for grown, expected in (
         (data, trace),
-        (same_message(data, whole(data), append_self(data, whole(data), "Z")), None),
+        (same_message(data, whole(data), one_hop_more(data, whole(data), "Z")), None),
     ):
         again = whole(grown)
         assert again.user_count == count
@@ -189,7 +197,7 @@ def test_every_width_of_key_and_value_is_understood() -> None:
     found = whole(data)
     assert (found.user_count, found.phase, found.stream) == (1, 1, True)
     assert (found.to_override, found.ingress, found.trace, found.to) == ("a/b", "A", ("A", "B"), "/x/y")
-    grown = same_message(data, found, append_self(data, found, "C"))
+    grown = same_message(data, found, one_hop_more(data, found, "C"))
     again = whole(grown)
     assert (again.phase, again.stream, again.to_override, again.trace) == (1, True, "a/b", ("A", "B", "C"))
 
@@ -306,7 +314,7 @@ def test_a_damaged_message_is_read_awaited_or_refused(file: str, draw: st.DataOb
         except (DecodeError, InvalidAnnotation):
             continue
         if found is not None:
-            head = append_self(bytes(data), found, "Z")
+            head = one_hop_more(bytes(data), found, "Z")
             again = scan(head + data[found.rest_offset :], complete)
             assert again is not None
             assert again.trace == (*found.trace, "Z")

@@ -10,7 +10,6 @@ cdef class Allotting(Machine):
     cdef object _timing
     cdef bint _is_closest
     cdef double _distance
-    cdef Py_ssize_t _choices
     cdef public Publishers publishers
     cdef public dict pools
     cdef list _candidates
@@ -42,7 +41,7 @@ cdef class Allotting(Machine):
     cpdef double next_deadline(self)
     @cython.locals(pool=Pool, only=Pool)
     cdef _serve_waiting(self, double now)
-    @cython.locals(pool=Pool, chosen=Pool, able=list, least=double, wait=double)
+    @cython.locals(pool=Pool, chosen=Pool, able=list, least=double, wait=double, latest=Py_ssize_t)
     cdef Pool _choose(self, double now)
     @cython.locals(pool=Pool, chosen=Pool, most=Py_ssize_t)
     cdef Pool _next_in_turn(self, list able)

@@ -48,7 +48,6 @@ class Allotting(Machine):
         self._timing = timing or Timing()
         self._is_closest = is_closest
         self._distance = distance
-        self._choices = 0
         """Choices among several egresses so far."""
         self.publishers = Publishers(orders, self._timing)
         self.pools: dict[RouterId, Pool] = {}
@@ -425,7 +424,9 @@ class Allotting(Machine):
             return self._next_in_turn(able) if able else None
         chosen: Pool | None = None
         least = 0.0
+        latest = 0
         for pool in self._candidates:
+            latest = max(latest, pool.load.chosen)
             if pool.local.out > 0 and pool.capacity > 0:
                 wait = pool.distance + pool.load.wait(now)
                 if chosen is None or wait < least or (wait == least and pool.load.chosen < chosen.load.chosen):
@@ -438,8 +439,7 @@ class Allotting(Machine):
                     self.is_due = self.is_due or pool.wanted_until <= now
                     pool.wanted_until = now + WANTED_S
         if chosen is not None:
-            self._choices += 1
-            chosen.load.chosen = self._choices
+            chosen.load.chosen = latest + 1
             chosen.wanted_until = now + WANTED_S
             chosen.is_missed = False
         return chosen

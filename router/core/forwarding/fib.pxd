@@ -18,7 +18,6 @@ cdef class AddressEntry:
     cdef public dict remotes
     cdef public dict publishers
     cdef public object broker
-    cdef public Py_ssize_t choices
     cdef public double distance
     cdef public object service
     cdef public Py_ssize_t service_bytes

@@ -83,7 +83,6 @@ class AddressEntry:
 
     __slots__ = (
         "broker",
-        "choices",
         "distance",
         "dropped",
         "egress",
@@ -118,8 +117,6 @@ class AddressEntry:
         """Reachable routers with subscribers, each with the messages there that have no outcome."""
         self.distance = 0.0
         """What a unit of a path's cost is worth when a message is balanced, messages per subscriber."""
-        self.choices = 0
-        """Choices among routers so far."""
         self.publishers: dict[object, None] = {}
         """Their links, in the order in which they were attached."""
         self.broker: object | None = None

@@ -41,7 +41,7 @@ class Load:
         self.subscribers = 1
         """Those that can take a message, as the egress router tells; at least 1."""
         self.chosen = 0
-        """Number of the choice that was last for it: of equals the lowest is next."""
+        """Number of the choice that was last for it, one more than all others had: of equals the lowest is next."""
         self.idle: dict[Key, None] | None = {} if is_local else None
         """Of local ones: subscribers that may be without any message, the one that has waited longest first."""
 

@@ -79,8 +79,10 @@ def _balanced(
     best: Route | None = None
     best_load: Load | None = None
     least = 0.0
+    latest = 0
     for route in found:
         load = entry.remotes[route.router]
+        latest = max(latest, load.chosen)
         if load.datagrams >= window and entry.subscribers:
             continue
         wait = load.wait(now) + entry.distance * route.cost
@@ -88,8 +90,7 @@ def _balanced(
             best, best_load, least = route, load, wait
     if best_load is None or (local is not None and local.outstanding <= least):
         return local
-    entry.choices += 1
-    best_load.chosen = entry.choices
+    best_load.chosen = latest + 1
     return best
 
 
