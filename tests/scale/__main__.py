@@ -23,7 +23,18 @@ from tests.helpers.processes import COMMAND
 from tests.scale.stand import Stand
 from tests.scale.tables import show
 
-SUBJECTS = ("beside", "connections", "links", "addresses", "audiences", "circuits", "requesters", "visitors", "routers")
+SUBJECTS = (
+    "beside",
+    "hostile",
+    "connections",
+    "links",
+    "addresses",
+    "audiences",
+    "circuits",
+    "requesters",
+    "visitors",
+    "routers",
+)
 
 
 def main() -> None:

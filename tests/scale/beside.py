@@ -46,7 +46,7 @@ FLOODS = {
 def measure(stand: Stand, sizes: Sequence[int]) -> Table:
     """How long calls take."""
     table = Table(f"calls of one client beside so many that publish all they may; a fan-out has {SUBSCRIBERS} copies")
-    with stand.line() as here, stand.line() as elsewhere, _first():
+    with stand.line() as here, stand.line() as elsewhere, client_first():
         for size in sizes:
             idle: list[Run] = []
             for name, case in FLOODS.items():
@@ -58,7 +58,7 @@ def measure(stand: Stand, sizes: Sequence[int]) -> Table:
 
 
 @contextmanager
-def _first() -> Iterator[None]:
+def client_first() -> Iterator[None]:
     """This process, and none that it starts, comes before others that want a processor."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
