@@ -294,10 +294,11 @@ class Peers:
 def _throw_away(link: Handle) -> None:
     """Read what came on a link that is closed, so that others of its session have room."""
     while (delivery := pn.pn_link_current(link)) != pn.NULL:
-        while size := pn.pn_delivery_pending(delivery):
-            pn.receive(link, min(size, PIECE_BYTES))
-        if pn.pn_delivery_partial(delivery) and not pn.pn_delivery_aborted(delivery):
-            return  # its last part must be known as one of it
+        if not pn.pn_delivery_aborted(delivery):  # of which proton says that a byte is pending, for ever
+            while size := pn.pn_delivery_pending(delivery):
+                pn.receive(link, min(size, PIECE_BYTES))
+            if pn.pn_delivery_partial(delivery):
+                return  # its last part must be known as one of it
         pn.pn_delivery_settle(delivery)  # advances the link
 
 

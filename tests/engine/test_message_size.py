@@ -128,6 +128,49 @@ def test_what_still_comes_on_a_closed_link_is_thrown_away_and_holds_up_no_other(
     assert (connection.refused, connection.closed_links) == (0, set())
 
 
+FIRST = frames.write(0x14, [0, 0, b"0", None, None, True], payload=message("x" * 2000))
+MIDDLE = frames.write(0x14, [0, None, None, None, None, True], payload=b"x")
+LAST = frames.write(0x14, [0, None, None, None, None, False], payload=b"x")
+ABORT = frames.write(0x14, [0, None, None, None, None, False, None, None, None, True])
+SETTLED = frames.write(0x15, [False, 0, None, True])
+
+
+@pytest.mark.parametrize(
+    ("behind", "dispositions"),
+    [
+        ([FIRST, LAST], [None, True]),
+        ([FIRST, MIDDLE, MIDDLE, LAST], [None, True]),
+        ([FIRST + MIDDLE, LAST], [None, True]),
+        ([FIRST, ABORT], [None]),
+        ([FIRST + ABORT], []),
+        ([FIRST, SETTLED, LAST], [None]),
+        ([FIRST, SETTLED, ABORT], [None]),
+    ],
+)
+@pytest.mark.parametrize("most", [0, 100])
+def test_a_rejection_before_the_end_is_told_once_and_settled_at_the_end(
+    bench: Bench, behind: list[bytes], dispositions: list[bool | None], most: int
+) -> None:
+    router = bench.router("A", forwarding={"held_message_bytes": 1000})
+    address = ANYCAST if most else MULTICAST  # the link of the one is closed, that of the other stays
+    bench.client(router).receiver(address, credit=10)
+    raw = bench.raw(router, max_message_bytes=most)
+    termini = [frames.source("a"), frames.target(address)]
+    raw.write(
+        frames.AMQP_HEADER
+        + frames.write(0x10, ["raw"])
+        + frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
+        + frames.write(0x12, ["large", 0, False, None, None, *termini, None, None, 0])
+    )
+    bench.advance(1)
+    for data in behind:
+        raw.write(data)
+        bench.run()
+    found = [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
+    assert [frame.field(3) for frame in found] == dispositions
+    assert all(int(frame.fields[4].descriptor) == 0x25 for frame in found)
+
+
 @pytest.mark.parametrize("ends", ["detach", "end", "cut"])
 def test_a_closed_link_is_forgotten_however_its_client_goes(bench: Bench, ends: str) -> None:
     router = bench.router("A")

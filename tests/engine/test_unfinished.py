@@ -84,6 +84,27 @@ def test_a_streamed_message_that_stands_still_is_given_up(bench: Bench, count: i
     assert behind.outcome == "accepted"
 
 
+@pytest.mark.parametrize("ends", [[None, True], [False, None]], ids=["aborts", "ends"])
+def test_a_sender_that_is_given_up_may_abort_or_end_its_message(bench: Bench, ends: list[bool | None]) -> None:
+    (router,) = line_of(bench, 1)
+    receiver = bench.client(router).receiver(ANYCAST, credit=10).accepting()
+    raw = raw_sender(bench, router)
+    raw.write(frames.write(0x14, [0, 0, b"0", None, None, True], payload=HALF[:20_000]))
+    bench.advance(LATEST_S)
+    assert detached(raw) == [EXCEEDED]
+    more, aborted = ends
+    raw.write(frames.write(0x14, [0, None, None, None, None, more, None, None, None, aborted]))
+    raw.write(frames.write(0x16, [0, True]))
+    bench.run()
+    (connection,) = [each for each in router.connections.values() if each.peer and each.peer.container == "raw"]
+    assert (connection.refused, connection.closed_links) == (0, set())
+    other = bench.client(router).sender(ANYCAST)
+    bench.run()
+    other.send(message("small"))
+    bench.run()
+    assert receiver.bodies == ["small"]
+
+
 def test_a_presettled_message_that_stands_still_is_given_up_and_counted(bench: Bench) -> None:
     (router,) = line_of(bench, 1)
     receiver = bench.client(router).receiver(ANYCAST, credit=10).accepting()
