@@ -161,7 +161,7 @@ class ClientLinks:
     def _check_source(self, address: str, connection: Connection) -> None:
         """Refuse a receiver from what it may not receive from."""
         parsed = parse_address(address, me=self._fib.me)
-        if parsed.kind not in (AddressKind.MOBILE, AddressKind.LOCAL):
+        if parsed.kind not in (AddressKind.MOBILE, AddressKind.LOCAL) and not is_private(parsed):
             raise Refused(f"nobody here can receive from {address}", condition=Condition.QD_NO_ROUTE)
         found = self._fib.find(address)
         if found is not None and found.service is not None:

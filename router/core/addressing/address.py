@@ -203,7 +203,7 @@ def is_private(address: Address) -> bool:
     """Whether only the connection that a router made this address for may receive from it."""
     if address.kind is AddressKind.MOBILE:
         return address.text.startswith(_VOLATILE_PREFIX)
-    return address.kind is AddressKind.LOCAL and address.text.startswith(_DYNAMIC_PREFIX)
+    return address.kind in (AddressKind.LOCAL, AddressKind.ROUTER) and address.text.startswith(_DYNAMIC_PREFIX)
 
 
 def is_reserved_mobile(text: str) -> bool:
