@@ -31,6 +31,7 @@ cdef class OwnLink:
     cdef public Py_ssize_t count
     cdef public Py_ssize_t credit
     cdef public bint drains
+    cdef public list said
     cdef public PeerLink peer
 
 
@@ -55,6 +56,7 @@ cdef class OwnSession:
     cdef public Py_ssize_t window
     cdef public Py_ssize_t window_from
     cdef public Py_ssize_t outgoing_window
+    cdef public list said
     cdef public Table links
     cdef public dict unpaired
     cdef public PeerSession peer

@@ -93,6 +93,8 @@ class OwnLink:
         self.credit = 0
         """Of a receiver: the link-credit that went with it."""
         self.drains = False
+        self.said: list[int | bool | None] = []
+        """The fields of the last flow that was written for it since the peer has asked for one."""
         self.peer: PeerLink | None = None
 
 
@@ -137,6 +139,8 @@ class OwnSession:
         self.window_from = -1
         """and the transfer-id that it began with; -1 for the peer's first."""
         self.outgoing_window = outgoing_window
+        self.said: list[int | bool | None] = []
+        """As of a link."""
         self.links = Table()
         self.unpaired: dict[tuple[bytes, bool], OwnLink] = {}
         self.peer: PeerSession | None = None

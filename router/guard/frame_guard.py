@@ -486,7 +486,10 @@ class FrameGuard(PerformativeReader):
         self.has_questions = True
 
     def answers(self) -> list[tuple[int, bytes]]:
-        """Channels and bodies of flow frames that answer what was asked, for when all else is written."""
+        """Channels and bodies of flow frames that answer what was asked, for when all else is written.
+
+        What a flow has said that was written since, and is so still, is not said again.
+        """
         questions, self._questions = self._questions, []
         self.has_questions = False
         found: list[tuple[int, bytes]] = []
@@ -497,10 +500,15 @@ class FrameGuard(PerformativeReader):
             else:
                 link.asks = False
             if own is not None:
+                said = own.said if link is None else link.own.said if link.own is not None else []
                 fields = self._state_of_session(session, own)
                 if link is not None and link.own is not None:
                     fields += self._state_of_link(link, link.own)
-                found.append((own.channel, write_flow(fields)))
+                    link.own.said = []
+                else:
+                    own.said = []
+                if fields != said:
+                    found.append((own.channel, write_flow(fields)))
         return found
 
     def without_credit(self, name: bytes, excess: int) -> bytes | None:

@@ -36,7 +36,7 @@ cdef class FrameWatch(PerformativeReader):
     @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes)
     cdef object _watch_rare(
         self, const unsigned char *data, Py_ssize_t code, Py_ssize_t channel, OwnSession session)
-    @cython.locals(handle=Py_ssize_t, link=OwnLink)
+    @cython.locals(handle=Py_ssize_t, link=OwnLink, next_outgoing=Py_ssize_t, of_session=list)
     cdef object _watch_flow(self, const unsigned char *data, OwnSession session)
 
 

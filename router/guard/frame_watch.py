@@ -202,8 +202,10 @@ class FrameWatch(PerformativeReader):
     def _watch_flow(self, data: bytes | memoryview, session: OwnSession) -> None:
         session.window_from = self.read_uint(data)
         session.window = self.read_uint(data)
-        self.pass_field(data)
+        next_outgoing = self.read_uint(data)
         session.outgoing_window = self.read_uint(data)
+        if session.peer is not None and session.peer.asks:
+            session.said = [session.window_from, session.window, next_outgoing, session.outgoing_window]
         handle = self.read_uint(data)
         if handle < 0:
             return
@@ -213,6 +215,9 @@ class FrameWatch(PerformativeReader):
             link.credit = max(self.read_uint(data), 0)
             self.pass_field(data)
             link.drains = self.read_bool(data) == 1
+            if link.peer is not None and link.peer.asks:
+                of_session = [session.window_from, session.window, next_outgoing, session.outgoing_window]
+                link.said = [*of_session, handle, link.count, link.credit, None, link.drains]
 
 
 def width_of_uint(data: bytes | memoryview, at: int) -> int:

@@ -320,6 +320,24 @@ def test_a_flow_with_echo_without_a_handle_is_answered_with_the_state_of_the_ses
     assert answer.flow("handle") is None
 
 
+@pytest.mark.parametrize("credit", [0, 10])
+def test_a_drain_with_echo_is_answered_by_one_flow(any_bench: Bench, credit: int) -> None:
+    stranger = opened(any_bench, any_bench.router("A"), receiver_attach("r", "topic"), flow(0, 0, credit))
+    stranger.write(flow(0, 0, credit, None, True, True))
+    any_bench.advance(2)
+    (answer,) = flows(stranger.read)
+    told = [answer.flow(name) for name in ("handle", "delivery_count", "link_credit", "drain")]
+    assert told == [0, credit, 0, True]
+
+
+def test_a_sender_that_asks_while_it_is_granted_credit_hears_of_it_once(bench: Bench) -> None:
+    router = bench.router("A")
+    bench.client(router).receiver("topic", credit=20)
+    stranger = opened(bench, router, sender_attach("s", "topic"), flow(0, 0, 0, None, False, True))
+    (granted,) = flows(stranger.read)
+    assert granted.flow("link_credit") > 0
+
+
 def test_after_the_answer_to_no_credit_nothing_more_comes(bench: Bench) -> None:
     router = bench.router("A")
     stranger = opened(bench, router, receiver_attach("r", "topic"), flow(0, 0, 5))

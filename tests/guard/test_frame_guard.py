@@ -302,6 +302,31 @@ def test_a_question_that_is_asked_again_before_it_is_answered_has_one_answer() -
     assert [len(decoded(body)) for _, body in tested.answers()] == [9, 4]
 
 
+STATE = [7, 50, 8, 60]
+"""Of the session that `OWN` begins, after it."""
+
+
+@pytest.mark.parametrize(
+    ("behind", "answers"),
+    [
+        (write(0x13, [*STATE, 8, 2, 8, None, False], channel=2), []),  # it says the state of the session too
+        (write(0x13, STATE, channel=2), [9]),
+        (write(0x13, [*STATE, 8, 2, 7, None, False], channel=2), [9]),
+        (write(0x13, [*STATE, 8, 2, 8, None, True], channel=2), [9]),
+        (write(0x13, [7, 50, 7, 60, 8, 2, 8, None, False], channel=2), [9, 4]),
+        (write(0x13, [*STATE, 8, 2, 8], channel=2) + write(0x14, [8, 2, b"v", 0], channel=2), [9, 4]),
+        (write(0x13, [*STATE, 8, 2, 8], channel=2) + write(0x16, [8, True], channel=2), [4, 4]),
+    ],
+)
+def test_what_a_flow_has_said_and_is_so_still_is_not_answered_again(behind: bytes, answers: list[int]) -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + BEGIN + RECEIVER + flow(0, count=0, credit=10) + flow())
+    tested.own.show(OWN + behind)
+    assert [len(decoded(body)) for _, body in tested.answers()] == answers
+    feed(tested, flow(0, count=0, credit=10))
+    assert len(tested.answers()) == 1  # nothing was said since
+
+
 def decoded(body: bytes) -> list[Any]:
     reader = Data()
     reader.decode(body)
