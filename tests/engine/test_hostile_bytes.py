@@ -123,6 +123,16 @@ def test_a_request_of_several_frames_is_taken_where_clients_messages_are_not_hel
     assert decode(replies.messages[0].data).properties["statusCode"] == 200
 
 
+def test_a_request_of_too_many_sections_is_answered_400(bench: Bench) -> None:
+    _, client, replies = managed(bench)
+    leading = message(None, reply_to=replies.address, correlation_id="q", properties=QUERY)
+    client.sender("$management").send(leading.removesuffix(b"\x00\x53\x77\x40") + MAX_SECTIONS * EMPTY_DATA)
+    bench.run()
+    answer = decode(replies.messages[0].data)
+    assert answer.properties["statusCode"] == 400
+    assert "sections" in answer.properties["statusDescription"]
+
+
 def test_a_request_of_too_many_values_is_answered_400(bench: Bench) -> None:
     _, client, replies = managed(bench)
     nulls = b"\x00\x53\x77\xd0" + (4 + 20_000).to_bytes(4, "big") + (20_000).to_bytes(4, "big") + b"\x40" * 20_000

@@ -21,8 +21,8 @@ EXCEEDED = "amqp:resource-limit-exceeded"
 HELD_BYTES = 10_000
 WINDOW_S = ForwardingSettings().unfinished_s
 LEAST_BYTES = ForwardingSettings().unfinished_bytes
-LATEST_S = WINDOW_S * 9 / 8 + 1
-"""The sender of one that does not move is given up before."""
+LATEST_S = WINDOW_S * 5 / 4
+"""The sender of one that does not move is given up by then."""
 DATA = message("x" * 200_000)
 HALF = DATA[:50_000]
 
@@ -212,6 +212,30 @@ def test_time_in_which_its_subscriber_takes_nothing_does_not_count(bench: Bench)
     bench.run()
     assert sent.outcome == "accepted"
     assert len(receiver.messages[0].data) == 2 * len(DATA)
+
+
+def test_a_window_that_another_link_has_closed_is_no_excuse(bench: Bench) -> None:
+    (router,) = line_of(bench, 1, session_window_frames=4)
+    own = bench.client(router)
+    own.receiver("slow", credit=10)
+    receiver = bench.client(router).receiver(ANYCAST, credit=10).accepting()
+    hostile = bench.client(router)
+    session = hostile.session()
+    stuck, filler = hostile.sender(ANYCAST, session=session), hostile.sender("slow", session=session)
+    other = bench.client(router).sender(ANYCAST)
+    bench.run()
+    plug = own.wire.ends[1]
+    assert isinstance(plug, Plug)
+    plug.room = 0
+    stuck.begin(HALF)
+    bench.run()
+    filler.begin(b"x" * 3_000_000)
+    bench.run()
+    assert session.outgoing_bytes > 0  # the window is closed
+    other.send(message("small"))
+    bench.advance(LATEST_S)
+    assert stuck.closed == EXCEEDED
+    assert (receiver.bodies, filler.closed) == (["small"], None)
 
 
 def test_a_message_that_waits_for_credit_and_is_not_read_is_let_be(bench: Bench) -> None:
