@@ -25,6 +25,8 @@ OPTIONS = {
 SPEED = os.environ.get("AMQP_MESH_SPEED")
 # Sanitizers and the like; see CONTRIBUTING.md.
 FLAGS = os.environ.get("AMQP_MESH_CFLAGS", "-O2 -g0").split()
+# Newer compilers take it for an error whatever they are told.
+STRICT = ["-Werror=incompatible-pointer-types"]
 # What was compiled in another way must not be taken for up to date.
 IS_USUAL = "AMQP_MESH_CFLAGS" not in os.environ and not OPTIONS["profile"]
 FOLDER = "build" if IS_USUAL else f"build/{zlib.crc32(repr((FLAGS, OPTIONS)).encode()):08x}"
@@ -36,7 +38,7 @@ extensions = [
     Extension(
         ".".join(path.with_suffix("").parts),
         [str(path)],
-        extra_compile_args=FLAGS,
+        extra_compile_args=[*FLAGS, *STRICT],
         extra_link_args=[flag for flag in FLAGS if flag.startswith("-fsanitize")],
     )
     for path in modules

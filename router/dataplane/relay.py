@@ -79,7 +79,7 @@ class Relay(DataPlane):
             self.settlement, self.waiting, self.egress, self._forwarder, self.brokerage, self.unfinished
         )
         self.settlement.reader = self._reader
-        self.egress.spared = self.brokerage.flowed
+        self.egress.spared = self._spared
         self.brokerage.forwarder = self._forwarder
         self.brokerage.end_circuit = self._end_circuit
 
@@ -249,6 +249,9 @@ class Relay(DataPlane):
             own = port.circuits_out.get(name)
             if own is not None and own.load is not None:
                 own.load.told(messages, subscribers, self.brokerage.now)
+
+    def _spared(self, link: EgressLink) -> None:
+        self.brokerage.flowed(link)
 
     def _end_circuit(self, link: EgressLink) -> None:
         self.remove_egress(link)
