@@ -299,6 +299,28 @@ class ForwardingSettings:
         high=10000000,
     )
     waiting_bytes: int = setting("The same in bytes.", default=64 * MIB, unit="bytes", low=1, high=16384 * MIB)
+    connection_bytes: int = setting(
+        "What may be held of what one client has sent; above this no further message of it is begun, far above nothing "
+        "is read of it. The same of what it is to get; above this nothing more is sent to it.",
+        default=128 * MIB,
+        unit="bytes",
+        low=MIB,
+        high=16384 * MIB,
+    )
+    process_bytes: int = setting(
+        "What may be held because of all peers; above this each connection with more than its share has to wait.",
+        default=1024 * MIB,
+        unit="bytes",
+        low=4 * MIB,
+        high=1024 * 1024 * MIB,
+    )
+    stopped_s: float = setting(
+        "A client far above its mark, so that nothing is read of it, is closed after this.",
+        default=60.0,
+        unit="seconds",
+        low=0.1,
+        high=86400,
+    )
     waiting_s: float = setting(
         "Longest time that a message waits which is not at its publisher's own router.",
         default=60.0,

@@ -73,7 +73,8 @@ class Runtime(Turns):
             settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
         )
         self.fib = Fib(self.me, treatments)
-        super().__init__(Relay(self.fib, settings.forwarding, instance=instance), clock)
+        relay = Relay(self.fib, settings.forwarding, instance=instance)
+        super().__init__(relay, settings.forwarding, clock, self.log)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
@@ -146,6 +147,7 @@ class Runtime(Turns):
         self.octets.pop(connection.id, None)
         self.relay.gone_ingress_of.pop(connection.id, None)
         self.relay.gone_egress_of.pop(connection.id, None)
+        self.account.forget(connection)
         if not is_torn:  # else to keep its memory is the lesser evil
             connection.free()
         self._count_freed(CONNECTION_WEIGHT)
@@ -177,6 +179,7 @@ class Runtime(Turns):
             self._install_anew(now)
         self.control_deadline = self._resync.deadline(now)
         try:
+            self.account.handle_deadline(now)
             self.relay.handle_deadline(now)
             if self.work_at <= now:
                 self.work_at = math.inf

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from mesh_config.models import ForwardingSettings
+from router.account import Account, Log
 from router.core.errors import RemoteProtocolError
 from router.core.events import Event
 from router.core.terms import Condition, ConnectionId
@@ -24,7 +26,7 @@ MOST_FAULTS: Final = 10
 class Turns:
     """The connections of one router, and the order in which things happen to them."""
 
-    def __init__(self, relay: Relay, clock: Callable[[], float]) -> None:
+    def __init__(self, relay: Relay, settings: ForwardingSettings, clock: Callable[[], float], log: Log) -> None:
         self.relay = relay
         self.clock = clock
         """Seconds, monotonic."""
@@ -39,6 +41,8 @@ class Turns:
         """The control plane's next deadline, seconds."""
         self.work_at = math.inf
         """When work goes on that is done in pieces, seconds."""
+        self.account = Account(relay, settings, self.connections, log)
+        """What is held for each peer, and who is above the marks."""
         self.trim_at = math.inf
         """When memory is to be given back, seconds."""
         self.deadline_changed: Callable[[], None] = lambda: None
@@ -61,6 +65,8 @@ class Turns:
     def arrived(self, connection: Connection) -> None:
         """Handle what a connection's bytes caused; `settle` follows, perhaps after those of others."""
         self.dispatch(connection)
+        if connection.weight.is_due(connection.moved_bytes):
+            self.account.weigh(connection)
         connection.port.touch()  # the engine itself may have something to say: headers, SASL, heartbeats
 
     def turn(self, connection: Connection) -> None:
@@ -148,12 +154,14 @@ class Turns:
         self.dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
         if port.may_be_unwritten() and connection.pending() == 0:
             port.forget_unwritten()
+        if connection.weight.is_due(connection.moved_bytes):
+            self.account.weigh(connection)
         if port.blocked or port.paused:
             self.relay.written(port)
 
     def earliest(self) -> float:
         """When the next deadline is due, seconds; infinity when never."""
-        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at, self.work_at)
+        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at, self.work_at, self.account.deadline)
 
     # What the runtime sees to
 

@@ -91,6 +91,7 @@ void pn_session_open(pn_session_t);
 void pn_session_close(pn_session_t);
 int pn_session_state(pn_session_t);
 int pn_session_set_incoming_window_and_lwm(pn_session_t, uint32_t, uint32_t);
+size_t pn_session_incoming_bytes(pn_session_t);
 size_t pn_session_outgoing_bytes(pn_session_t);
 
 pn_link_t pn_sender(pn_session_t, const char *);

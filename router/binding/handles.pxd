@@ -39,6 +39,7 @@ cdef extern from *:
     extern bool pn_transport_closed(uintptr_t);
     extern uint64_t pn_transport_get_frames_input(uintptr_t);
 
+    extern size_t pn_session_incoming_bytes(uintptr_t);
     extern size_t pn_session_outgoing_bytes(uintptr_t);
 
     extern uintptr_t pn_link_current(uintptr_t);
@@ -142,6 +143,7 @@ cdef extern from *:
     bint pn_transport_closed(Handle) noexcept
     uint64_t pn_transport_get_frames_input(Handle) noexcept
 
+    Py_ssize_t pn_session_incoming_bytes(Handle) noexcept
     Py_ssize_t pn_session_outgoing_bytes(Handle) noexcept
 
     Handle pn_link_current(Handle) noexcept

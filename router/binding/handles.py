@@ -273,6 +273,7 @@ pn_session_open: Final[Any] = lib.pn_session_open
 pn_session_close: Final[Any] = lib.pn_session_close
 pn_session_state: Final[Any] = lib.pn_session_state
 pn_session_set_incoming_window_and_lwm: Final[Any] = lib.pn_session_set_incoming_window_and_lwm
+pn_session_incoming_bytes: Final[Any] = lib.pn_session_incoming_bytes
 pn_session_outgoing_bytes: Final[Any] = lib.pn_session_outgoing_bytes
 pn_sender: Final[Any] = lib.pn_sender
 pn_receiver: Final[Any] = lib.pn_receiver

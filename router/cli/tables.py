@@ -93,6 +93,8 @@ def _neighbor(entity: Entity) -> str | None:
 
 
 def _is_troubled(entity: Entity) -> bool:
+    if entity["reading"] != "all" or entity["sending"] != "all":
+        return True
     return not entity["opened"] or entity["operStatus"] != "up" or _neighbor(entity) not in (None, "two-way", "standby")
 
 
@@ -117,9 +119,12 @@ CONNECTIONS: Final = View(
         _number("links", "linkCount"),
         Column("uptime", lambda entity: duration(entity["uptimeSeconds"]), is_number=True),
         _text("status", "operStatus"),
+        _text("reading", "reading"),
+        _text("sending", "sending"),
         _text("vhost", "tenant", is_detail=True),
         _text("sasl", "sasl", is_detail=True),
         _number("held bytes", "heldBytes", is_detail=True),
+        _number("charged bytes", "chargedBytes", is_detail=True),
         Column("product", _product, is_detail=True),
     ),
     order=lambda entity: (not _is_troubled(entity), entity["role"] != "inter-router", int(entity["identity"])),
@@ -270,6 +275,9 @@ GENERAL: Final = (
     ("process", "processId"),
     ("uptime", "uptimeSeconds"),
     ("memory", "memoryUsage"),
+    ("held for peers", "chargedBytes"),
+    ("... above which they wait", "chargedMarkBytes"),
+    ("connections that wait", "connectionsAboveMark"),
     ("connections", "connectionCount"),
     ("links", "linkCount"),
     ("links blocked", "linksBlocked"),
@@ -296,6 +304,6 @@ def general_value(attribute: str, value: object) -> str:
     """A value of `stat general` with its unit."""
     if attribute == "uptimeSeconds" and isinstance(value, int):
         return duration(value)
-    if attribute == "memoryUsage" and isinstance(value, int):
+    if attribute in ("memoryUsage", "chargedBytes", "chargedMarkBytes") and isinstance(value, int):
         return f"{value / 2**20:.1f} MiB"
     return "-" if value is None else str(value)

@@ -392,6 +392,15 @@ class Broker(Orders):
         assert isinstance(publisher, IngressLink)
         link = publisher
         handle = link.handle
+        if link.port.is_over and credit > 0:
+            # What it has sent beyond its credit it must get: none is ever below zero on the wire.
+            used = min(credit, max(0, pn_link_queued(handle) - pn_link_credit(handle)))
+            link.withheld += credit - used
+            credit = used
+        elif link.withheld and credit < 0:
+            kept = min(-credit, link.withheld)
+            link.withheld -= kept
+            credit += kept
         if credit < 0:
             left = pn_link_credit(handle) - pn_link_queued(handle)
             taken = min(-credit, max(0, left))
@@ -408,12 +417,26 @@ class Broker(Orders):
     def grant_circuit(self, circuit: Key, credit: int) -> None:
         """Add credit to a neighbor's circuit."""
         assert isinstance(circuit, IngressLink)
+        if circuit.port.is_over:
+            circuit.withheld += credit
+            return
         pn_link_flow(circuit.handle, credit)
         circuit.port.touch()
+
+    def give_withheld(self, link: IngressLink) -> None:
+        """The connection of a publisher or a circuit is no longer above its mark."""
+        withheld, link.withheld = link.withheld, 0
+        if withheld and link.root is None:
+            self.grant(link, withheld)
+        elif withheld:
+            self.grant_circuit(link, withheld)
 
     def drain_circuit(self, circuit: Key) -> None:
         """Ask a neighbor for what is left of a circuit's credit."""
         assert isinstance(circuit, IngressLink)
+        if circuit.withheld:  # it can give back only what it has
+            pn_link_flow(circuit.handle, circuit.withheld)
+            circuit.withheld = 0
         pn_link_drain(circuit.handle, 0)
         circuit.port.touch()
 

@@ -90,6 +90,7 @@ class Egress:
             transfer.leaving = deque((data, *parts) if parts is not None else (data,))
             transfer.leaving_at = 0
             transfer.leaving_bytes = len(data) + rest
+            link.port.leaving_bytes += transfer.leaving_bytes
             link.current = transfer
             self._settlement.keep(delivery, transfer)
             self._write_piece(transfer, link)
@@ -127,6 +128,7 @@ class Egress:
                     at = 0
                 transfer.leaving_at = at
             transfer.leaving_bytes -= PIECE_BYTES - room
+            link.port.leaving_bytes -= PIECE_BYTES - room
             link.port.unwritten_bytes += PIECE_BYTES - room
             link.port.touch()
         if transfer.leaving_bytes:
@@ -175,6 +177,7 @@ class Egress:
         if data:
             transfer.leaving.append(data)
             transfer.leaving_bytes += len(data)
+            link.port.leaving_bytes += len(data)
         if link.most_bytes:
             link.current_bytes += len(data)
             if link.current_bytes > link.most_bytes:
@@ -406,6 +409,7 @@ class Egress:
                 lost.egress = None
                 lost.egress_delivery = NULL
                 lost.leaving = None
+                port.leaving_bytes -= lost.leaving_bytes
                 lost.leaving_bytes = 0
                 if lost.state != DONE and lost.size and not was_written:
                     settlement.strand(lost)

@@ -40,6 +40,13 @@ class MessageTooLarge(RemoteProtocolError):
         super().__init__(f"message is larger than the {limit} bytes that a multicast may have")
 
 
+class TooMuchHeld(RemoteProtocolError):
+    """What had to be held until it is whole, from a connection above its mark."""
+
+    def __init__(self) -> None:
+        super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+
+
 class RequestTooLarge(RemoteProtocolError):
     """A request above the size that a service of this router takes."""
 
@@ -347,20 +354,31 @@ class Forwarder:
         assert entry is not None
         is_too_large = transfer.size > self._most_held(transfer, entry)
         is_too_large = is_too_large or port.held_bytes > settings.held_connection_bytes
+        if port.is_over and (entry.treatment is not MULTICAST or self._waiting.is_closed or port.is_stopped):
+            is_too_large = True  # were it held, and none of its connection's whole, nothing would ever leave
         if not (transfer.is_complete or is_too_large):
             return
         self._settlement.unhold(transfer)
         transfer.state = NEW
-        if not transfer.is_complete and (entry.service is not None or entry.treatment is MULTICAST):
+        if not transfer.is_complete and (
+            entry.service is not None or entry.treatment is MULTICAST or port.is_stopped
+        ):
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.forget(transfer)
-            if entry.service is None:
+            if port.is_over and transfer.size <= settings.held_message_bytes:
+                self._settlement.reject_for(transfer, TooMuchHeld())
+            elif entry.service is None:
                 self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))
             else:
                 self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
             return
         transfer.may_stream = not transfer.is_complete
         self.dispatch(transfer)
+
+    def hold_less(self, transfer: Transfer) -> None:
+        """Its connection is above its mark: if it is held because it isn't whole, see whether it still may be."""
+        if transfer.state == HOLDING:
+            self._hold(transfer, 0)
 
     def _most_held(self, transfer: Transfer, entry: AddressEntry) -> int:
         """Bytes up to which it is held until it is whole."""

@@ -34,6 +34,13 @@ cdef class Port:
     cdef public Py_ssize_t unwritten_bytes
     cdef public dict lost_bytes
     cdef public Py_ssize_t held_bytes
+    cdef public Py_ssize_t leaving_bytes
+    cdef public object charge
+    cdef public bint is_over
+    cdef public bint is_laden
+    cdef public bint is_stopped
+    cdef public dict stopped
+    cdef public Transfer asking
     cdef public list paused
     cdef public dict blocked
 
@@ -48,6 +55,7 @@ cdef class Port:
 
 cdef class DataPlane:
     cdef public Py_ssize_t session_window_frames
+    cdef public Py_ssize_t session_windows_bytes
 
     cpdef size_t pump(self, size_t collector) except? 0
     cpdef Py_ssize_t sent(self) except? -1
@@ -78,6 +86,7 @@ cdef class IngressLink:
     cdef public double attached_at
     cdef public object broker
     cdef public Py_ssize_t owed
+    cdef public Py_ssize_t withheld
     cdef public Transfer current
     cdef public uint64_t current_bytes
     cdef public Progress progress

@@ -18,6 +18,7 @@ import cython
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.load import Load
 from router.core.terms import ConnectionId, LinkId, RouterId
+from router.dataplane.charge import Charge
 from router.dataplane.progress import Progress
 from router.dataplane.scan_result import Scan
 from router.dataplane.scanner import MAX_LEADING_BYTES
@@ -61,7 +62,9 @@ class Port:
 
     __slots__ = (
         "_unwritten_room",
+        "asking",
         "blocked",
+        "charge",
         "circuits_in",
         "circuits_out",
         "close_circuit",
@@ -71,12 +74,17 @@ class Port:
         "held_bytes",
         "id",
         "is_dirty",
+        "is_laden",
+        "is_over",
         "is_router",
+        "is_stopped",
+        "leaving_bytes",
         "lost_bytes",
         "neighbor",
         "open_circuit",
         "open_stream",
         "paused",
+        "stopped",
         "streams",
         "takes_numbers",
         "tell_circuits",
@@ -114,8 +122,7 @@ class Port:
         self.close_link: Callable[[IngressLink, str, str], None] = _no_limit
         """Closes a publisher's link, and nothing else, with a condition and its description."""
         self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _no_word
-        """Tells the neighbor the weights of our circuits, by link name, which of its own are closed, and the loads
-        where its own lead: messages of others, and subscribers."""
+        """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
         self.withdraw: Callable[[EgressLink, int], None] = _no_withdrawal
         """Lets the engine know that a link has no credit at all, which it counts as so many below zero."""
         self.circuits_in: dict[str, IngressLink] = {}
@@ -125,11 +132,23 @@ class Port:
         """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
         self._unwritten_room = UNWRITTEN_ROOM
         self.unwritten_bytes = 0
-        """Bytes of messages that the engine was given since the kernel last had everything. What the engine has encoded
-        it tells nobody, so this is all of it or more."""
+        """Of messages, given to the engine since the kernel had everything; what it has encoded it tells nobody."""
         self.lost_bytes: dict[int, int] = {}
         """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
         self.held_bytes = 0
+        self.leaving_bytes = 0
+        """Of large messages on their way to it, what the engine was not given yet."""
+        self.charge = Charge()
+        self.is_over = False
+        """It has sent too much: no message of it is begun, and its publishers get no credit."""
+        self.is_laden = False
+        """It takes too little: nothing more is sent to it."""
+        self.is_stopped = False
+        """It has sent so much more that nothing is read from its socket; of a neighbor, messages are released."""
+        self.stopped: dict[IngressLink, None] = {}
+        """Ingress links that are not read while `is_over`."""
+        self.asking: Transfer | None = None
+        """While `is_over`, the last message that was begun though its address was not known."""
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
         self.blocked: dict[EgressLink, None] = {}
@@ -210,6 +229,7 @@ class IngressLink:
         "streams",
         "used",
         "window",
+        "withheld",
     )
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str, *, window: int) -> None:
@@ -236,6 +256,8 @@ class IngressLink:
         """The `Broker` that decides about its credit; None for a link with a window."""
         self.owed = 0
         """Credit that is to be taken back and was in use: kept back from the next grants."""
+        self.withheld = 0
+        """Credit that it is to get once its connection is no longer above its mark."""
         self.current: Transfer | None = None
         """The message of which more parts will come."""
         self.current_bytes = 0
@@ -338,8 +360,7 @@ class EgressLink:
         """Largest message that its receiver announced to take; 0 without a limit."""
         self.outstanding = 0
         self.load: Load | None = None
-        """Of a subscriber that can take a message, and of our own circuit: that of its egress router. None where there
-        is no choice of subscribers."""
+        """Of a subscriber that can take a message, and of our own circuit; None where there is no choice of them."""
         self.waiting: OrderedDict[Transfer, None] = OrderedDict()
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
@@ -372,10 +393,10 @@ class EgressLink:
             self.port.lose_unwritten(lost)
 
     def can_send(self) -> bool:
-        """Whether the peer granted credit, nothing is half sent and the session is not full of unwritten bytes."""
+        """Whether the peer granted credit, nothing is half sent and not too much is unwritten or not taken."""
         if self.current is not None or pn_link_credit(self.handle) <= 0:
             return False
-        if self.is_full():
+        if self.port.is_laden or self.is_full():
             self.port.blocked[self] = None
             return False
         return True
@@ -393,7 +414,9 @@ class DataPlane:
     """What the engine asks of the relay."""
 
     session_window_frames: int
-    """Frames that a peer may send on a session before they are read."""
+    """Frames that a peer may send on a session before they are read,"""
+    session_windows_bytes: int
+    """and bytes that a client may on its n-th session, times n."""
 
     def pump(self, collector: Handle) -> Handle:
         """Handle the events of a connection until one that is not the data plane's own: that one, or NULL."""
@@ -418,8 +441,7 @@ class DataPlane:
     def circuits_told(
         self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
     ) -> None:
-        """The neighbor's word on circuits, by link name: weights of its own, which of ours are closed, and the loads
-        where ours lead: messages of others, and subscribers."""
+        """The neighbor's word on circuits: weights of its own, which of ours are closed, and loads where ours lead."""
         raise NotImplementedError
 
     def remove_ingress(self, link: IngressLink) -> None:
@@ -494,9 +516,9 @@ class Transfer:
     size: int
     """Bytes of both."""
     leaving: deque[bytes] | None
-    """Of a large message that is being sent: what the engine was not given yet."""
+    """Of a large message that is being sent: what the engine was not given yet,"""
     leaving_at: int
-    """How much of the first of these pieces it was given, bytes."""
+    """but for so many bytes of the first piece."""
     leaving_bytes: int
     """What it was not given, in all."""
     scan: Scan | None
@@ -559,8 +581,7 @@ class Transfer:
 
 
 def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> Transfer:
-    """The passage of a message that begins now, seconds. A function, since a call of the class makes Python objects of
-    the arguments, for each message."""
+    """The passage of a message that begins now, seconds. A call of the class would make objects of the arguments."""
     transfer = Transfer.__new__(Transfer)
     transfer.ingress = ingress
     transfer.ingress_delivery = delivery

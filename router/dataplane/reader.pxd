@@ -4,7 +4,7 @@ from router.binding.handles cimport *
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
 from router.dataplane.forwarder cimport Forwarder
-from router.dataplane.interface cimport EgressLink, IngressLink, Transfer, new_transfer
+from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer, new_transfer
 from router.dataplane.progress cimport Progress
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.unfinished cimport UnfinishedMessages
@@ -58,6 +58,10 @@ cdef class Reader:
     cdef _swallow(self, IngressLink link, size_t delivery)
     @cython.locals(egress=EgressLink)
     cdef bint _must_pause(self, IngressLink link, Transfer transfer) except -1
+    @cython.locals(port=Port, asking=Transfer)
+    cdef bint _must_stop(self, IngressLink link) except -1
+    @cython.locals(transfer=Transfer)
+    cdef Transfer _begin_above_mark(self, IngressLink link, size_t delivery)
     cdef bint _is_large(self, Transfer transfer) except -1
     @cython.locals(transfer=Transfer)
     cdef _aborted(self, IngressLink link, size_t delivery)

@@ -244,10 +244,12 @@ class Reader:
                 elif link.progress is None:
                     self._unfinished.watch(link, 0, self._forwarder.now)
                 return bool(is_complete)
-            if self._waiting.is_backlogged(link) and not self._is_ending:
-                link.is_paused = True  # until enough has left (`WaitingRoom.relieved`)
-                return False
-            transfer = self._begin(link, delivery)
+            if link.port.is_over or self._waiting.is_backlogged(link):
+                if not self._is_ending and self._must_stop(link):
+                    return False
+                transfer = self._begin_above_mark(link, delivery)
+            else:
+                transfer = self._begin(link, delivery)
         elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
             return False
         while pending > PART_BYTES:  # the allocator keeps small parts for the next ones, and gives large ones back
@@ -324,7 +326,38 @@ class Reader:
         if transfer.state == WAITING and transfer.size > STREAM_BUFFER_BYTES and self._is_large(transfer):
             self._pause(link)  # until it is sent or settled (`Settlement.resume`)
             return True
+        if transfer.state == WAITING and link.port.is_over:
+            self._pause(link)  # until it is sent, or that is over
+            link.port.stopped[link] = None
+            return True
         return False
+
+    def _must_stop(self, link: IngressLink) -> bool:
+        """Whether no message of a link is to be begun: too much of it waits, or its connection is above its mark."""
+        port = link.port
+        if port.is_router and port.is_stopped:
+            return False  # it is read, and released
+        if self._waiting.is_backlogged(link):
+            link.is_paused = True  # until enough has left (`WaitingRoom.relieved`)
+            return True
+        if link.entry is not None and link.entry.service is not None:
+            return False  # whoever asks the router what is wrong gets an answer
+        asking = port.asking
+        if link.entry is None and not port.is_router and (asking is None or asking.state == DONE):
+            return False  # it may be such a question: one message of the connection at a time is looked at
+        link.is_paused = True
+        port.stopped[link] = None  # until that is over (`Relay.release`)
+        return True
+
+    def _begin_above_mark(self, link: IngressLink, delivery: Handle) -> Transfer:
+        transfer = self._begin(link, delivery)
+        if link.entry is None:
+            link.port.asking = transfer
+        if link.port.is_router and link.port.is_stopped:
+            if link.broker is not None:
+                self._brokerage.of_link(link).used_for_nothing(link)
+            self._settlement.settle(transfer, RELEASE)  # its bytes are thrown away as they come
+        return transfer
 
     def _is_large(self, transfer: Transfer) -> bool:
         egress, source = transfer.egress, transfer.ingress

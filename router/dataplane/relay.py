@@ -9,7 +9,7 @@ Written for two speeds (design, section 8): ints, bytes and handles, no closures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import cython
 
@@ -59,6 +59,7 @@ class Relay(DataPlane):
         self.ports: dict[ConnectionId, Port] = {}
         """Connections to neighbors."""
         self.session_window_frames = settings.session_window_frames
+        self.session_windows_bytes = settings.connection_bytes // 8  # 500 sessions have less than all of it together
         self.links: dict[IngressLink | EgressLink, None] = {}
         self.gone_ingress = LinkCounters()
         """Messages of all links that are gone, so that totals never fall."""
@@ -175,6 +176,29 @@ class Relay(DataPlane):
                 if source.is_paused and not source.is_gone:
                     self._reader.resume_safely(source)
 
+    def release(self, port: Port, links: Iterable[IngressLink | EgressLink]) -> None:
+        """A connection, whose links these are, is no longer above its mark: read it, and give what it is to get."""
+        for link in links:
+            if isinstance(link, IngressLink):
+                broker = link.broker
+                if isinstance(broker, Broker):
+                    broker.give_withheld(link)
+                self.settlement.top_up(link)
+        self.read_stopped(port)
+
+    def give_up_held(self, links: Iterable[IngressLink | EgressLink]) -> None:
+        """Nothing more is read from the connection of these links: what isn't whole would never be."""
+        for link in list(links):
+            if isinstance(link, IngressLink) and link.current is not None:
+                self._forwarder.hold_less(link.current)
+
+    def read_stopped(self, port: Port) -> None:
+        """Read the links again that were not read since their connection has sent too much."""
+        stopped, port.stopped = port.stopped, {}
+        for source in stopped:
+            if source.is_paused and not source.is_gone:
+                self._reader.resume_safely(source)
+
     def has_unread(self) -> bool:
         """Whether links have more to read, which was left to the next turn."""
         return bool(self._reader.unread)
@@ -281,6 +305,7 @@ class Relay(DataPlane):
             delivery = pn_unsettled_next(delivery)
         link.current = None
         link.is_gone = True
+        link.port.stopped.pop(link, None)
         self.egress.unbind(link)
         self.gone_ingress.add(link.counters)
         if link.port.is_router:

@@ -46,3 +46,4 @@ cdef class Settlement:
     cdef _leave_load(self, Transfer transfer)
     @cython.locals(queued=Py_ssize_t, held=Py_ssize_t, change=Py_ssize_t, is_open=bint, in_flight=Py_ssize_t)
     cpdef object top_up(self, IngressLink link)
+    cdef Py_ssize_t _for_questions(self, IngressLink link, Py_ssize_t held, Py_ssize_t change) except? -1

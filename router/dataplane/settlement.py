@@ -267,6 +267,8 @@ class Settlement:
         self.forget(delivery)
         if transfer.state == STREAMING:
             link.current = None
+            link.port.leaving_bytes -= transfer.leaving_bytes
+            transfer.leaving_bytes = 0
             pn_delivery_abort(delivery)
         else:
             pn_delivery_settle(delivery)
@@ -326,6 +328,15 @@ class Settlement:
             # What lies unread in the engine is under way too; the one that is being read is in both numbers.
             in_flight = link.in_flight + queued - (link.current is not None)
             change = change_of(is_open, link.window, held, in_flight)
+            if change > 0 and held >= 0 and link.port.is_over:
+                change = self._for_questions(link, held, change)
         if change:
             pn_link_flow(link.handle, change)
             link.port.touch()
+
+    def _for_questions(self, link: IngressLink, held: int, change: int) -> int:
+        """Of the credit that a link is to get, what it gets while its connection is above its mark: whoever asks the
+        router what is wrong gets an answer. The rest follows when that is over (`Relay.release`)."""
+        if link.entry is None:
+            return 1 if held == 0 else 0
+        return change if link.entry.service is not None else 0

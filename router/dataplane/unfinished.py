@@ -57,6 +57,7 @@ class UnfinishedMessages:
                 progress.message != link.counters.deliveries
                 or progress.received >= self.least_bytes
                 or (link.current is not None and link.current.state == DONE)
+                or (link.port.is_stopped and not link.port.is_router)  # nothing is read of it
             ):
                 progress.restart(link.counters.deliveries, now)
             elif progress.elapsed(now) >= self.window_of(link) - GRAIN_S:

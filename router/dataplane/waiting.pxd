@@ -10,6 +10,8 @@ cdef class WaitingRoom:
     cdef public object _settings
     cdef public Settlement _settlement
     cdef public Py_ssize_t count
+    cdef public Py_ssize_t total_bytes
+    cdef public bint is_closed
     cdef public list _deadlines
     cdef public Py_ssize_t _deadlines_room
     cdef public Py_ssize_t _number

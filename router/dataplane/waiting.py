@@ -36,7 +36,11 @@ class WaitingRoom:
         self._settings = settings
         self._settlement = settlement
         self.count = 0
-        """Messages that wait, at all places."""
+        """Messages that wait, at all places,"""
+        self.total_bytes = 0
+        """and their bytes."""
+        self.is_closed = False
+        """Too much is held in this process: what is on no connection's account must not begin to wait."""
         self._deadlines: list[tuple[float, int, Transfer]] = []
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
@@ -58,12 +62,13 @@ class WaitingRoom:
         settings = self._settings
         transfer.egress = place if isinstance(place, EgressLink) else None
         is_full = len(place.waiting) >= settings.waiting_messages or place.waiting_bytes + size > settings.waiting_bytes
-        if is_bounded and is_full:
+        if is_bounded and (is_full or (self.is_closed and self._has_no_account(transfer))):
             self.refuse(transfer)
             return
         transfer.state = WAITING
         place.waiting[transfer] = None
         self.count += 1
+        self.total_bytes += size
         place.waiting_bytes += size
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += size
@@ -71,6 +76,10 @@ class WaitingRoom:
         transfer.waits_until = self.now + settings.waiting_s if is_bounded else math.inf
         # Most wait for a moment only, so its `ttl` is looked for later.
         self._push(transfer, self.now + LOOK_S)
+
+    def _has_no_account(self, transfer: Transfer) -> bool:
+        """Whether its sender is gone, or has a neighbor's account on which there is too much."""
+        return transfer.ingress is None or transfer.ingress.port.is_over
 
     def _push(self, transfer: Transfer, due: float) -> None:
         self._number += 1
@@ -84,6 +93,7 @@ class WaitingRoom:
         """More of a message that waits has come, in bytes, and is among its data already."""
         place = transfer.egress or transfer.entry
         assert place is not None
+        self.total_bytes += added
         place.waiting_bytes += added
         if transfer.ingress is not None:
             transfer.ingress.backlog_bytes += added
@@ -116,6 +126,7 @@ class WaitingRoom:
         transfer.state = NEW
         del place.waiting[transfer]
         self.count -= 1
+        self.total_bytes -= transfer.size
         place.waiting_bytes -= transfer.size
         if transfer.ingress is not None:
             self._relieve(transfer.ingress, transfer.size)

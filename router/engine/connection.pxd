@@ -1,13 +1,12 @@
 import cython
 
-from libc.stdint cimport uint64_t
-
 from router.binding.handles cimport *
 from router.dataplane.interface cimport DataPlane, Port
-from router.guard.frame_guard cimport FrameGuard
+from router.engine.byte_streams cimport ByteStreams
+from router.engine.weight cimport Weight
 
 
-cdef class Connection:
+cdef class Connection(ByteStreams):
     cdef public object id
     cdef public object settings
     cdef public Port port
@@ -17,45 +16,17 @@ cdef class Connection:
     cdef public dict _session_links
     cdef public object host
     cdef public double since
-    cdef public bint is_ending
-    cdef public bint is_closing
-    cdef public object fault
-    cdef Py_ssize_t _piece
-    cdef Py_ssize_t _fair_piece
-    cdef Py_ssize_t _count
-    cdef bint _may_have_more
-    cdef Py_ssize_t _copies
     cdef public Py_ssize_t refused
     cdef public set closed_links
-    cdef public Py_ssize_t _sessions
+    cdef public dict _sessions
+    cdef public Weight weight
     cdef public object _failure
     cdef public Py_ssize_t _after_end
-    cdef public Py_ssize_t _unanswered
-    cdef public Py_ssize_t _frames_before
     cdef public DataPlane _relay
     cdef public object _handler
     cdef public size_t _collector
     cdef public size_t _connection
-    cdef public size_t _transport
-    cdef public FrameGuard _guard
-    cdef public object _violation
 
-    cpdef Py_ssize_t capacity(self)
-    cpdef object received(self, Py_ssize_t size)
-    @cython.locals(guard=FrameGuard, tail=size_t, end=size_t, kept=Py_ssize_t, passed=Py_ssize_t)
-    cdef object _take(self, Py_ssize_t size)
-    cdef object _break(self, Py_ssize_t passed)
-    @cython.locals(before=uint64_t, frames=Py_ssize_t, count=Py_ssize_t, fair=Py_ssize_t, most=Py_ssize_t)
-    cpdef Py_ssize_t fill(self, int fd)
-    @cython.locals(total=Py_ssize_t, capacity=Py_ssize_t, size=Py_ssize_t, count=Py_ssize_t)
-    cdef Py_ssize_t _read(self, int fd, Py_ssize_t most)
-    cpdef bint is_heavy(self)
-    @cython.locals(count=Py_ssize_t, more=Py_ssize_t)
-    cpdef Py_ssize_t empty(self, int fd, Py_ssize_t most)
-    @cython.locals(total=Py_ssize_t, size=Py_ssize_t, count=Py_ssize_t, is_held=bint)
-    cdef Py_ssize_t _write(self, int fd, Py_ssize_t most)
-    cdef bint _has_more_to_say(self)
-    cpdef Py_ssize_t pending(self)
-    cpdef object sent(self, Py_ssize_t size)
     @cython.locals(event=size_t, relay=DataPlane, before=Py_ssize_t)
     cpdef object dispatch(self)
+    cpdef object weigh(self)

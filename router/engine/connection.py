@@ -1,7 +1,7 @@
 """One AMQP connection as an engine without a socket: bytes in, bytes out, events in between.
 
-The pump feeds it (`tail`, `received`), empties it (`head`, `sent`) and tells it the time (`tick`). `dispatch` lets the
-relay handle deliveries and flows; everything rarer goes to a `Handler`, which is also told of the end. No method waits.
+The pump moves its bytes and tells it the time (`byte_streams.py`). `dispatch` lets the relay handle deliveries and
+flows; everything rarer goes to a `Handler`, which is also told of the end. No method waits.
 
 Source: AMQP 1.0 part 2; part 5, 5.3 (SASL).
 """
@@ -21,29 +21,14 @@ from router.binding.handles import text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
+from router.engine.byte_streams import ByteStreams
 from router.engine.peer_open import PeerOpen, read_open
+from router.engine.weight import ANSWER_BYTES, FRAME_BYTES, Weight
 from router.engine.withdrawal import withdraw
 from router.guard.frame_guard import FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import (
-        NULL,
-        Handle,
-        bytes_at,
-        pn_event_type,
-        pn_transport_capacity,
-        pn_transport_closed,
-        pn_transport_get_frames_input,
-        pn_transport_head,
-        pn_transport_pending,
-        pn_transport_pop,
-        pn_transport_process,
-        pn_transport_tail,
-        pni_transport_grow_capacity,
-        push,
-        read_tail,
-        write_head,
-    )
+    from router.binding.handles import NULL, Handle, pn_event_type
 
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
@@ -59,25 +44,10 @@ MAX_UNANSWERED: Final = 20_000
 """Begins and Attaches whose answers the peer leaves unread. Each takes 2 to 4 kB."""
 MAX_REFUSED: Final = 1000
 """Links that were refused and that the peer never detaches."""
+LEAST_WINDOW_FRAMES: Final = 4
+"""Of a client's session, however many there are."""
 MAX_SESSION_LINKS: Final = 8192
 """Links of one session: proton takes time by the square of their number, half a second for so many."""
-
-
-LEAST_PIECE_BYTES: Final = 4096
-MOST_PIECE_BYTES: Final = 65536
-PIECE_FRAMES: Final = 16
-"""So many frames are read at once, as far as one can tell from those before, within these bounds: the receiver of small
-messages works on the first ones, and grants credit anew, while the router still reads. All of what a socket has at
-once is a little cheaper, and in a window of 250 messages everybody waits for somebody."""
-PIECE_COPIES: Final = 2048
-"""Of messages to many subscribers no more are read at once than will cause so many copies, as far as one can tell from
-those before, so that others have their turn."""
-LEAST_FAIR_PIECE_BYTES: Final = 256
-"""What is read at once even then."""
-LARGE_BYTES: Final = 16_000
-"""What is written at once and is as large may be followed by more: the kernel is told to wait for it."""
-MANY_COPIES: Final = 64
-"""Others go before a connection that has caused so many by one piece."""
 
 
 class Handler(Protocol):
@@ -102,7 +72,7 @@ class Handler(Protocol):
         """The peer closed the connection, or its bytes ended. Its links are still there to be removed."""
 
 
-class Connection:
+class Connection(ByteStreams):
     """One connection. Handles of its links and sessions are valid until `free`."""
 
     def __init__(
@@ -115,6 +85,9 @@ class Connection:
         *,
         is_server: bool,
     ) -> None:
+        channel_max = min(settings.max_sessions - 1, 32767)
+        max_frame = settings.max_frame_bytes
+        super().__init__(FrameGuard(is_server=is_server, max_frame_bytes=max_frame, channel_max=channel_max))
         self.id = connection_id
         self.settings = settings
         self.port = port
@@ -127,49 +100,24 @@ class Connection:
         """Host and port of the peer, for management."""
         self.since = 0.0
         """When its socket was there, seconds."""
-        self.is_ending = False
-        """Its end was reported; only bytes are still to be written."""
-        self.is_closing = False
-        """Our Close is on its way."""
-        self.fault: str | None = None
-        """Why the connection failed, as proton says it."""
-        self._piece = LEAST_PIECE_BYTES
-        """What is read at once, bytes,"""
-        self._fair_piece = MOST_PIECE_BYTES
-        """and at most, for the sake of others."""
-        self._count = 0
-        """What was read last, bytes."""
-        self._may_have_more = False
-        """It was as much as was to be read at once."""
-        self._copies = 0
-        """Messages that have left because of that."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
         self.closed_links: set[Handle] = set()
         """Those that were attached once: what still comes on them is thrown away."""
-        self._sessions = 0
-        """Sessions that have begun, and so have a channel."""
+        self._sessions: dict[Handle, None] = {}
+        """Those that have begun, and so have a channel."""
+        self.weight = Weight(port, self.links, self._sessions)
         self._failure: RemoteProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""
-        self._unanswered = 0
-        """Begins and Attaches of the peer since everything was written,"""
-        self._frames_before = 0
-        """and the frames written before them."""
         self._relay = relay
         self._handler = handler
         self._collector = pn.pn_collector()
         self._connection = pn.pn_connection()
-        pn.pn_connection_collect(self._connection, self._collector)
-        self._transport = pn.pn_transport()
-        self._violation: RemoteProtocolError | None = None
-        """What the guard has found."""
-        self._bind(settings)
+        self._bind(settings, channel_max)
 
-    def _bind(self, settings: LinkSettings) -> None:
-        channel_max = min(settings.max_sessions - 1, 32767)
-        max_frame = settings.max_frame_bytes
-        self._guard = FrameGuard(is_server=self.is_server, max_frame_bytes=max_frame, channel_max=channel_max)
+    def _bind(self, settings: LinkSettings, channel_max: int) -> None:
+        pn.pn_connection_collect(self._connection, self._collector)
         self.port.withdraw = functools.partial(withdraw, self._transport, self._guard)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
@@ -236,8 +184,11 @@ class Connection:
 
     def begin(self, session: Handle) -> None:
         """Send Begin."""
-        self._sessions += 1
+        self._sessions[session] = None
         frames = self._relay.session_window_frames
+        if self.settings.role is not Role.INTER_ROUTER:  # what many sessions may send unread is bounded together
+            room = self._relay.session_windows_bytes // (self.settings.max_frame_bytes * len(self._sessions))
+            frames = min(frames, max(LEAST_WINDOW_FRAMES, room))
         pn.pn_session_set_incoming_window_and_lwm(session, frames, (frames + 1) // 2)
         pn.pn_session_open(session)
         self.port.touch()
@@ -250,7 +201,7 @@ class Connection:
     @property
     def free_channels(self) -> int:
         """Channels that no session has. Proton falls silent for good when one begins beyond them."""
-        return self.channels - self._sessions
+        return self.channels - len(self._sessions)
 
     # Links
 
@@ -279,199 +230,7 @@ class Connection:
         """The data links of a session."""
         return list(self._session_links.get(session, {}).values())
 
-    # Bytes and time
-
-    def capacity(self) -> int:
-        """Bytes that can be fed now; negative when no more are wanted."""
-        return int(pn_transport_capacity(self._transport))
-
-    def tail(self, size: int) -> memoryview:
-        """Where to put the next *size* bytes, at most `capacity`; then call `received`."""
-        return pn.memory_at(pn_transport_tail(self._transport), size)
-
-    def received(self, size: int) -> None:
-        """So many bytes stand in `tail`. What they cause is handled by `dispatch`."""
-        self._take(size)
-
-    def _take(self, size: int) -> None:
-        """Let the engine have what stands in its buffer, as far as the guard lets it pass."""
-        guard = self._guard
-        tail = pn_transport_tail(self._transport)
-        kept = guard.kept
-        passed = guard.feed(bytes_at(tail - kept, kept + size), kept + size) - kept
-        for at, right in guard.corrections:
-            pn.memory_at(tail - kept + at, len(right))[:] = right
-        if guard.is_broken:
-            self._break(passed)
-            return
-        pn_transport_process(self._transport, size)
-        end = pn_transport_tail(self._transport)
-        if end != NULL and end != tail - kept + guard.kept and pn_transport_capacity(self._transport) >= 0:
-            # The guard would look at what isn't there.
-            self._violation = RemoteProtocolError("the engine lost count", condition=Condition.INTERNAL_ERROR)
-            pn.report_error(self._transport, str(Condition.INTERNAL_ERROR), "the engine lost count")
-
-    def _break(self, passed: int) -> None:
-        """Take no more from a peer that has violated the protocol, and tell it so."""
-        guard = self._guard
-        if passed > 0:
-            pn_transport_process(self._transport, passed)
-        if self._violation is not None:
-            return
-        self.fault = self.fault or guard.description
-        self._violation = RemoteProtocolError(guard.description, condition=Condition(guard.condition))
-        if guard.is_header_wrong:
-            # The answer is the header that is served here, and then the end. The engine must not take it for TLS.
-            pn.memory_at(pn_transport_tail(self._transport), 8)[:] = 8 * b"\xff"
-            pn_transport_process(self._transport, 8)
-        else:
-            pn.report_error(self._transport, guard.condition, guard.description)
-
-    def fill(self, fd: int) -> int:
-        """Read a piece from a non-blocking socket; what that causes is handled by `dispatch`.
-
-        Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
-        """
-        fair = 2 * self._fair_piece  # what says nothing of copies, such as flows, must not hide what follows it
-        if self._copies:
-            fair = min(fair, PIECE_COPIES * self._count // self._copies)
-        self._fair_piece = min(MOST_PIECE_BYTES, max(LEAST_FAIR_PIECE_BYTES, fair))
-        self._copies = 0
-        before = pn_transport_get_frames_input(self._transport)
-        most = min(self._piece, self._fair_piece)
-        count = self._read(fd, most)
-        if count > 0:
-            frames = pn_transport_get_frames_input(self._transport) - before
-            self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
-            self._count = count
-        self._may_have_more = count == most
-        return count
-
-    def _read(self, fd: int, most: int) -> int:
-        """Read until nothing more is there, or *most* bytes, straight into the engine's buffer.
-
-        The buffer of a connection that fills it grows, up to the largest frame. Returns: as `fill`.
-        """
-        total = 0
-        while total < most:
-            capacity = pn_transport_capacity(self._transport)
-            if capacity <= 0:
-                break
-            size = min(capacity, most - total)
-            count = read_tail(self._transport, fd, size)
-            if count <= 0:
-                return total or count
-            self._take(count)
-            total += count
-            if count == capacity:
-                pni_transport_grow_capacity(self._transport, 2 * capacity)
-            if count < size:
-                break
-        return total
-
-    def is_heavy(self) -> bool:
-        """Whether others go before it: there is more to read than was read last, or that has caused many copies."""
-        return self._may_have_more or self._copies >= MANY_COPIES
-
-    def empty(self, fd: int, most: int) -> int:
-        """Write what is pending to a non-blocking socket, straight from the engine's buffer.
-
-        Args:
-            most: bytes after which no further piece is written.
-        Returns: bytes written when these were all; -1 when there are more than the kernel takes now, or than *most*; -2
-            when nothing will ever be written again; below that an error, as `-2 - errno`.
-        """
-        count = self._write(fd, most)
-        if count >= 0 and self._has_more_to_say():
-            more = self._write(fd, most)
-            count = count + more if more >= 0 else more
-        return count
-
-    def _write(self, fd: int, most: int) -> int:
-        total = 0
-        is_held = False
-        while True:
-            size = pn_transport_pending(self._transport)
-            if size <= 0:
-                total = total if size == 0 else -2
-                break
-            if total >= most:
-                total = -1
-                break
-            count = write_head(self._transport, fd, size)
-            if count < 0:
-                total = -1 if count == -1 else count - 1
-                break
-            is_held = size >= LARGE_BYTES
-            self.sent(count)
-            total += count
-        if is_held:
-            push(fd)
-        return total
-
-    def received_end(self) -> None:
-        """The peer sends nothing more."""
-        pn.pn_transport_close_tail(self._transport)
-
-    def pending(self) -> int:
-        """Bytes that wait to be written; negative when nothing will ever be written again."""
-        size = int(pn_transport_pending(self._transport))
-        if size == 0 and self._has_more_to_say():
-            size = int(pn_transport_pending(self._transport))
-        return size
-
-    def _has_more_to_say(self) -> bool:
-        """Whether there may be more to write, now that everything is written."""
-        if not self._unanswered and not self._guard.has_questions:
-            return False
-        if self._unanswered:
-            self._check_answers()
-        if self._guard.has_questions and not self.is_closing:
-            for channel, body in self._guard.answers():
-                pn.send_frame(self._transport, channel, body)
-        return True
-
-    def _owe_frame(self) -> None:
-        if not self._unanswered:
-            self._frames_before = self._frames_written()
-        self._unanswered += 1
-
-    def _check_answers(self) -> None:
-        """Everything is written: see that the answers are among it.
-
-        When one would be beyond the peer's handle-max, or the channel-max, proton writes nothing any more and tells
-        nobody. Such a connection would take messages for ever and pass on none.
-        """
-        if self._frames_written() - self._frames_before < self._unanswered and not self.is_ending:
-            self.fault = "answers beyond handle-max or channel-max"
-            self.received_end()
-        self._unanswered = 0
-
-    def _frames_written(self) -> int:
-        return int(pn.pn_transport_get_frames_output(self._transport))
-
-    def head(self, size: int) -> memoryview:
-        """The first *size* pending bytes; then call `sent`."""
-        return pn.memory_at(pn_transport_head(self._transport), size)
-
-    def sent(self, size: int) -> None:
-        """So many of them are written."""
-        self._guard.own.watch(bytes_at(pn_transport_head(self._transport), size), size)
-        pn_transport_pop(self._transport, size)
-
-    def sent_end(self) -> None:
-        """Nothing more can be written."""
-        pn.pn_transport_close_head(self._transport)
-
-    def tick(self, now: float) -> float | None:
-        """Heartbeats and idle timeout. Returns when to call again, seconds on the same clock, or None."""
-        deadline = pn.pn_transport_tick(self._transport, max(1, round(now * 1000)))
-        return deadline / 1000 if deadline else None
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether both directions have ended."""
-        return bool(pn_transport_closed(self._transport))
+    # Who the peer is
 
     @property
     def user(self) -> str:
@@ -538,7 +297,7 @@ class Connection:
             pn.pn_session_close(session)
             pn.pn_session_free(session)
             self.port.lost_bytes.pop(session, None)
-            self._sessions -= 1
+            self._sessions.pop(session, None)
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()
         elif kind == pn.TRANSPORT_ERROR:
@@ -574,7 +333,7 @@ class Connection:
         self._owe_frame()
         self._after_end += self.is_ending
         if not self.is_ending:
-            if self._unanswered > MAX_UNANSWERED:
+            if self.unanswered > MAX_UNANSWERED:
                 raise RemoteProtocolError("too many answers unread", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
             if self.refused > MAX_REFUSED:
                 raise RemoteProtocolError("too many refused links", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
@@ -597,3 +356,10 @@ class Connection:
         pn.pn_transport_free(self._transport)
         pn.pn_collector_free(self._collector)
         pn.pn_connection_free(self._connection)
+
+    def weigh(self) -> None:
+        """Count what is held because of its peer, and tell its port."""
+        guard = self._guard
+        answers = ANSWER_BYTES * self.unanswered + guard.asked_bytes + FRAME_BYTES * self.unwritten_frames()
+        self.moved_bytes = 0
+        self.weight.count(answers + 2 * guard.attach_bytes)  # theirs, and ours that repeats it

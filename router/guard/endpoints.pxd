@@ -21,6 +21,7 @@ cdef class PeerLink:
     cdef public Py_ssize_t credit
     cdef public bint drains
     cdef public bint asks
+    cdef public Py_ssize_t large_bytes
     cdef public OwnLink own
 
 

@@ -78,6 +78,8 @@ class PeerLink:
         self.drains = False
         self.asks = False
         """It has asked for a flow that was not written yet."""
+        self.large_bytes = 0
+        """What its attach has beyond `PLAIN_ATTACH_BYTES`."""
         self.own: OwnLink | None = None
 
 

@@ -31,6 +31,8 @@ cdef class FrameGuard(PerformativeReader):
     cdef public str description
     cdef public bint has_questions
     cdef public list corrections
+    cdef public Py_ssize_t attach_bytes
+    cdef public Py_ssize_t asked_bytes
     cdef list _questions
     cdef public Table peer_sessions
     cdef public FrameWatch own
@@ -65,12 +67,12 @@ cdef class FrameGuard(PerformativeReader):
         remote=Py_ssize_t, initial=Py_ssize_t, window=Py_ssize_t, outgoing_window=Py_ssize_t, handle_max=Py_ssize_t,
         new=PeerSession, own=OwnSession)
     cdef bint _check_begin(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
-    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes)
+    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes, link=PeerLink)
     cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef bint _check_open(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(end=Py_ssize_t, place=Py_ssize_t)
     cdef _find_nul(self, const unsigned char *data, Py_ssize_t at)
-    @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t)
+    @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t, link=PeerLink)
     cdef bint _check_detach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef object _ask(self, PeerSession session, PeerLink link)
     @cython.locals(session=PeerSession, link=PeerLink, own=OwnSession)

@@ -76,6 +76,8 @@ LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
 NO_TEXT: Final = b"\xff"
 """A byte that is in no UTF-8."""
 MAX_HANDLE: Final = 0x7FFF_FFFF
+PLAIN_ATTACH_BYTES: Final = 512
+"""Few attaches are larger; what they have beyond it is counted."""
 
 
 class FrameGuard(PerformativeReader):
@@ -112,6 +114,10 @@ class FrameGuard(PerformativeReader):
         self.corrections: list[tuple[int, bytes]] = []
         """Where in what was fed last an engine is to be given other bytes, and which: for a link-credit that is more
         than it can count, and for a NUL in an address, which it would take for the end of another address."""
+        self.attach_bytes = 0
+        """What the attaches of the peer's links have beyond `PLAIN_ATTACH_BYTES` each,"""
+        self.asked_bytes = 0
+        """and all attaches since this was last set to 0."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
         """By the peer's channels."""
@@ -388,6 +394,7 @@ class FrameGuard(PerformativeReader):
         if code == DETACH:
             return self._check_detach(data, at, session)
         self.peer_sessions.pop(channel)  # End
+        self.attach_bytes -= sum([link.large_bytes for _, link in session.links.items()])
         self._session = None
         if session.own is not None:
             session.own.peer = None
@@ -441,7 +448,11 @@ class FrameGuard(PerformativeReader):
             return self._break_at(data, at, FRAMING_ERROR, f"handle {handle}: handle-max is {self._handle_max}")
         if session.links.get(handle) is not None:
             return self._break_at(data, at, HANDLE_IN_USE, f"an attach on handle {handle}")
-        add_peer_link(session, handle, PeerLink(name, role == 1, max(count, 0)))
+        link = PeerLink(name, role == 1, max(count, 0))
+        link.large_bytes = max(0, size_at(data, at) - PLAIN_ATTACH_BYTES)
+        self.attach_bytes += link.large_bytes
+        self.asked_bytes += link.large_bytes
+        add_peer_link(session, handle, link)
         return True
 
     def _find_nul(self, data: bytes | memoryview, at: int) -> None:
@@ -465,8 +476,10 @@ class FrameGuard(PerformativeReader):
         closed = self.read_bool(data)
         if handle < 0 or closed == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "a detach without a handle")
-        if session.links.get(handle) is None:
+        link: PeerLink | None = session.links.get(handle)
+        if link is None:
             return self._break_at(data, at, UNATTACHED_HANDLE, f"a detach of handle {handle}")
+        self.attach_bytes -= link.large_bytes
         remove_peer_link(session, handle)
         return True
 

@@ -14,6 +14,7 @@ cdef class FrameWatch(PerformativeReader):
     cdef OwnSession _session
     cdef Py_ssize_t _channel
     cdef OwnLink _link
+    cdef public Py_ssize_t frames
     cdef Py_ssize_t _skip
     cdef bytes _head
 

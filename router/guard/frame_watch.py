@@ -48,6 +48,8 @@ class FrameWatch(PerformativeReader):
         """its channel,"""
         self._link: OwnLink | None = None
         """and its link, while it lasts."""
+        self.frames = 0
+        """Written so far, but for one whose head is not there."""
         self._skip = 0
         """What follows of a frame that was written in part, bytes,"""
         self._head = b""
@@ -73,6 +75,7 @@ class FrameWatch(PerformativeReader):
             if length <= size - at and not (length >= 16 and data[at + 10] == TRANSFER and self._counts(data, at)):
                 self._watch_frame(data, at, at + length, True)
             at += length
+            self.frames += 1
         self._skip = max(at - size, 0)
         if at < size:
             self._head = bytes(data[at:size])

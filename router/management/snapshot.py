@@ -53,6 +53,12 @@ class RouterRow(Row):
     process_id: int = attribute("Process id.")
     uptime_seconds: int = attribute("Seconds since it started.")
     memory_usage: int = attribute("Resident memory in bytes; 0 where the system does not tell.")
+    charged_bytes: int = attribute("Bytes held because of peers: messages, unread windows, unwritten output.")
+    charged_mark_bytes: int = attribute("Above this the connections with more than their share of it are stopped.")
+    is_above_mark: bool = attribute("Whether that is so now.")
+    connections_above_mark: int = attribute(
+        "Connections that are above their marks, or their share of the process's."
+    )
     worker_threads: int = attribute("Threads that route: always 1.")
     connection_count: int = attribute("Connections now.")
     link_count: int = attribute("Data links now.")
@@ -109,6 +115,11 @@ class ConnectionRow(Row):
     properties: Mapping[str, object] = attribute("Properties of the peer's Open.")
     link_count: int = attribute("Data links now.")
     held_bytes: int = attribute("Bytes of incomplete messages that are held for it now.")
+    charged_bytes: int = attribute("Bytes held because of its peer: messages, unread windows, unwritten output.")
+    reading: str = attribute(
+        "What is read of it: `all`; `no messages`, when it is above its mark; `nothing`, when it is far above."
+    )
+    sending: str = attribute("What is sent to it: `all`, or `nothing` while it takes too little.")
     deliveries_in: int = attribute("Messages that came on its data links, those that are gone included.")
     deliveries_out: int = attribute("Messages, or copies, that left on its data links, those that are gone included.")
     bytes_in: int | None = attribute(

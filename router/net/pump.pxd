@@ -17,6 +17,8 @@ cdef class Pump:
     cdef public bint is_heavy
     cdef public Py_ssize_t served
     cdef bint _is_reading
+    cdef bint _is_stopped
+    cdef bint _was_told
     cdef bint _output_ended
     cdef bint _knows_peer
     cdef bint _is_aborted
@@ -26,6 +28,7 @@ cdef class Pump:
 
     @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object read(self)
+    cpdef object stop(self, bint is_stopped)
     cpdef object write(self)
     @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object flush(self)

@@ -65,6 +65,11 @@ class Pump:
         self.is_heavy = False
         self.served = 0
         self._is_reading = True
+        self._is_stopped = False
+        """Its peer has so much here that nothing more is read for now."""
+        self._was_told = False
+        """The poller has told of it even so: the peer is gone, if it does so again."""
+        connection.port.charge.stop_reading = self.stop
         self._output_ended = False
         self._knows_peer = False
         self._is_aborted = False
@@ -143,7 +148,14 @@ class Pump:
     def _wait_for(self, *, reads: bool, writes: bool) -> None:
         self._is_reading = reads
         self._is_blocked = writes
-        self._poller.change(self._fd, reads=reads, writes=writes)
+        self._poller.change(self._fd, reads=reads and not self._is_stopped, writes=writes)
+
+    def stop(self, is_stopped: bool) -> None:
+        """Read nothing more from the socket, or go on with it."""
+        self._is_stopped = is_stopped
+        self._was_told = False
+        if not self._done.is_set():
+            self._wait_for(reads=self._is_reading, writes=self._is_blocked)
 
     # Told by the poller
 
@@ -152,6 +164,12 @@ class Pump:
         connection = self._connection
         if not self._is_reading:  # the peer is gone altogether
             self._lose("the connection was reset")
+        elif self._is_stopped:
+            if self._was_told:  # by then it is no longer what was there before the socket was stopped
+                self._lose("the connection was reset")
+            else:
+                self._was_told = True
+                return
         elif connection.capacity() <= 0:  # nothing more will be read: what is left is to be written
             self._be_patient()
             self._wait_for(reads=False, writes=self._is_blocked)
@@ -224,9 +242,22 @@ class Pump:
         """The engine's next deadline may have changed."""
         self._wake.set()
 
+    def _taste(self) -> None:
+        """Read a little all the same when the engine's clock is due, or a peer that has to wait would seem silent."""
+        connection = self._connection
+        if not self._is_reading or connection.capacity() <= 0:
+            return
+        count = connection.fill(self._fd)
+        if count == 0:
+            connection.received_end()
+        elif count < -1:
+            self._lose(os.strerror(-1 - count))
+
     async def _keep_time(self) -> None:
         connection = self._connection
         while True:
+            if self._is_stopped:
+                self._taste()
             deadline = connection.tick(trio.current_time())
             self._turns.turn(connection)
             if connection.capacity() < 0:

@@ -132,6 +132,10 @@ class RuntimeView:
             process_id=os.getpid(),
             uptime_seconds=int(runtime.clock() - self._started),
             memory_usage=resident_bytes(),
+            charged_bytes=runtime.account.total,
+            charged_mark_bytes=runtime.account.process_mark,
+            is_above_mark=runtime.account.is_over,
+            connections_above_mark=runtime.account.connections_over,
             worker_threads=1,
             connection_count=len(runtime.connections),
             link_count=len(ingress) + len(egress),
@@ -324,6 +328,9 @@ def _connection_row(
         properties=_properties(peer.properties) if peer is not None else {},
         link_count=len(connection.links),
         held_bytes=connection.port.held_bytes,
+        charged_bytes=connection.port.charge.total_bytes,
+        reading=_reading(connection),
+        sending="nothing" if connection.port.is_laden else "all",
         deliveries_in=messages.received,
         deliveries_out=messages.sent,
         bytes_in=octets.received if octets is not None else None,
@@ -340,6 +347,12 @@ def _connection_row(
 def _properties(values: Mapping[str, object]) -> dict[str, object]:
     """What a peer says of itself, as much of it as is shown."""
     return {key[:SHOWN_CHARS]: _plain(value) for key, value in islice(values.items(), SHOWN_PROPERTIES)}
+
+
+def _reading(connection: Connection) -> str:
+    if connection.port.is_stopped:
+        return "nothing"
+    return "no messages" if connection.port.is_over else "all"
 
 
 def _plain(value: object) -> object:

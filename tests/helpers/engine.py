@@ -21,14 +21,14 @@ import gc
 import math
 import random
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
 from router.core.forwarding.load import Load
 from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
-from router.dataplane.interface import EgressLink
+from router.dataplane.interface import EgressLink, IngressLink
 from router.dataplane.states import SENT, WAITING
 from router.engine.connection import Connection
 from router.runtime import Runtime
@@ -74,10 +74,17 @@ class Plug:
         self.room: float = math.inf
         """Bytes that fit between the router and its peer: a kernel's buffers."""
         self.is_blocked = False
+        self.is_stopped = False
+        self._unread = b""
+        """What the router doesn't read for now."""
+        self.port.charge.stop_reading = self._stop
         self.has_ended = False
         self.is_removed = False
         self.handle: Callable[[Connection], None] = runtime.turn
         """What follows bytes."""
+
+    def _stop(self, is_stopped: bool) -> None:
+        self.is_stopped = is_stopped
 
     def flush(self) -> None:
         connection = self.connection
@@ -97,6 +104,8 @@ class Plug:
                 connection.sent(count)
 
     def take(self) -> bytes:
+        if self._unread and not self.is_stopped:
+            self.give(b"")
         if self.room != math.inf and self.room <= 0:
             return b""
         data = bytes(self.written)
@@ -113,7 +122,11 @@ class Plug:
 
     def give(self, data: bytes) -> None:
         connection = self.connection
+        data, self._unread = self._unread + data, b""
         while data:
+            if self.is_stopped:
+                self._unread = data
+                return
             size = connection.capacity()
             if size < 0:
                 return
@@ -399,6 +412,11 @@ class Bench:
             check_nothing_left(runtime)
 
 
+def is_leaving(link: IngressLink | EgressLink) -> TypeGuard[EgressLink]:
+    """Whether a large message is being sent on it."""
+    return isinstance(link, EgressLink) and link.current is not None
+
+
 def check_accounts(runtime: Runtime) -> None:
     """What is counted per link, address and connection is what the transfers say."""
     transfers = runtime.relay.transfers()
@@ -410,6 +428,8 @@ def check_accounts(runtime: Runtime) -> None:
     counted: dict[Load, int] = {}
     for connection in runtime.connections.values():
         assert connection.port.held_bytes >= 0
+        leaving = [link.current.leaving_bytes for link in connection.links.values() if is_leaving(link)]
+        assert connection.port.leaving_bytes == sum(leaving), connection.id
         for link in connection.links.values():
             if isinstance(link, EgressLink):
                 if link.load is not None:

@@ -211,8 +211,7 @@ class PeerReceiver(PeerLink):
     def __init__(self, link: Any) -> None:
         super().__init__(link)
         self.messages: list[Received] = []
-        self.partial = b""
-        """What is there of a message that is not whole."""
+        self._parts: list[bytes] = []
         self.aborted = 0
         self.policy: Callable[[Received], None] | None = None
         """Called with each message."""
@@ -224,6 +223,15 @@ class PeerReceiver(PeerLink):
     @property
     def credit(self) -> int:
         return int(self.link.credit)
+
+    @property
+    def partial(self) -> bytes:
+        """What is there of a message that is not whole."""
+        return b"".join(self._parts)
+
+    @partial.setter
+    def partial(self, data: bytes) -> None:
+        self._parts = [data]
 
     def flow(self, credit: int) -> None:
         self.link.flow(credit)
@@ -242,15 +250,15 @@ class PeerReceiver(PeerLink):
         while (current := self.link.current) is not None:
             if current.aborted:
                 self.aborted += 1
-                self.partial = b""
+                self._parts.clear()
                 current.settle()
                 continue
             data = self.link.recv(current.pending) if current.pending else b""
-            self.partial += data or b""
+            self._parts.append(data or b"")
             if current.partial:
                 return
             received = Received(current, self.partial, current.settled)
-            self.partial = b""
+            self._parts.clear()
             self.messages.append(received)
             self.link.advance()
             if self.policy is not None:

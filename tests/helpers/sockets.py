@@ -11,6 +11,8 @@ from typing import Any
 from tests.helpers.peer import Peer
 
 WAIT_S = 20.0
+PIECES = 16
+"""Written to one socket before others have their turn."""
 
 
 class Sockets:
@@ -21,6 +23,8 @@ class Sockets:
         self._unwritten: dict[socket.socket, bytes] = {}
         self.on_tick: list[Callable[[], None]] = []
         """Called each second, as a router's HELLO wants it."""
+        self.on_step: Callable[[], None] = lambda: None
+        """Called before anything is written."""
         self._ticked = time.monotonic()
 
     def client(self, url: str, **options: Any) -> Peer:
@@ -46,6 +50,7 @@ class Sockets:
 
     def step(self, timeout_s: float = 0.0) -> None:
         """Write what there is and read what comes, for at most *timeout_s*."""
+        self.on_step()
         writing = []
         for sock, peer in list(self._ends.items()):
             self._write(sock, peer)
@@ -75,8 +80,10 @@ class Sockets:
         self._ends.clear()
 
     def _write(self, sock: socket.socket, peer: Peer) -> None:
-        data = self._unwritten[sock] + peer.take()
-        if data:
+        for _ in range(PIECES):
+            data = self._unwritten[sock] or peer.take()  # no more than is written soon: all of it may be very much
+            if not data:
+                return
             try:
                 count = sock.send(data)
             except BlockingIOError:
@@ -84,8 +91,9 @@ class Sockets:
             except OSError:
                 self._drop(sock)
                 return
-            data = data[count:]
-        self._unwritten[sock] = data
+            self._unwritten[sock] = data[count:]
+            if count < len(data):
+                return
 
     def _read(self, sock: socket.socket) -> None:
         peer = self._ends[sock]

@@ -107,7 +107,7 @@ def test_routers_that_cannot_be_reached_stand_first() -> None:
 
 
 def test_neighbors_that_do_not_answer_stand_before_clients() -> None:
-    fields = {"opened": True, "operStatus": "up", "isStandby": False}
+    fields = {"opened": True, "operStatus": "up", "isStandby": False, "reading": "all", "sending": "all"}
     connections = [
         entity("connection", 1, **fields, role="normal"),
         entity("connection", 2, **fields, role="inter-router", neighborState="two-way"),

@@ -19,7 +19,7 @@ from mesh_config.models import ListenerSettings, RouterSettings
 from router.dataplane.interface import IngressLink
 from router.dataplane.reader import TURN_BYTES
 from router.dataplane.states import PIECE_BYTES
-from router.engine.connection import LEAST_PIECE_BYTES, PIECE_COPIES
+from router.engine.byte_streams import LEAST_PIECE_BYTES, PIECE_COPIES
 from router.net.poller import Poller
 from router.net.pump import MOST_WRITTEN_BYTES, Pump
 from router.runtime import Runtime

@@ -1,0 +1,283 @@
+"""The two streams of bytes of one connection, between its socket and proton.
+
+What a socket has is read straight into the engine's buffer, and looked at by the guard before the engine is. What the
+engine has to say is written straight from its buffer. Nothing here waits, and nothing knows what the bytes are for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cython
+
+from router.binding import handles as pn
+from router.core.errors import RemoteProtocolError
+from router.core.terms import Condition
+from router.guard.frame_guard import FrameGuard
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        NULL,
+        bytes_at,
+        pn_transport_capacity,
+        pn_transport_closed,
+        pn_transport_get_frames_input,
+        pn_transport_head,
+        pn_transport_pending,
+        pn_transport_pop,
+        pn_transport_process,
+        pn_transport_tail,
+        pni_transport_grow_capacity,
+        push,
+        read_tail,
+        write_head,
+    )
+
+LEAST_PIECE_BYTES: Final = 4096
+MOST_PIECE_BYTES: Final = 65536
+PIECE_FRAMES: Final = 16
+"""So many frames are read at once, as far as one can tell from those before, within these bounds: the receiver of small
+messages works on the first ones, and grants credit anew, while the router still reads. All of what a socket has at
+once is a little cheaper, and in a window of 250 messages everybody waits for somebody."""
+PIECE_COPIES: Final = 2048
+"""Of messages to many subscribers no more are read at once than will cause so many copies, as far as one can tell from
+those before, so that others have their turn."""
+LEAST_FAIR_PIECE_BYTES: Final = 256
+"""What is read at once even then."""
+LARGE_BYTES: Final = 16_000
+"""What is written at once and is as large may be followed by more: the kernel is told to wait for it."""
+MANY_COPIES: Final = 64
+"""Others go before a connection that has caused so many by one piece."""
+
+
+class ByteStreams:
+    """What is read from a connection's socket, and what is written to it."""
+
+    def __init__(self, guard: FrameGuard) -> None:
+        """*guard* sees what the peer writes before the engine does."""
+        self._guard = guard
+        self._transport = pn.pn_transport()
+        self.fault: str | None = None
+        """Why the connection failed, as proton says it."""
+        self.is_ending = False
+        """Its end was reported; only bytes are still to be written."""
+        self.is_closing = False
+        """Our Close is on its way."""
+        self.moved_bytes = 0
+        """Read and written since what is held for the peer was counted (`weight.py`)."""
+        self._violation: RemoteProtocolError | None = None
+        """What the guard has found."""
+        self._piece = LEAST_PIECE_BYTES
+        """What is read at once, bytes,"""
+        self._fair_piece = MOST_PIECE_BYTES
+        """and at most, for the sake of others."""
+        self._count = 0
+        """What was read last, bytes."""
+        self._may_have_more = False
+        """It was as much as was to be read at once."""
+        self._copies = 0
+        """Messages that have left because of that."""
+        self.unanswered = 0
+        """Begins and Attaches of the peer since everything was written,"""
+        self._frames_before = 0
+        """and the frames written before them."""
+
+    def capacity(self) -> int:
+        """Bytes that can be fed now; negative when no more are wanted."""
+        return int(pn_transport_capacity(self._transport))
+
+    def tail(self, size: int) -> memoryview:
+        """Where to put the next *size* bytes, at most `capacity`; then call `received`."""
+        return pn.memory_at(pn_transport_tail(self._transport), size)
+
+    def received(self, size: int) -> None:
+        """So many bytes stand in `tail`. What they cause is handled by `dispatch`."""
+        self._take(size)
+        self.moved_bytes += size
+
+    def _take(self, size: int) -> None:
+        """Let the engine have what stands in its buffer, as far as the guard lets it pass."""
+        guard = self._guard
+        tail = pn_transport_tail(self._transport)
+        kept = guard.kept
+        passed = guard.feed(bytes_at(tail - kept, kept + size), kept + size) - kept
+        for at, right in guard.corrections:
+            pn.memory_at(tail - kept + at, len(right))[:] = right
+        if guard.is_broken:
+            self._break(passed)
+            return
+        pn_transport_process(self._transport, size)
+        end = pn_transport_tail(self._transport)
+        if end != NULL and end != tail - kept + guard.kept and pn_transport_capacity(self._transport) >= 0:
+            # The guard would look at what isn't there.
+            self._violation = RemoteProtocolError("the engine lost count", condition=Condition.INTERNAL_ERROR)
+            pn.report_error(self._transport, str(Condition.INTERNAL_ERROR), "the engine lost count")
+
+    def _break(self, passed: int) -> None:
+        """Take no more from a peer that has violated the protocol, and tell it so."""
+        guard = self._guard
+        if passed > 0:
+            pn_transport_process(self._transport, passed)
+        if self._violation is not None:
+            return
+        self.fault = self.fault or guard.description
+        self._violation = RemoteProtocolError(guard.description, condition=Condition(guard.condition))
+        if guard.is_header_wrong:
+            # The answer is the header that is served here, and then the end. The engine must not take it for TLS.
+            pn.memory_at(pn_transport_tail(self._transport), 8)[:] = 8 * b"\xff"
+            pn_transport_process(self._transport, 8)
+        else:
+            pn.report_error(self._transport, guard.condition, guard.description)
+
+    def fill(self, fd: int) -> int:
+        """Read a piece from a non-blocking socket; what that causes is handled by `dispatch`.
+
+        Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
+        """
+        fair = 2 * self._fair_piece  # what says nothing of copies, such as flows, must not hide what follows it
+        if self._copies:
+            fair = min(fair, PIECE_COPIES * self._count // self._copies)
+        self._fair_piece = min(MOST_PIECE_BYTES, max(LEAST_FAIR_PIECE_BYTES, fair))
+        self._copies = 0
+        before = pn_transport_get_frames_input(self._transport)
+        most = min(self._piece, self._fair_piece)
+        count = self._read(fd, most)
+        if count > 0:
+            frames = pn_transport_get_frames_input(self._transport) - before
+            self._piece = min(MOST_PIECE_BYTES, max(LEAST_PIECE_BYTES, PIECE_FRAMES * count // max(1, frames)))
+            self._count = count
+            self.moved_bytes += count
+        self._may_have_more = count == most
+        return count
+
+    def _read(self, fd: int, most: int) -> int:
+        """Read until nothing more is there, or *most* bytes, straight into the engine's buffer.
+
+        The buffer of a connection that fills it grows, up to the largest frame. Returns: as `fill`.
+        """
+        total = 0
+        while total < most:
+            capacity = pn_transport_capacity(self._transport)
+            if capacity <= 0:
+                break
+            size = min(capacity, most - total)
+            count = read_tail(self._transport, fd, size)
+            if count <= 0:
+                return total or count
+            self._take(count)
+            total += count
+            if count == capacity:
+                pni_transport_grow_capacity(self._transport, 2 * capacity)
+            if count < size:
+                break
+        return total
+
+    def is_heavy(self) -> bool:
+        """Whether others go before it: there is more to read than was read last, or that has caused many copies."""
+        return self._may_have_more or self._copies >= MANY_COPIES
+
+    def empty(self, fd: int, most: int) -> int:
+        """Write what is pending to a non-blocking socket, straight from the engine's buffer.
+
+        Args:
+            most: bytes after which no further piece is written.
+        Returns: bytes written when these were all; -1 when there are more than the kernel takes now, or than *most*; -2
+            when nothing will ever be written again; below that an error, as `-2 - errno`.
+        """
+        count = self._write(fd, most)
+        if count >= 0 and self._has_more_to_say():
+            more = self._write(fd, most)
+            count = count + more if more >= 0 else more
+        return count
+
+    def _write(self, fd: int, most: int) -> int:
+        total = 0
+        is_held = False
+        while True:
+            size = pn_transport_pending(self._transport)
+            if size <= 0:
+                total = total if size == 0 else -2
+                break
+            if total >= most:
+                total = -1
+                break
+            count = write_head(self._transport, fd, size)
+            if count < 0:
+                total = -1 if count == -1 else count - 1
+                break
+            is_held = size >= LARGE_BYTES
+            self.sent(count)
+            total += count
+        if is_held:
+            push(fd)
+        return total
+
+    def received_end(self) -> None:
+        """The peer sends nothing more."""
+        pn.pn_transport_close_tail(self._transport)
+
+    def pending(self) -> int:
+        """Bytes that wait to be written; negative when nothing will ever be written again."""
+        size = int(pn_transport_pending(self._transport))
+        if size == 0 and self._has_more_to_say():
+            size = int(pn_transport_pending(self._transport))
+        return size
+
+    def _has_more_to_say(self) -> bool:
+        """Whether there may be more to write, now that everything is written."""
+        if not self.unanswered and not self._guard.has_questions:
+            return False
+        if self.unanswered:
+            self._check_answers()
+        if self._guard.has_questions and not self.is_closing:
+            for channel, body in self._guard.answers():
+                pn.send_frame(self._transport, channel, body)
+        return True
+
+    def _owe_frame(self) -> None:
+        if not self.unanswered:
+            self._frames_before = self._frames_written()
+        self.unanswered += 1
+
+    def _check_answers(self) -> None:
+        """Everything is written: see that the answers are among it.
+
+        When one would be beyond the peer's handle-max, or the channel-max, proton writes nothing any more and tells
+        nobody. Such a connection would take messages for ever and pass on none.
+        """
+        if self._frames_written() - self._frames_before < self.unanswered and not self.is_ending:
+            self.fault = "answers beyond handle-max or channel-max"
+            self.received_end()
+        self.unanswered = 0
+        self._guard.asked_bytes = 0
+
+    def _frames_written(self) -> int:
+        return int(pn.pn_transport_get_frames_output(self._transport))
+
+    def head(self, size: int) -> memoryview:
+        """The first *size* pending bytes; then call `sent`."""
+        return pn.memory_at(pn_transport_head(self._transport), size)
+
+    def sent(self, size: int) -> None:
+        """So many of them are written."""
+        self._guard.own.watch(bytes_at(pn_transport_head(self._transport), size), size)
+        pn_transport_pop(self._transport, size)
+        self.moved_bytes += size
+
+    def unwritten_frames(self) -> int:
+        """Frames of ours that are encoded and not written."""
+        return max(0, self._frames_written() - self._guard.own.frames)
+
+    def sent_end(self) -> None:
+        """Nothing more can be written."""
+        pn.pn_transport_close_head(self._transport)
+
+    def tick(self, now: float) -> float | None:
+        """Heartbeats and idle timeout. Returns when to call again, seconds on the same clock, or None."""
+        deadline = pn.pn_transport_tick(self._transport, max(1, round(now * 1000)))
+        return deadline / 1000 if deadline else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether both directions have ended."""
+        return bool(pn_transport_closed(self._transport))

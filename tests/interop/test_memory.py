@@ -1,0 +1,242 @@
+"""Router processes whose clients send more than is taken, or take less than they ask for: memory stays near the marks,
+others go on, `amqp-mesh stat` answers, and all goes on when it is over."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from mesh_config.generators import generate
+from mesh_config.models import MIB, ForwardingSettings, RouterSettings
+from router.cli.management import ManagementClient
+from router.engine.connection import LEAST_WINDOW_FRAMES
+from tests.helpers import frames
+from tests.helpers.peer import Peer, PeerReceiver, PeerSender, message
+from tests.helpers.processes import MeshProcesses, RouterProcess, peak_bytes, resident_bytes
+from tests.helpers.sockets import Sockets
+
+pytestmark = pytest.mark.interop
+
+LINKS = 60
+MESSAGE_BYTES = 8 * MIB
+MARK = 32 * MIB
+BUFFERS = 3
+"""Proton and the allocator keep up to so many times what a message has in bytes, for a while."""
+OTHERS = 100
+PART_BYTES = 65536
+SESSIONS = 3000
+
+
+@attrs.define
+class Served:
+    """A router process, and connections of this one."""
+
+    mesh: MeshProcesses
+    sockets: Sockets
+    before: int = 0
+    """What it had in RAM when the test began, bytes."""
+
+    @property
+    def router(self) -> RouterProcess:
+        return self.mesh["R1"]
+
+    def client(self, router: str = "R1") -> Peer:
+        return self.sockets.client(self.mesh.url(router))
+
+    def grew(self) -> int:
+        return peak_bytes(self.router.pid) - self.before
+
+    def state(self) -> dict[str, object]:
+        """What management says of the router."""
+        with ManagementClient(self.router.url(), timeout_s=20) as client:
+            return dict(client.query("router", [])[0])
+
+    def wait_log(self, event: str, timeout_s: float = 60) -> None:
+        self.sockets.wait(lambda: self.router.log_lines(event), timeout_s)
+
+
+@contextmanager
+def serve(folder: Path, *, routers: int = 1, **forwarding: float) -> Iterator[Served]:
+    """Routers in a line, with these settings of forwarding."""
+    mesh = generate("line", routers)
+    changed: dict[str, RouterSettings] = {
+        key: attrs.evolve(router, forwarding=ForwardingSettings(**forwarding))  # type: ignore[arg-type]
+        for key, router in mesh.routers.items()
+    }
+    sockets = Sockets()
+    with MeshProcesses(attrs.evolve(mesh, routers=changed), folder) as processes:
+        processes.start()
+        processes.wait_converged()
+        served = Served(processes, sockets)
+        try:
+            served.before = resident_bytes(served.router.pid)
+            yield served
+        finally:
+            sockets.close()
+
+
+def stat(served: Served, *arguments: str) -> str:
+    """What `amqp-mesh stat` writes."""
+    command = [sys.executable, "-m", "router", "stat", *arguments, "--url", served.router.url()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+class Feeder:
+    """Messages in parts on links of their own, of which proton is given no more than it soon writes."""
+
+    def __init__(self, senders: list[PeerSender], data: bytes) -> None:
+        self._data = data
+        self.sent = [sender.begin() for sender in senders]
+        self._at = [0 for _ in senders]
+
+    def feed(self) -> None:
+        """Go on with all of them."""
+        for number, sent in enumerate(self.sent):
+            if self._at[number] < len(self._data) and sent.link.session.outgoing_bytes < PART_BYTES:
+                sent.part(self._data[self._at[number] : self._at[number] + PART_BYTES])
+                self._at[number] += PART_BYTES
+                if self._at[number] >= len(self._data):
+                    sent.end()
+
+
+def exchange(served: Served, receiver: PeerReceiver, sender: PeerSender) -> None:
+    """Messages pass, one after the other."""
+    served.sockets.wait(lambda: sender.credit)
+    for _ in range(OTHERS):
+        wanted = len(receiver.messages) + 1
+        sender.send(message("x"))
+        served.sockets.wait(lambda wanted=wanted: len(receiver.messages) == wanted)  # type: ignore[misc]
+
+
+def test_sixty_large_messages_that_wait_stay_near_the_mark(tmp_path: Path) -> None:
+    with serve(tmp_path, connection_bytes=MARK) as served:
+        stalled = served.client().receiver("stalled", credit=1)
+        flood = served.client()
+        senders = [flood.sender("stalled") for _ in range(LINKS)]
+        served.sockets.wait(lambda: all(sender.credit for sender in senders))
+        receiver = served.client().receiver("other", credit=1000).accepting()
+        other = served.client().sender("other")
+        feeder = Feeder(senders, message("x" * MESSAGE_BYTES))
+        served.sockets.on_step = feeder.feed
+        served.wait_log("connection_above_mark")
+        exchange(served, receiver, other)
+        assert "no messages" in stat(served, "connections") or "nothing" in stat(served, "connections")
+        assert len(served.router.log_lines("connection_above_mark")) == 1
+        assert served.grew() < BUFFERS * 2 * MARK
+        stalled.accepting().flow(2 * LINKS)
+        served.sockets.wait(lambda: all(one.outcome for one in feeder.sent), timeout_s=60)
+        assert {one.outcome for one in feeder.sent} == {"accepted"}
+        served.wait_log("connection_below_mark")
+        exchange(served, receiver, other)
+
+
+def test_unfinished_messages_of_many_connections_stay_near_the_process_mark(tmp_path: Path) -> None:
+    with serve(tmp_path, process_bytes=MARK, stopped_s=2.0) as served:
+        served.client().receiver("stalled", credit=1)
+        receiver = served.client().receiver("other", credit=1000).accepting()
+        other = served.client().sender("other")
+        attackers = []
+        data = message("x" * MESSAGE_BYTES)[:-10]
+        for _ in range(30):
+            attacker = served.client()
+            attackers.append(attacker)
+            attacker.sender(None).begin(message("x" * MESSAGE_BYTES, address="stalled")[:-10])
+            attacker.sender("stalled").begin(data)
+        served.wait_log("process_above_mark")
+        exchange(served, receiver, other)
+        state = served.state()
+        assert state["isAboveMark"] is True
+        assert isinstance(state["chargedBytes"], int)
+        assert state["chargedBytes"] <= 1.75 * MARK + 40 * 192 * 1024
+        assert served.grew() < BUFFERS * 2 * MARK  # of 480 MiB
+        served.wait_log("process_below_mark")
+        exchange(served, receiver, other)
+
+
+def attaches() -> Iterator[bytes]:
+    """The frames of a client that attaches receivers, each with 20 kB of properties, and then more of them."""
+    yield frames.AMQP_HEADER + frames.write(0x10, ["greedy"]) + frames.write(0x11, [None, 0, 1000, 1000])
+    for handle in range(20_000):
+        termini = [frames.source(f"topic/{handle}"), frames.target(f"topic/{handle}")]
+        properties = {f"what{number}": "x" * 1000 for number in range(20)}
+        yield frames.write(0x12, [f"r{handle}", handle, True, None, None, *termini, *6 * [None], properties])
+
+
+def sessions() -> Iterator[bytes]:
+    """The frames of a client that begins many sessions, and fills the window of each for nobody."""
+    yield frames.AMQP_HEADER + frames.write(0x10, ["greedy"])
+    data = message("x" * 30_000, address="stalled")
+    for channel in range(SESSIONS):
+        termini = [frames.source("stalled"), frames.target("stalled")]
+        yield frames.write(0x11, [None, 0, 1000, 1000], channel=channel)
+        yield frames.write(0x12, ["s", 0, False, None, None, *termini, None, None, 0], channel=channel)
+    yield b""  # the windows are not there before the router's Begins
+    for channel in range(SESSIONS):
+        for number in range(LEAST_WINDOW_FRAMES):
+            yield frames.write(0x14, [0, number, b"%d" % number, 0], channel=channel, payload=data)
+
+
+@pytest.mark.parametrize("write", [attaches, sessions], ids=["attaches", "sessions"])
+def test_what_a_client_that_never_reads_makes_it_keep_is_bounded(tmp_path: Path, write: object) -> None:
+    assert callable(write)
+    with serve(tmp_path, connection_bytes=MARK, stopped_s=2.0) as served:
+        served.client().receiver("stalled", credit=1)
+        receiver = served.client().receiver("other", credit=1000).accepting()
+        other = served.client().sender("other")
+        url = served.router.url().removeprefix("amqp://").partition(":")
+        with socket.create_connection((url[0], int(url[2]))) as greedy:
+            greedy.settimeout(1.0)
+            written = flood(greedy, write(), lambda: exchange(served, receiver, other))
+            assert written > MARK
+            served.wait_log("connection_above_mark")
+            exchange(served, receiver, other)
+            assert served.grew() < BUFFERS * 2 * MARK
+            refused = served.router.wait_log("connection_refused")
+            assert "too much was held" in refused.fields["reason"]
+        exchange(served, receiver, other)
+
+
+def flood(sock: socket.socket, pieces: Iterator[bytes], pause: Callable[[], None]) -> int:
+    """Write until nothing is taken for a second, or the end, and pause at an empty piece. Returns: bytes written."""
+    total = 0
+    try:
+        for piece in pieces:
+            if piece:
+                sock.sendall(piece)
+            else:
+                pause()
+            total += len(piece)
+    except (TimeoutError, ConnectionError):
+        pass
+    return total
+
+
+def test_routers_above_their_marks_do_not_lose_each_other(tmp_path: Path) -> None:
+    with serve(tmp_path, routers=2, process_bytes=4 * MIB, waiting_s=10.0) as served:
+        late = served.client("R2").receiver("topic").accepting()
+        sender_sides = [served.client("R1").sender(None) for _ in range(10)]
+        served.sockets.wait(lambda: all(sender.credit >= 4 for sender in sender_sides))
+        sent = [
+            sender.send(message("x" * 80_000, address="topic"))  # as datagrams, for whom nobody has credit
+            for sender in sender_sides
+            for _ in range(4)
+        ]
+        served.sockets.wait(lambda: served.mesh["R2"].log_lines("connection_above_mark"))
+        until = time.monotonic() + 5  # more than `hello_max_age_s`
+        served.sockets.wait(lambda: time.monotonic() > until)
+        assert not served.mesh["R1"].log_lines("router_unreachable")
+        assert not served.mesh["R2"].log_lines("router_unreachable")
+        late.flow(100)
+        served.sockets.wait(lambda: all(one.outcome for one in sent), timeout_s=30)
+        assert {one.outcome for one in sent} == {"accepted"}
+        served.sockets.wait(lambda: served.mesh["R2"].log_lines("connection_below_mark"))
+
+
