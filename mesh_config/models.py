@@ -357,7 +357,7 @@ class ForwardingSettings:
         high=60,
     )
     grace_s: float = setting(
-        "A subscriber of a multicast without credit holds up the others for so long; then it misses copies.",
+        "A subscriber of a multicast without credit, or that takes next to nothing, holds up others for so long.",
         default=1.0,
         unit="seconds",
         low=0,

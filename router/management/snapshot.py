@@ -294,8 +294,8 @@ class PartyRow(Row):
         default=None,
     )
     excluded_seconds: int | None = attribute(
-        "Seconds that a subscriber has not counted for its multicast, since it was without credit for too long; null "
-        "when it counts, and for others.",
+        "Seconds that a subscriber has not counted for its multicast, since it was without credit for too long, "
+        "or took next to nothing while others waited for it; null when it counts, and for others.",
         default=None,
     )
     is_draining: bool = attribute("Whether its credit is asked back now by a drain.", default=False)

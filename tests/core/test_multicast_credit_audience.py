@@ -265,3 +265,82 @@ def test_all_have_withdrawn_when_each_that_counts_has_and_not_when_one_used_up_i
     for key in (0, 1):
         room.grant(key, 0)
     assert not room.audience.is_withdrawn, "it can take nothing now"
+
+
+# Taking next to nothing
+
+
+def drip(room: Room, *, count: int, every_s: float, times: int, offered: int = 1000) -> int:
+    """The first subscriber grants *count* each *every_s*, and all others what they had, while publishers wait.
+
+    Returns: messages that were sent.
+    """
+    usual = {subscriber.key: subscriber.credit for subscriber in room.audience.subscribers.values()}
+    sent = 0
+    for _ in range(times):
+        while room.audience.capacity and sent < offered and 0 in room.live:
+            room.send()
+            sent += 1
+        for key, credit in usual.items():
+            if key != 0:
+                room.grant(key, credit)
+        room.audience.press(room.now, is_wanted=sent < offered)
+        room.wait(every_s)
+        room.grant(0, count)
+    return sent
+
+
+@pytest.mark.parametrize("every_s", [0.55, 0.9, 0.999])
+@pytest.mark.parametrize("others", [(1,), (5, 5), (100, 100, 100)])
+def test_one_that_grants_one_credit_just_within_each_grace_is_excluded(every_s: float, others: tuple[int, ...]) -> None:
+    room = Room(1, *others)
+    assert drip(room, count=1, every_s=every_s, times=2) <= 2
+    assert 0 not in room.live
+
+
+def test_one_that_takes_no_tenth_of_what_the_others_can_take_at_once_is_excluded() -> None:
+    room = Room(1, 100, 100)
+    drip(room, count=1, every_s=0.15, times=8)
+    assert room.live == [1, 2]
+
+
+@pytest.mark.parametrize("others", [10, 100, 1000, 1000000])
+def test_one_that_grants_in_bursts_is_waited_for(others: int) -> None:
+    room = Room(100, others, others)
+    drip(room, count=100, every_s=0.5, times=20, offered=10**6)
+    assert room.live == [0, 1, 2]
+
+
+def test_one_that_is_slower_than_others_with_as_little_credit_is_waited_for() -> None:
+    room = Room(5, 5, 5)
+    drip(room, count=1, every_s=0.3, times=20)
+    assert room.live == [0, 1, 2]
+
+
+def test_one_with_very_much_credit_gets_no_others_excluded() -> None:
+    room = Room(5, 5, 5, 1000000)
+    drip(room, count=1, every_s=0.2, times=20)
+    assert room.live == [0, 1, 2, 3]
+
+
+def test_one_that_is_slow_while_nobody_waits_is_not_excluded() -> None:
+    room = Room(1, 100)
+    drip(room, count=1, every_s=0.95, times=10, offered=0)
+    assert room.live == [0, 1]
+
+
+def test_the_only_one_may_take_as_little_as_it_likes() -> None:
+    room = Room(1)
+    drip(room, count=1, every_s=0.9, times=10)
+    assert room.live == [0]
+
+
+def test_one_that_took_next_to_nothing_counts_again_when_it_has_paused_and_may_relapse() -> None:
+    room = Room(1, 100)
+    drip(room, count=1, every_s=0.9, times=2)
+    assert room.live == [1]
+    room.wait(PAUSE_S)
+    assert room.live == [0, 1]
+    drip(room, count=1, every_s=0.9, times=2)
+    assert room.live == [1]
+    assert room.audience.subscribers[0].pause_s == 2 * PAUSE_S

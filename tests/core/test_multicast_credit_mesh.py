@@ -238,6 +238,43 @@ def test_one_that_grants_a_little_now_and_then_holds_up_the_others_ever_more_sel
     assert 2 <= held_up <= 8, "once for each doubling of the pause"
 
 
+def dripping(where: str, *, count: int, every_s: float, duration_s: float) -> tuple[MulticastMesh, int, int]:
+    """One at *where* grants *count* each *every_s*, for so long, beside one at each router; a publisher at R1.
+
+    Returns: the mesh, what the publisher could send, and what the slow one has missed.
+    """
+    mesh, slow, publisher = stalled(LINE, where, credit=count)
+    before = publisher.sent
+    for _ in range(int(duration_s / every_s)):
+        mesh.run_for(every_s)
+        if slow.link.granted == 0:
+            slow.resume()
+            slow.is_paused = True
+    return mesh, publisher.sent - before, mesh.missed.get(slow.link, 0)
+
+
+@pytest.mark.parametrize("where", ["R1", "R2", "R3"])
+@pytest.mark.parametrize("every_s", [0.55, 0.9])
+def test_one_that_grants_one_credit_in_each_grace_holds_up_the_others_for_little(where: str, every_s: float) -> None:
+    mesh, sent, missed = dripping(where, count=1, every_s=every_s, duration_s=10.0)
+    assert sent > 0.5 * 10.0 / SERVICE_S, "in pauses of 1, 2 and 4 seconds the others are served"
+    assert missed > 0.9 * sent, "its router sees them all"
+    mesh.run_for(0.1)
+    for subscriber in mesh.subscribers:
+        if subscriber.credit > 1:
+            assert subscriber.received == list(range(1, len(subscriber.received) + 1)), "nobody else misses any"
+
+
+@pytest.mark.parametrize("where", ["R1", "R2", "R3"])
+@pytest.mark.parametrize(("count", "every_s"), [(100, 0.5), (20, 0.1), (10, 0.25)])
+def test_one_that_grants_in_bursts_or_is_moderately_slower_misses_nothing(
+    where: str, count: int, every_s: float
+) -> None:
+    mesh, sent, missed = dripping(where, count=count, every_s=every_s, duration_s=10.0)
+    assert sent == pytest.approx(10.0 / every_s * count, rel=0.15)
+    assert missed == 0
+
+
 @pytest.mark.parametrize("where", ["R1", "R2", "R3"])
 def test_a_subscriber_that_attaches_and_has_not_granted_yet_stops_nobody(where: str) -> None:
     mesh = MulticastMesh(LINE)

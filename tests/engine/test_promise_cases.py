@@ -600,6 +600,41 @@ def test_a_stalled_subscriber_of_a_multicast_holds_up_the_others_for_the_grace(b
     assert len(stalled.messages) <= 5
 
 
+@pytest.mark.parametrize("hops", [0, 2])
+def test_one_that_grants_one_credit_in_each_grace_does_not_set_the_pace_of_a_multicast(bench: Bench, hops: int) -> None:
+    routers = bench.mesh(*LINE)
+    slow = bench.client(routers[hops]).receiver(FANOUT, credit=1).accepting()
+    well = [bench.client(router).receiver(FANOUT, credit=1000).accepting() for router in routers]
+    sender = bench.client(routers[0]).sender(FANOUT)
+    total = 200
+    for number in range(total):
+        sender.send(message(number), settled=True)
+    for _ in range(2):
+        bench.advance(0.9 * GRACE_S)
+        slow.flow(1)
+    assert all(receiver.bodies == list(range(total)) for receiver in well)
+    assert slow.bodies == list(range(len(slow.messages)))
+    assert 1 <= len(slow.messages) <= 3
+    missed = sum(link.counters.dropped for link in routers[hops].relay.links)
+    assert missed == total - len(slow.messages)
+
+
+@pytest.mark.parametrize("hops", [0, 2])
+def test_one_that_grants_in_bursts_is_waited_for_by_a_multicast(bench: Bench, hops: int) -> None:
+    routers = bench.mesh(*LINE)
+    bursty = bench.client(routers[hops]).receiver(FANOUT, credit=100).accepting()
+    well = [bench.client(router).receiver(FANOUT, credit=1000).accepting() for router in routers]
+    sender = bench.client(routers[0]).sender(FANOUT)
+    total = 700
+    for number in range(total):
+        sender.send(message(number), settled=True)
+    for _ in range(7):
+        bench.advance(0.5 * GRACE_S)
+        bursty.flow(100)
+    assert bursty.bodies == list(range(total))
+    assert all(receiver.bodies == list(range(total)) for receiver in well)
+
+
 def test_an_excluded_subscriber_counts_again_when_it_grants_and_has_paused(bench: Bench) -> None:
     a, _, c = bench.mesh(*LINE)
     stalled = bench.client(c).receiver(FANOUT, credit=4).accepting()

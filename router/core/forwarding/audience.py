@@ -5,6 +5,9 @@ credit. One that stays at zero beyond the grace while others are held up by it i
 copies, until it holds half its usual grant again and has paused. The pause doubles with each relapse, so that whoever
 comes back only to stall again holds up the others for less and less of the time.
 
+One that grants a little within each grace is judged by what it takes in one, its *window*: it is excluded too if
+messages waited for its credit nearly all that time and it took next to nothing of what others could have taken.
+
 Times are seconds, monotonic; credit is messages. Source: design, section 6.
 """
 
@@ -19,7 +22,14 @@ from router.core.forwarding.lowest import Lowest
 from router.core.forwarding.orders import Key
 
 SPARE = 64
-"""Excluded subscribers that are put off before what is no longer true is thrown away."""
+"""Times that are put off before what is no longer true is thrown away."""
+HELD_UP_PART = 0.9
+"""Who is judged was at zero, and others were held up, for so much of its window: it took that long to grant, and not
+they."""
+FAR_BELOW = 10
+"""It took no more than the so-manieth part of what half the subscribers can take at once, or one message."""
+MOST_COUNTED = 1000
+"""Who can take more than this at once counts as if this were all, messages: 100 in a window are always enough."""
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +37,7 @@ class Patience:
     """How long a subscriber without credit may hold up the others, seconds."""
 
     grace_s: float = 1.0
-    """At zero for so long, it is excluded."""
+    """At zero for so long, it is excluded; and the window in which it has to take more than next to nothing."""
     first_pause_s: float = 1.0
     """It stays excluded for at least so long."""
     longest_pause_s: float = 60.0
@@ -42,14 +52,18 @@ class Subscriber:
         "back_at",
         "credit",
         "excluded_at",
+        "held_from",
+        "held_s",
         "is_draining",
         "is_live",
         "is_withdrawn",
+        "judged_at",
         "key",
         "missed",
         "pause_s",
         "readmitted_at",
         "usual",
+        "window_from",
         "zero_since",
     )
 
@@ -67,6 +81,14 @@ class Subscriber:
         """The largest credit that it had after a grant, while live."""
         self.zero_since = math.inf
         """Since when it is live without credit."""
+        self.held_from = 0.0
+        """`Audience.held_s` at that time."""
+        self.judged_at = math.inf
+        """When its window ends; `math.inf` outside of one."""
+        self.held_s = 0.0
+        """In its window, time at zero while others were held up, up to its last grant."""
+        self.window_from = 0
+        """Messages that had been sent when its window began."""
         self.excluded_at = math.inf
         """Since when it is excluded; `math.inf` when it is live or has never granted."""
         self.back_at = math.inf
@@ -116,7 +138,15 @@ class Audience:
         self._returns: list[tuple[float, int, Subscriber]] = []
         """Excluded ones by when they count again; what was put off since, or has happened, too."""
         self._returns_room = SPARE
+        self._windows: list[tuple[float, int, Subscriber]] = []
+        """Live ones by when they are judged, and some that are not to be any more."""
         self._number = 0
+        self._held_s = 0.0
+        self._noted_at = 0.0
+        self._is_pressed = False
+        """Since then, publishers wait and somebody could take what they have."""
+        self._typical = (-math.inf, 0)
+        """When it was last looked up what half the live ones can take, and what that was."""
 
     # What stands
 
@@ -161,6 +191,7 @@ class Audience:
         """A subscriber is gone."""
         subscriber = self.subscribers.pop(key)
         self._leave_out(subscriber)
+        subscriber.judged_at = math.inf
         for table in (self._live, self._excluded, self._zero, self.draining):
             table.pop(key, None)
 
@@ -173,6 +204,8 @@ class Audience:
             self._live[key] = subscriber
         if subscriber.is_live and credit > subscriber.credit:
             subscriber.usual = max(subscriber.usual, credit)
+            if subscriber.zero_since < math.inf:
+                self._note_grant(subscriber, now)
         subscriber.credit = credit
         subscriber.is_draining = is_draining and credit > 0
         subscriber.is_withdrawn = credit == 0 and (is_withdrawn or subscriber.is_withdrawn)
@@ -198,7 +231,9 @@ class Audience:
             self._drains += subscriber.is_draining
             self._willing += not subscriber.is_withdrawn
         if subscriber.is_live and subscriber.credit == 0:
-            subscriber.zero_since = min(subscriber.zero_since, now)
+            if subscriber.zero_since == math.inf:
+                subscriber.zero_since = now
+                subscriber.held_from = self.held_s(now)
             self._zero.setdefault(key, subscriber)
         else:
             subscriber.zero_since = math.inf
@@ -225,6 +260,7 @@ class Audience:
             subscriber.credit -= 1
             if subscriber.credit == 0:
                 subscriber.zero_since = now
+                subscriber.held_from = self.held_s(now)
                 self._zero[subscriber.key] = subscriber
                 if subscriber.is_draining:
                     subscriber.is_draining = False
@@ -250,21 +286,81 @@ class Audience:
         subscriber.is_withdrawn = True
         self._count(subscriber, now)
 
+    # Windows
+
+    def press(self, now: float, *, is_wanted: bool) -> None:
+        """A turn is over.
+
+        Args:
+            is_wanted: publishers wait for credit.
+        """
+        self._held_s, self._noted_at = self.held_s(now), now
+        self._is_pressed = is_wanted and self._is_held_up
+
+    def held_s(self, now: float) -> float:
+        """For how long publishers have waited while somebody could take what they have, seconds, ever."""
+        return self._held_s + (now - self._noted_at if self._is_pressed else 0.0)
+
+    def _note_grant(self, subscriber: Subscriber, now: float) -> None:
+        """A live one grants that was at zero: its window begins when it came to, if it is in none."""
+        held_s = self.held_s(now) - subscriber.held_from
+        if subscriber.judged_at < math.inf:
+            subscriber.held_s += held_s
+        elif self._patience.grace_s > 0:
+            subscriber.held_s = held_s
+            subscriber.window_from = self._sent  # nothing is sent while it is at zero
+            subscriber.judged_at = subscriber.zero_since + self._patience.grace_s
+            self._number += 1
+            heapq.heappush(self._windows, (subscriber.judged_at, self._number, subscriber))
+
+    def _next_judged(self) -> Subscriber | None:
+        """The live one of which the window ends before all others'."""
+        while self._windows:
+            judged_at, _, subscriber = self._windows[0]
+            if subscriber.judged_at == judged_at:
+                return subscriber
+            heapq.heappop(self._windows)
+        return None
+
+    def _judge(self, subscriber: Subscriber, now: float) -> None:
+        """A window is over: exclude one that has held up the others and taken next to nothing."""
+        held_s = subscriber.held_s
+        if subscriber.zero_since < math.inf:
+            held_s += self.held_s(now) - subscriber.held_from
+        window_s = now - subscriber.judged_at + self._patience.grace_s
+        subscriber.judged_at = math.inf
+        taken = self._sent - subscriber.window_from
+        is_alone = len(self._live) == 1 and not self.is_elsewhere
+        if is_alone or held_s < HELD_UP_PART * window_s or taken > MOST_COUNTED // FAR_BELOW:
+            return
+        if taken <= 1 or FAR_BELOW * taken <= self._typical_credit(now):
+            self._exclude(subscriber, now)
+
+    def _typical_credit(self, now: float) -> int:
+        """What half of the live ones can take at once, as it is or was a short time ago: one that can take very much
+        tells nothing of the others."""
+        looked_at, credit = self._typical
+        if looked_at + self._patience.grace_s / FAR_BELOW <= now:
+            credits_ = sorted(subscriber.credit for subscriber in self._live.values())
+            credit = min(credits_[len(credits_) // 2], MOST_COUNTED)
+            self._typical = (now, credit)
+        return credit
+
     # Time
 
     def update(self, now: float) -> None:
-        """Exclude who is at zero for too long, and readmit who has come back."""
+        """Exclude who is at zero for too long or takes next to nothing, and readmit who has come back."""
         while (subscriber := self._next_back()) is not None:
             if subscriber.back_at > now and (self.is_elsewhere or self._live):
                 break
             self._readmit(subscriber, now)  # at once if it can hold up nobody
-        if not self._is_held_up:
-            return
-        while self._zero:
+        while self._is_held_up and self._zero:
             subscriber = next(iter(self._zero.values()))
             if subscriber.zero_since + self._patience.grace_s > now:
                 break
             self._exclude(subscriber, now)
+        while (judged := self._next_judged()) is not None and judged.judged_at <= now:
+            self._judge(judged, now)
 
     @property
     def _is_held_up(self) -> bool:
@@ -287,6 +383,7 @@ class Audience:
         self._leave_out(subscriber)
         subscriber.pause_s = min(pause_s, patience.longest_pause_s)
         subscriber.is_live = False
+        subscriber.judged_at = math.inf
         subscriber.excluded_at = now
         del self._live[subscriber.key]
         self._excluded[subscriber.key] = subscriber
@@ -312,7 +409,8 @@ class Audience:
         if subscriber is not None:
             can_hold_up = self.is_elsewhere or self._live
             due = min(due, subscriber.back_at if can_hold_up else subscriber.excluded_at)
-        return due
+        judged = self._next_judged()
+        return due if judged is None else min(due, judged.judged_at)
 
     def check_invariants(self) -> None:
         """Raises: AssertionError when a state is impossible, or a sum does not fit."""
@@ -322,6 +420,7 @@ class Audience:
             assert (subscriber.zero_since < math.inf) == (subscriber.is_live and subscriber.credit == 0)
             assert subscriber.credit == 0 or subscriber.is_live or subscriber.is_excluded
             assert not (subscriber.is_draining and subscriber.credit == 0)
+            assert subscriber.is_live or subscriber.judged_at == math.inf
         everybody = self.subscribers.items()
         assert self._live == {key: s for key, s in everybody if s.is_live}
         assert self._excluded == {key: s for key, s in everybody if s.is_excluded}

@@ -275,6 +275,7 @@ class Fanning(Machine):
                 # What a tree did may free credit for another, or show its demand; each time less is left to deal.
                 self.share.turn(now)
             turned = self._needy({})
+        self.audience.press(now, is_wanted=self.share.is_hungry)
         self._deadline = min(self.share.next_deadline(), self.audience.next_deadline(), self._dues.next(self.trees))
         if self._resting:
             self._deadline = now

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from router.core.forwarding.audience import Audience
+from router.core.forwarding.branching import HUNGRY
 from router.core.forwarding.orders import Key, Timing
 from router.core.terms import RouterId
 
@@ -99,6 +100,8 @@ class Share:
         self._capacity = 0
         self._out = 0
         """Credit that is dealt."""
+        self._hungry = 0
+        """Trees in which publishers wait."""
         self._is_returning = False
         """A live subscriber asks for its credit back, and so all parts are asked for."""
         self._returning_since = math.inf
@@ -116,6 +119,11 @@ class Share:
         """Credit that is dealt to nobody."""
         return self._capacity - self._out
 
+    @property
+    def is_hungry(self) -> bool:
+        """Whether publishers of a tree wait for credit, or did so a short time ago."""
+        return self._hungry > 0
+
     # What happens
 
     def add(self, ingress: RouterId) -> None:
@@ -126,7 +134,9 @@ class Share:
 
     def remove(self, ingress: RouterId) -> None:
         """A tree ends."""
-        self._out -= self.parts.pop(ingress).out
+        part = self.parts.pop(ingress)
+        self._out -= part.out
+        self._hungry -= part.weight >= HUNGRY
         self.moved.pop(ingress, None)
 
     def set_weight(self, ingress: RouterId, weight: int) -> None:
@@ -135,6 +145,7 @@ class Share:
         if weight == part.weight:
             return
         self.is_touched = True
+        self._hungry += (weight >= HUNGRY) - (part.weight >= HUNGRY)
         if weight >= 4 * part.weight:
             # Who wanted little has no claim to what others were dealt meanwhile, and has forfeited none.
             part.passed = min((p.passed for p in self._drawing() if p is not part), default=part.passed)
@@ -350,4 +361,5 @@ class Share:
         assert list(self.parts) == sorted(self.parts)
         assert self._capacity == self.audience.capacity
         assert self._out == sum(part.out for part in self.parts.values())
+        assert self._hungry == sum(part.weight >= HUNGRY for part in self.parts.values())
         assert self.free >= 0 or self._debt_since < math.inf
