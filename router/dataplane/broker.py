@@ -360,7 +360,7 @@ class Broker(Orders):
 
     def _measure(self, link: EgressLink) -> int:
         """Messages that may be sent on a link at once: none while a long one is under way, or too much is unwritten."""
-        credit: int = pn_link_credit(link.handle) - len(link.waiting)
+        credit: int = pn_link_credit(link.handle) - len(link.waiting) - link.deferred
         return credit if credit > 0 and link.can_send() else 0
 
     def _end_idle_circuits(self, now: float) -> float:
@@ -453,7 +453,7 @@ class Broker(Orders):
         """Answer a drain, once all that was sent on the link is written."""
         if not pn_link_get_drain(link.handle):
             link.is_answering = False
-        elif link.current is None and not link.waiting and not pn_link_queued(link.handle):
+        elif link.current is None and not (link.waiting or link.deferred or pn_link_queued(link.handle)):
             link.is_answering = False
             if pn_link_drained(link.handle):
                 link.port.touch()

@@ -2,6 +2,7 @@ import cython
 
 from router.binding.handles cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib, Route
+from router.dataplane.copying cimport Copying
 from router.dataplane.egress cimport Egress
 from router.dataplane.interface cimport EgressLink, IngressLink, Port, Transfer
 from router.dataplane.scan_result cimport Scan
@@ -15,8 +16,9 @@ cdef class Fanout:
     cdef Egress _egress
     cdef Settlement _settlement
     cdef Repair _repair
+    cdef Copying _copying
 
-    @cython.locals(source=IngressLink, found=Scan, own=bytes)
+    @cython.locals(source=IngressLink, found=Scan, own=bytes, is_copied=bint)
     cpdef object send(self, Transfer transfer, AddressEntry entry, double now)
     @cython.locals(onward=bytes, port=Port)
     cpdef bint send_to(self, Transfer transfer, AddressEntry entry, object ingress, Route hop) except -1

@@ -10,8 +10,9 @@ import cython
 
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.terms import ConnectionId, RouterId
+from router.dataplane.copying import Copying
 from router.dataplane.egress import Egress
-from router.dataplane.interface import EgressLink, Port, Transfer
+from router.dataplane.interface import Port, Transfer
 from router.dataplane.repair import Repair
 from router.dataplane.settlement import RELEASE, Settlement
 
@@ -29,12 +30,14 @@ class Fanout:
         egress: Egress,
         settlement: Settlement,
         repair: Repair,
+        copying: Copying,
     ) -> None:
         self._fib = fib
         self._ports = ports
         self._egress = egress
         self._settlement = settlement
         self._repair = repair
+        self._copying = copying
 
     def send(self, transfer: Transfer, entry: AddressEntry, now: float) -> None:
         """Copy a whole message to everybody who should have it from this router, at *now*, seconds."""
@@ -61,9 +64,7 @@ class Fanout:
                     return
         data = transfer.whole()
         own = self._egress.leading_for(transfer, data, to_router=False)
-        for link in entry.subscribers:
-            assert isinstance(link, EgressLink)
-            self._egress.copy(own, transfer, link)
+        is_copied = self._copying.send(own, transfer, entry, entry.subscribers, is_counted=False)
         copies = len(entry.subscribers)
         sent_to = [neighbor] if neighbor is not None else []
         hops = fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []
@@ -73,7 +74,8 @@ class Fanout:
                 copies += 1
         if transfer.tag is not None:
             self._repair.keep(entry, ingress, transfer.tag, own, tuple(sent_to), now)
-        self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
+        if is_copied:
+            self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
 
     def send_to(self, transfer: Transfer, entry: AddressEntry, ingress: RouterId, hop: Route) -> bool:
         """Send a copy to the neighbor *hop*, as a datagram. Returns: whether there is a way to it."""

@@ -87,7 +87,7 @@ class Forwarder:
         self._waiting = waiting
         self._brokerage = brokerage
         self._is_last_try = False
-        self._fanout = Fanout(fib, ports, egress, settlement, brokerage.repair)
+        self._fanout = Fanout(fib, ports, egress, settlement, brokerage.repair, brokerage.copying)
 
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
@@ -433,6 +433,6 @@ class Forwarder:
 
     def _drain(self, link: EgressLink) -> None:
         """Give back the credit that is left, once all that there was for it is written."""
-        is_idle = link.current is None and not link.waiting and not pn_link_queued(link.handle)
+        is_idle = link.current is None and not (link.waiting or link.deferred or pn_link_queued(link.handle))
         if is_idle and pn_link_drained(link.handle):
             link.port.touch()

@@ -1,5 +1,6 @@
 from router.core.forwarding.fib cimport Fib
 from router.binding.handles cimport *
+from router.dataplane.copying cimport Copying
 from router.dataplane.egress cimport Egress
 from router.dataplane.interface cimport EgressLink, Port
 from router.dataplane.repair cimport Repair
@@ -18,6 +19,7 @@ cdef class House:
     cdef public Egress egress
     cdef public WaitingRoom waiting
     cdef public Repair repair
+    cdef public Copying copying
     cdef public Py_ssize_t window
     cdef public Py_ssize_t brokered_messages
     cdef public double circuit_idle_s

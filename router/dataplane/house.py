@@ -13,6 +13,7 @@ from router.core.forwarding.audience import Patience
 from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.orders import Timing
 from router.core.terms import ConnectionId, RouterId
+from router.dataplane.copying import Copying
 from router.dataplane.egress import Egress
 from router.dataplane.interface import EgressLink, Port, Transfer
 from router.dataplane.repair import Repair
@@ -80,6 +81,7 @@ class House:
         self.egress = egress
         self.waiting = waiting
         self.repair = repair
+        self.copying = Copying(egress, settlement)
         self.window = settings.publisher_window
         self.brokered_messages = settings.brokered_messages
         self.circuit_idle_s = settings.circuit_idle_s

@@ -130,6 +130,7 @@ cdef class EgressLink:
     cdef public Load load
     cdef public object waiting
     cdef public Py_ssize_t waiting_bytes
+    cdef public Py_ssize_t deferred
     cdef public object settled_sizes
     cdef public LinkCounters counters
 

@@ -292,6 +292,7 @@ class EgressLink:
         "counters",
         "current",
         "current_bytes",
+        "deferred",
         "entry",
         "handle",
         "id",
@@ -364,6 +365,8 @@ class EgressLink:
         self.waiting: OrderedDict[Transfer, None] = OrderedDict()
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
+        self.deferred = 0
+        """Of a subscriber: copies that were left for the next turns (`copying.py`)."""
         self.settled_sizes: deque[int] = deque()
         """Sizes of pre-settled messages, of which proton does not tell whether they are written; the last ones."""
         self.counters = LinkCounters()
@@ -423,7 +426,7 @@ class DataPlane:
         raise NotImplementedError
 
     def sent(self) -> int:
-        """Messages and copies of messages that have left on any link since the start."""
+        """Messages and copies of messages that have left on any link since the start, or will in the next turns."""
         raise NotImplementedError
 
     def add_ingress(self, link: IngressLink) -> None:

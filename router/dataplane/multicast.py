@@ -192,9 +192,7 @@ class MulticastBroker(Broker):
             message.tag = house.repair.number(self.entry)
         data = message.whole()
         own = house.egress.leading_for(message, data, to_router=False)
-        for link in subscribers:
-            assert isinstance(link, EgressLink)
-            self._send_copy(own, message, link)
+        is_copied = house.copying.send(own, message, self.entry, subscribers, is_counted=True)
         for neighbor in neighbors:
             circuit = self.own.get((ingress, neighbor))
             if circuit is not None:
@@ -210,7 +208,8 @@ class MulticastBroker(Broker):
             assert isinstance(link, EgressLink)
             link.counters.dropped += 1
             self.entry.dropped += 1
-        house.settlement.settle(message, ACCEPTED)
+        if is_copied:
+            house.settlement.settle(message, ACCEPTED)
 
     def _send_copy(self, data: bytes, message: Transfer, link: EgressLink) -> None:
         self._house.egress.send_copy(data, message, link)

@@ -90,6 +90,7 @@ class Relay(DataPlane):
         """Set who is told of faults of ours: with one address, and with what one connection has sent."""
         self.brokerage.fault = of_address
         self._reader.fault = of_port
+        self.brokerage.copying.fault = of_port
 
     def set_now(self, now: float) -> None:
         """Tell the time, seconds, monotonic: before each batch of events."""
@@ -100,7 +101,7 @@ class Relay(DataPlane):
 
     def sent(self) -> int:
         """See `DataPlane.sent`."""
-        return self.egress.sent
+        return self.egress.sent + self.brokerage.copying.left
 
     def pump(self, collector: Handle) -> Handle:
         """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
@@ -200,12 +201,14 @@ class Relay(DataPlane):
                 self._reader.resume_safely(source)
 
     def has_unread(self) -> bool:
-        """Whether links have more to read, which was left to the next turn."""
-        return bool(self._reader.unread)
+        """Whether links have more to read, or copies are to be written, which was left to the next turn."""
+        return bool(self._reader.unread) or self.brokerage.copying.has_more()
 
     def go_on(self) -> None:
         """A turn begins: go on with these."""
         self._reader.go_on()
+        if self.brokerage.copying.has_more():
+            self.brokerage.copying.go_on()
         if self._reader.oversized:
             self._reader.close_oversized()
 
@@ -347,4 +350,4 @@ class Relay(DataPlane):
 
     def is_quiet(self) -> bool:
         """Whether every unsettled delivery has its outcome, and nothing waits."""
-        return not self.settlement.count and not self.waiting.count
+        return not (self.settlement.count or self.waiting.count or self.brokerage.copying.has_more())

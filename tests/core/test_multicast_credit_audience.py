@@ -335,7 +335,7 @@ def test_the_only_one_may_take_as_little_as_it_likes() -> None:
     assert room.live == [0]
 
 
-def test_one_that_took_next_to_nothing_counts_again_when_it_has_paused_and_may_relapse() -> None:
+def test_one_that_took_next_to_nothing_counts_again_after_a_pause_and_may_relapse() -> None:
     room = Room(1, 100)
     drip(room, count=1, every_s=0.9, times=2)
     assert room.live == [1]

@@ -270,7 +270,7 @@ def test_one_that_grants_one_credit_in_each_grace_holds_up_the_others_for_little
 def test_one_that_grants_in_bursts_or_is_moderately_slower_misses_nothing(
     where: str, count: int, every_s: float
 ) -> None:
-    mesh, sent, missed = dripping(where, count=count, every_s=every_s, duration_s=10.0)
+    _, sent, missed = dripping(where, count=count, every_s=every_s, duration_s=10.0)
     assert sent == pytest.approx(10.0 / every_s * count, rel=0.15)
     assert missed == 0
 

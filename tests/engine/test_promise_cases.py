@@ -601,7 +601,7 @@ def test_a_stalled_subscriber_of_a_multicast_holds_up_the_others_for_the_grace(b
 
 
 @pytest.mark.parametrize("hops", [0, 2])
-def test_one_that_grants_one_credit_in_each_grace_does_not_set_the_pace_of_a_multicast(bench: Bench, hops: int) -> None:
+def test_one_that_grants_one_credit_in_each_grace_sets_no_pace_of_a_multicast(bench: Bench, hops: int) -> None:
     routers = bench.mesh(*LINE)
     slow = bench.client(routers[hops]).receiver(FANOUT, credit=1).accepting()
     well = [bench.client(router).receiver(FANOUT, credit=1000).accepting() for router in routers]
