@@ -46,6 +46,7 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     pattern: str | None = None,
+    beyond: str = "",
 ) -> Any:
     """One setting: an attrs field whose metadata the loader, the checks, the schema and the reference read.
 
@@ -55,8 +56,16 @@ def setting(
         unit: of a number, in words; empty for a plain number.
         low, high: inclusive range of a number, in that unit.
         pattern: regular expression (common to Python and ECMA 262) that the whole of a text must match.
+        beyond: of a bound, what happens to what is beyond it; for the table in docs/explanation/hostile-peers.md.
     """
-    metadata: Mapping[str, object] = {"doc": doc, "unit": unit, "low": low, "high": high, "pattern": pattern}
+    metadata: Mapping[str, object] = {
+        "doc": doc,
+        "unit": unit,
+        "low": low,
+        "high": high,
+        "pattern": pattern,
+        "beyond": beyond,
+    }
     if factory is not None:
         return attrs.field(factory=factory, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)
@@ -106,9 +115,21 @@ class LinkSettings:
     cost: int = setting(
         "Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535
     )
-    max_frame_bytes: int = setting("Largest frame accepted.", default=32768, unit="bytes", low=512, high=16 * MIB)
+    max_frame_bytes: int = setting(
+        "Largest frame accepted.",
+        default=32768,
+        unit="bytes",
+        low=512,
+        high=16 * MIB,
+        beyond="closed, `amqp:connection:framing-error`",
+    )
     max_sessions: int = setting(
-        "Sessions of one connection (channel-max + 1).", default=32768, unit="sessions", low=1, high=32768
+        "Sessions of one connection (channel-max + 1).",
+        default=32768,
+        unit="sessions",
+        low=1,
+        high=32768,
+        beyond="closed, `amqp:connection:framing-error`",
     )
     idle_timeout_s: float = setting(
         "A connection silent for so long is closed; 0 never.", default=16.0, unit="seconds", low=0, high=86400
@@ -123,7 +144,7 @@ class ListenerSettings(LinkSettings):
     host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
     handshake_timeout_s: float = setting(
-        "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600
+        "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600, beyond="closed"
     )
     vhost_prefix: bool = setting(
         "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false).",
@@ -135,14 +156,23 @@ class ListenerSettings(LinkSettings):
         unit="bytes",
         low=0,
         high=1024 * 1024 * MIB,
+        beyond="its link is closed, `amqp:link:message-size-exceeded`",
     )
-    max_connections: int = setting("Connections at one time.", default=10000, unit="connections", low=1, high=1000000)
+    max_connections: int = setting(
+        "Connections at one time.",
+        default=10000,
+        unit="connections",
+        low=1,
+        high=1000000,
+        beyond="closed at once, `listener_full`",
+    )
     max_connections_of_host: int = setting(
         "Connections at one time of one remote host; 0 for no bound of its own.",
         default=0,
         unit="connections",
         low=0,
         high=1000000,
+        beyond="closed at once, `host_full`",
     )
     max_handshakes: int = setting(
         "Connections at one time whose peer has not said who it is; one more, and the oldest of them is closed.",
@@ -150,6 +180,7 @@ class ListenerSettings(LinkSettings):
         unit="connections",
         low=1,
         high=1000000,
+        beyond="the oldest of them is closed",
     )
 
 
@@ -209,6 +240,7 @@ class LinkStateSettings:
         unit="routers",
         low=1,
         high=1000000,
+        beyond="not kept, logged once",
     )
     max_neighbor_routers: int = setting(
         "Those of them that one neighbor was the first to tell of.",
@@ -216,6 +248,7 @@ class LinkStateSettings:
         unit="routers",
         low=1,
         high=1000000,
+        beyond="not kept, logged once",
     )
     max_addresses: int = setting(
         "Mobile addresses of all other routers together, each counted once for each router that has it.",
@@ -223,9 +256,15 @@ class LinkStateSettings:
         unit="addresses",
         low=1,
         high=100000000,
+        beyond="not kept, logged once",
     )
     max_router_addresses: int = setting(
-        "The same of one router.", default=500000, unit="addresses", low=1, high=100000000
+        "The same of one router.",
+        default=500000,
+        unit="addresses",
+        low=1,
+        high=100000000,
+        beyond="not kept, logged once",
     )
     max_control_messages: int = setting(
         "Control messages that one neighbor may send in a second, and ten times as many at once; more are dropped, and "
@@ -234,6 +273,7 @@ class LinkStateSettings:
         unit="messages a second",
         low=10,
         high=1000000,
+        beyond="dropped, logged once",
     )
 
 
@@ -272,9 +312,15 @@ class ForwardingSettings:
         unit="bytes",
         low=0,
         high=1024 * MIB,
+        beyond="passed on in parts; a multicast is rejected",
     )
     held_connection_bytes: int = setting(
-        "The same for all messages held for one connection.", default=64 * MIB, unit="bytes", low=0, high=16384 * MIB
+        "The same for all messages held for one connection.",
+        default=64 * MIB,
+        unit="bytes",
+        low=0,
+        high=16384 * MIB,
+        beyond="passed on in parts; a multicast is rejected",
     )
     unfinished_s: float = setting(
         "A message that is not finished, and of which fewer than `unfinished_bytes` have come in so long, is given up;"
@@ -283,6 +329,7 @@ class ForwardingSettings:
         unit="seconds",
         low=0.1,
         high=86400,
+        beyond="rejected, and the link of a client closed",
     )
     unfinished_bytes: int = setting(
         "What must come of an unfinished message in `unfinished_s`.",
@@ -297,8 +344,16 @@ class ForwardingSettings:
         unit="messages",
         low=1,
         high=10000000,
+        beyond="RELEASED or, pre-settled, dropped and counted",
     )
-    waiting_bytes: int = setting("The same in bytes.", default=64 * MIB, unit="bytes", low=1, high=16384 * MIB)
+    waiting_bytes: int = setting(
+        "The same in bytes.",
+        default=64 * MIB,
+        unit="bytes",
+        low=1,
+        high=16384 * MIB,
+        beyond="RELEASED or, pre-settled, dropped and counted",
+    )
     connection_bytes: int = setting(
         "What may be held of what one client has sent; above this no further message of it is begun, far above nothing "
         "is read of it. The same of what it is to get; above this nothing more is sent to it.",
@@ -306,6 +361,7 @@ class ForwardingSettings:
         unit="bytes",
         low=MIB,
         high=16384 * MIB,
+        beyond="it has to wait, `connection_above_mark`",
     )
     process_bytes: int = setting(
         "What may be held because of all peers; above this each connection with more than its share has to wait.",
@@ -313,6 +369,7 @@ class ForwardingSettings:
         unit="bytes",
         low=4 * MIB,
         high=1024 * 1024 * MIB,
+        beyond="who has more than a share has to wait, `process_above_mark`",
     )
     stopped_s: float = setting(
         "A client far above its mark, so that nothing is read of it, is closed after this.",
@@ -320,6 +377,7 @@ class ForwardingSettings:
         unit="seconds",
         low=0.1,
         high=86400,
+        beyond="closed, `amqp:resource-limit-exceeded`",
     )
     waiting_s: float = setting(
         "Longest time that a message waits which is not at its publisher's own router.",
@@ -327,6 +385,7 @@ class ForwardingSettings:
         unit="seconds",
         low=0.1,
         high=86400,
+        beyond="RELEASED or, pre-settled, dropped and counted",
     )
     brokered_messages: int = setting(
         "Of the credit that a subscriber grants, at most so much is lent out at a time.",
@@ -369,6 +428,7 @@ class ForwardingSettings:
         unit="seconds",
         low=0,
         high=60,
+        beyond="forgotten",
     )
     kept_multicast_bytes: int = setting(
         "The same in bytes, all addresses together; the oldest are forgotten first.",
@@ -376,6 +436,7 @@ class ForwardingSettings:
         unit="bytes",
         low=0,
         high=16384 * MIB,
+        beyond="the oldest are forgotten",
     )
     circuit_idle_s: float = setting(
         "A circuit that nobody needs is ended after this.", default=60.0, unit="seconds", low=0.1, high=86400
@@ -386,6 +447,7 @@ class ForwardingSettings:
         unit="frames",
         low=2,
         high=65536,
+        beyond="the window of the session is closed until they are read",
     )
     address_bytes: int = setting(
         "Longest address of a link or a message, in UTF-8; a link with a longer one is refused, a message rejected.",
@@ -393,6 +455,7 @@ class ForwardingSettings:
         unit="bytes",
         low=64,
         high=16384,
+        beyond="the link is refused, the message rejected",
     )
     control_message_bytes: int = setting(
         "Largest control message that a neighbor may send; a larger one ends its connection.",
@@ -400,6 +463,7 @@ class ForwardingSettings:
         unit="bytes",
         low=MIB,
         high=256 * MIB,
+        beyond="closed",
     )
     management_request_bytes: int = setting(
         "Largest request to the management node; a larger one is rejected.",
@@ -407,14 +471,23 @@ class ForwardingSettings:
         unit="bytes",
         low=1024,
         high=16 * MIB,
+        beyond="rejected, `amqp:link:message-size-exceeded`",
     )
-    max_links: int = setting("Links of one connection.", default=65536, unit="links", low=1, high=1000000)
+    max_links: int = setting(
+        "Links of one connection.",
+        default=65536,
+        unit="links",
+        low=1,
+        high=1000000,
+        beyond="the link is refused, `amqp:resource-limit-exceeded`",
+    )
     max_circuits: int = setting(
         "Circuits of one connection to a neighbor, both ways together.",
         default=30000,
         unit="circuits",
         low=0,
         high=31000,
+        beyond="the circuit is refused; messages go as datagrams",
     )
 
 
@@ -441,6 +514,7 @@ class RouterSettings:
         unit="files",
         low=0,
         high=1000000,
+        beyond="a client is closed at once, `files_short`",
     )
     shutdown_s: float = setting(
         "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600

@@ -1,0 +1,69 @@
+"""Write the table of bounds into `explanation/hostile-peers.md`, from settings and from constants of the program.
+
+A setting that is a bound says itself what happens beyond it (`beyond` in `mesh_config.models.setting`); a bound that is
+no setting stands in `CONSTANTS` below, where its number is read from the program.
+
+    python docs/bounds.py
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "explanation" / "hostile-peers.md"
+BEGIN = "<!-- Made from the program by docs/bounds.py; changes belong there, or into mesh_config/models.py. -->\n"
+END = "<!-- The end of what is made. -->\n"
+CLASSES = ("ListenerSettings", "LinkStateSettings", "ForwardingSettings", "RouterSettings")
+HEAD = "| what is bounded | by | default | beyond it |\n|---|---|---|---|\n"
+
+CONSTANTS = (
+    ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
+    ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
+    ("router.engine.connection", "MAX_SESSION_LINKS", "Links of one session.", "the link is refused"),
+    ("router.views.service", "MAX_WAITING", "Requests to `$management` of one connection that wait.", "rejected"),
+    ("router.views.service", "MAX_WAITING_BYTES", "The same in bytes.", "rejected"),
+    ("router.management.node", "MAX_RESULT_BYTES", "A reply of `$management`, in bytes.", "it ends there, and says so"),
+    ("router.dataplane.egress", "MAX_STREAMS", "Streaming links to one neighbor.", "large messages share them"),
+    ("router.engine.neighbor_links", "CONTROL_BACKLOG", "Control messages that wait for a neighbor.", "closed"),
+)
+"""Module and name of each; what it bounds, and what happens beyond it. `closed` is the connection."""
+
+
+def rows() -> Iterator[tuple[str, str, str, str]]:
+    """The cells of each row: settings in the order of their reference, then constants."""
+    models = importlib.import_module("mesh_config.models")
+    for name in CLASSES:
+        for field in attrs.fields(getattr(models, name)):
+            beyond = field.metadata.get("beyond")
+            if beyond:
+                unit = field.metadata["unit"]
+                yield field.metadata["doc"], f"`{field.name}`", f"{number(field.default)} {unit}".rstrip(), beyond
+    for module, name, what, beyond in CONSTANTS:
+        yield what, "fixed", number(getattr(importlib.import_module(module), name)), beyond
+
+
+def number(value: float) -> str:
+    """As people read it: 64 MiB in bytes is 67,108,864."""
+    return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}"
+
+
+def table() -> str:
+    """The table in Markdown."""
+    return HEAD + "".join(f"| {' | '.join(cells)} |\n" for cells in rows())
+
+
+def page() -> str:
+    """The page with the table as it should be."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    PAGE.write_text(page(), encoding="utf-8")
