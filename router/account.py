@@ -18,7 +18,7 @@ half among neighbors: who has less than its share goes on.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from mesh_config.models import MIB, ForwardingSettings
@@ -58,24 +58,33 @@ class Account:
     """What is held for all connections, and who is above the marks."""
 
     def __init__(
-        self, relay: Relay, settings: ForwardingSettings, connections: Mapping[ConnectionId, Connection], log: Log
+        self,
+        relay: Relay,
+        settings: ForwardingSettings,
+        connections: Mapping[ConnectionId, Connection],
+        log: Log,
+        look_at: Callable[[float], None],
     ) -> None:
-        """*connections*: those of the router, which goes on changing them."""
+        """*connections*: those of the router, which goes on changing them.
+
+        Args:
+            look_at: told when `handle_deadline` is to be called, seconds.
+        """
         self._relay = relay
         self._connections = connections
         self._log = log
         self.connection_mark = settings.connection_bytes
         self.process_mark = settings.process_bytes
         self._stopped_s = settings.stopped_s
-        self.deadline = math.inf
-        """When to look again, seconds."""
+        self._look_at = look_at
+        self._deadline = math.inf
         self.is_over = False
         """The process is above its mark."""
         self._charged = 0
         self._waiting: dict[ConnectionId, Connection] = {}
         """Those that have to wait."""
         self._looked = 0
-        """Links and sessions that were looked at since `deadline` was set."""
+        """Links and sessions that were looked at since the last look."""
         self._look_at_all_at = -math.inf
 
     @property
@@ -96,7 +105,7 @@ class Account:
             if self._relay.now >= self._look_at_all_at:
                 self._look_at_all()
             else:
-                self.deadline = min(self.deadline, self._look_at_all_at)
+                self._look_by(self._look_at_all_at)
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""
@@ -106,9 +115,10 @@ class Account:
 
     def handle_deadline(self, now: float) -> None:
         """Time has passed: see who can go on."""
-        if self.deadline > now:
+        if self._deadline > now:
             return
-        self.deadline = math.inf
+        self._deadline = math.inf
+        self._look_at(math.inf)
         if now >= self._look_at_all_at and (self.is_over or self.total > self.process_mark):
             self._look_at_all()
         else:
@@ -121,8 +131,13 @@ class Account:
 
     def _schedule(self) -> None:
         if self._waiting or self.is_over:
-            self.deadline = min(self.deadline, self._relay.now + LOOK_S + LOOK_PART_S * self._looked)
+            self._look_by(self._relay.now + LOOK_S + LOOK_PART_S * self._looked)
             self._looked = 0
+
+    def _look_by(self, deadline: float) -> None:
+        if deadline < self._deadline:
+            self._deadline = deadline
+            self._look_at(deadline)
 
     def _count(self, connection: Connection) -> None:
         charge = connection.port.charge

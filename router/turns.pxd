@@ -16,6 +16,7 @@ cdef class Turns:
     cdef public double scheduled
     cdef public double control_deadline
     cdef public double work_at
+    cdef public double account_at
     cdef public object account
     cdef public double trim_at
     cdef public object deadline_changed

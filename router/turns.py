@@ -41,7 +41,9 @@ class Turns:
         """The control plane's next deadline, seconds."""
         self.work_at = math.inf
         """When work goes on that is done in pieces, seconds."""
-        self.account = Account(relay, settings, self.connections, log)
+        self.account_at = math.inf
+        """When the account is to be looked at again, seconds."""
+        self.account = Account(relay, settings, self.connections, log, self.look_at_account)
         """What is held for each peer, and who is above the marks."""
         self.trim_at = math.inf
         """When memory is to be given back, seconds."""
@@ -161,7 +163,11 @@ class Turns:
 
     def earliest(self) -> float:
         """When the next deadline is due, seconds; infinity when never."""
-        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at, self.work_at, self.account.deadline)
+        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at, self.work_at, self.account_at)
+
+    def look_at_account(self, at: float) -> None:
+        """Call `Account.handle_deadline` at that time, seconds; it is asked for in each turn, so it stands here."""
+        self.account_at = at
 
     # What the runtime sees to
 
