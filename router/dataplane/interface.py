@@ -113,8 +113,7 @@ class Port:
         self.streams: list[EgressLink] = []
         """Those links, in the order in which they were attached."""
         self.open_circuit: Callable[[str, RouterId, bool], EgressLink | None] | None = None
-        """Attaches a circuit for an address, its root, and whether it is a multicast; it returns None when there are
-        too many already. None when the neighbor does not take circuits."""
+        """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
         self.close_circuit: Callable[[EgressLink], None] = _no_circuit
         """Ends a circuit of our own, which `Relay.remove_egress` has forgotten already."""
         self.end_circuit: Callable[[IngressLink], None] = _no_incoming
@@ -125,9 +124,8 @@ class Port:
         """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
         self.withdraw: Callable[[EgressLink, int], None] = _no_withdrawal
         """Lets the engine know that a link has no credit at all, which it counts as so many below zero."""
-        self.circuits_in: dict[str, IngressLink] = {}
+        self.circuits_in: dict[str, IngressLink] = {}  # by link name
         self.circuits_out: dict[str, EgressLink] = {}
-        """Circuits with this neighbor by link name."""
         self.unwritten: list[Transfer] = []
         """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
         self._unwritten_room = UNWRITTEN_ROOM
@@ -141,8 +139,7 @@ class Port:
         self.charge = Charge()
         self.is_over = False
         """It has sent too much: no message of it is begun, and its publishers get no credit."""
-        self.is_laden = False
-        """It takes too little: nothing more is sent to it."""
+        self.is_laden = False  # it takes too little: nothing more is sent to it
         self.is_stopped = False
         """It has sent so much more that nothing is read from its socket; of a neighbor, messages are released."""
         self.stopped: dict[IngressLink, None] = {}
