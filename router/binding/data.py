@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cproton
-from proton import Data, Described, ProtonException, int32, symbol
+from proton import Array, Data, Described, ProtonException, char, int32, symbol
 
 from router.binding.handles import (
     NULL,
@@ -41,11 +41,29 @@ def read(handle: Handle) -> object:
         return None
     try:
         value: object = data.get_object()
+        return None if _has_surrogate(value) else value
     except UNREADABLE:
         return None
     finally:
         data.rewind()
-    return value
+
+
+def is_surrogate(value: object) -> bool:
+    """Whether a char is half of a pair of UTF-16: Python makes text of it, which nobody can write then."""
+    return isinstance(value, str) and "\ud800" <= value <= "\udfff"
+
+
+def _has_surrogate(value: object) -> bool:
+    """The same of what a value holds, as deep as it is. A char alone can be one: strings were UTF-8."""
+    if isinstance(value, str):
+        return isinstance(value, char) and is_surrogate(value)
+    if isinstance(value, dict):
+        return any(_has_surrogate(key) or _has_surrogate(item) for key, item in value.items())
+    if isinstance(value, Array):
+        return any(map(_has_surrogate, value.elements))
+    if isinstance(value, Described):
+        return _has_surrogate(value.descriptor) or _has_surrogate(value.value)
+    return isinstance(value, list) and any(map(_has_surrogate, value))
 
 
 def read_symbols(handle: Handle) -> tuple[str, ...]:

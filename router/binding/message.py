@@ -18,7 +18,7 @@ from uuid import UUID
 
 import proton
 
-from router.binding.data import UNREADABLE
+from router.binding.data import UNREADABLE, is_surrogate
 
 MessageId = str | int | bytes | UUID
 """Types of message-id and correlation-id; an int is written as ulong (AMQP part 3, 3.2.11)."""
@@ -209,6 +209,8 @@ class _Reader:
             return bytes(data.get_binary())
         if kind not in (proton.Data.LIST, proton.Data.MAP, proton.Data.ARRAY, proton.Data.DESCRIBED):
             value: object = data.get_object()
+            if kind == proton.Data.CHAR and is_surrogate(value):
+                raise MalformedMessage("a char that Unicode does not have")
             return value
         _, array_is_described, element_type = data.get_array() if kind == proton.Data.ARRAY else (0, False, 0)
         items: list[Any] = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from proton import symbol
+from proton import char, symbol
 
 from router.binding.message import MAX_SECTIONS
 from router.core.addressing.address import normalise
@@ -16,6 +16,7 @@ from router.core.linkstate.outbox import target_of
 from router.engine.codec import decode_control, decode_message
 from router.runtime import Runtime
 from router.views.service import serve_management
+from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, decode, message
 
@@ -143,3 +144,22 @@ def test_a_request_of_too_many_values_is_answered_400(bench: Bench) -> None:
     assert answer.properties["statusCode"] == 400
     assert answer.correlation_id == "q"
     assert "values" in answer.properties["statusDescription"]
+
+
+def test_an_open_with_a_char_that_nobody_can_write_spoils_no_reply(bench: Bench) -> None:
+    router, client, replies = managed(bench)
+    raw = bench.raw(router)
+    properties = {symbol("product"): char("\ud800")}
+    raw.write(frames.AMQP_HEADER + frames.write(0x10, ["RAW", *[None] * 8, properties]))
+    query = {**QUERY, "entityType": "org.apache.qpid.dispatch.connection"}
+    client.sender("$management").send(message({}, reply_to=replies.address, properties=query))
+    bench.run()
+    assert decode(replies.messages[0].data).properties["statusCode"] == 200
+
+
+def test_a_request_with_a_char_that_nobody_can_write_is_answered_400(bench: Bench) -> None:
+    _, client, replies = managed(bench)
+    asked = {**QUERY, "entityType": char("\ud800")}
+    client.sender("$management").send(message({}, reply_to=replies.address, properties=asked))
+    bench.run()
+    assert decode(replies.messages[0].data).properties["statusCode"] == 400

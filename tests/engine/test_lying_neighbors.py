@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from proton import int32
+from proton import char, int32
 
 from mesh_config.models import LinkStateSettings
 from router.core.linkstate.messages import MAX_FIRST, MAX_INT, MAX_JUMP
@@ -106,6 +106,15 @@ def test_what_is_near_the_end_of_all_numbers_is_not_believed(bench: Bench, kind:
     bench.advance(0.5)
     check_whole(bench, routers)
     assert routers[2].control.instance <= instance + 1
+
+
+@pytest.mark.parametrize("kind", ["RA", "LSU", "MAU of changes"])
+def test_a_name_that_nobody_can_write_cuts_no_other_neighbor(bench: Bench, kind: str) -> None:
+    raw, routers = spoken_for(bench)
+    lie(raw, routers[2], kind, 1000, 1000, [char("\ud800"), "0/RAW"])
+    bench.advance(1.0)
+    raw.hello()
+    check_whole(bench, routers)
 
 
 def test_lies_without_end_are_answered_a_few_times_a_second(bench: Bench) -> None:

@@ -253,6 +253,20 @@ def test_a_damaged_control_message_is_read_or_refused(file: str, draw: st.DataOb
         pass
 
 
+@pytest.mark.parametrize("code", [0xD800, 0xDFFF])
+@pytest.mark.parametrize("field", ["name", "trace", "body"])
+def test_a_char_that_nobody_can_write_is_refused(code: int, field: str) -> None:
+    half = proton.char(chr(code))
+    body = {"id": "A", "pv": 1, "area": "0", **({"area": half} if field == "body" else {})}
+    annotations = {"x-opt-qd.ingress": "0/A", "x-opt-qd.trace": [half if field == "trace" else "0/A"]}
+    properties = {"opcode": "LSR", **({"name": half} if field == "name" else {})}
+    message = Message(to="x", annotations=annotations, application_properties=properties, body=body)
+    data = encode_by_proton(message)
+    for decode in (decode_message, decode_control):
+        with pytest.raises(DecodeError, match="a char that Unicode does not have"):
+            decode(data)
+
+
 @pytest.mark.parametrize("depth", [100, 20000])
 def test_deep_nesting_is_refused(depth: int) -> None:
     body = b"\x45"
