@@ -23,6 +23,8 @@ from router.core.terms import RouterId
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
 
+NO_NODE: Final = "{} answers, but not as a management node"
+
 
 class ManagementError(Exception):
     """The router cannot be asked, or refused; the message is for the operator."""
@@ -99,8 +101,7 @@ class ManagementClient:
             count = PAGE if limit is None else min(PAGE, limit - len(found))
             properties = {"entityType": kind, "offset": len(found), "count": count, **of_address}
             reply = self.request("QUERY", properties, {"attributeNames": list(attributes)}, router=router)
-            names = reply.body["attributeNames"]
-            page = [dict(zip(names, values, strict=True)) for values in reply.body["results"]]
+            page = _entities(reply, self.url if router is None else f"router {router}")
             found.extend(page)
             # A router may give fewer than were asked for, and says so.
             if not page or (len(page) < count and " of " not in reply.description):
@@ -115,7 +116,10 @@ class ManagementClient:
         Raises: ManagementError.
         """
         chosen = {key: value for key, value in (("name", name), ("identity", identity)) if value is not None}
-        return dict(self.request("READ", {"type": kind, **chosen}, router=router).body)
+        found = self.request("READ", {"type": kind, **chosen}, router=router).body
+        if not isinstance(found, dict):
+            raise ManagementError(NO_NODE.format(self.url if router is None else f"router {router}"))
+        return found
 
     def routers(self) -> list[str]:
         """Ids of the routers that can be asked, the one attached to included, sorted.
@@ -124,6 +128,8 @@ class ManagementClient:
         """
         prefix, suffix = router_address(RouterId(""), "").removesuffix("/"), f"/{MANAGEMENT}"
         addresses: Iterable[str] = self.request("GET-MGMT-NODES").body
+        if not isinstance(addresses, list) or not all(isinstance(it, str) for it in addresses):
+            raise ManagementError(NO_NODE.format(self.url))
         return sorted(address.removeprefix(prefix).removesuffix(suffix) for address in addresses)
 
     def request(
@@ -160,12 +166,23 @@ class ManagementClient:
         except (Timeout, ConnectionException, LinkException, ProtonException, OSError) as error:
             raise ManagementError(f"{whom} does not answer: {_reason(error)}") from error
         said: Mapping[str, Any] | None = answer.properties
-        if said is None or "statusCode" not in said:
-            raise ManagementError(f"{whom} answers, but not as a management node")
+        if said is None or not isinstance(said.get("statusCode"), int):
+            raise ManagementError(NO_NODE.format(whom))
         status, description = int(said["statusCode"]), str(said.get("statusDescription", ""))
         if not 200 <= status < 300:
             raise RefusedError(status, description)
         return Reply(status, description, _plain(answer.body))
+
+
+def _entities(reply: Reply, whom: str) -> list[dict[str, Any]]:
+    """The entities in the answer to a QUERY. Raises: ManagementError when it is none."""
+    body = reply.body if isinstance(reply.body, dict) else {}
+    names, results = body.get("attributeNames"), body.get("results")
+    if not isinstance(names, list) or not isinstance(results, list) or not all(isinstance(it, str) for it in names):
+        raise ManagementError(NO_NODE.format(whom))
+    if not all(isinstance(values, list) and len(values) == len(names) for values in results):
+        raise ManagementError(f"{whom} answers with entities that don't have the attributes that it names")
+    return [dict(zip(names, values, strict=True)) for values in results]
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from proton import Message
 from proton.utils import BlockingConnection
 
+from mesh_config.findings import SettingsError
 from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
@@ -158,6 +159,49 @@ def test_a_mesh_that_changes_is_asked_again_and_told_when_it_goes_on_changing() 
     answers = Answers(before, {}, later=[after, before, after, before])
     _, warnings = model_of(answers)
     assert "links came or went while the mesh was asked, 3 times; the model may mix two states" in warnings
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ({"linkCosts": None}, "router.node[0].linkCosts: router `A` tells nothing; expected a mapping"),
+    ({"linkCosts": {"B": "2"}}, "router.node[0].linkCosts: router `A` tells a mapping; expected a mapping of"),
+    ({"isReachable": 1}, "router.node[0].isReachable: router `A` tells the number `1`; expected `true` or `false`"),
+    ({"id": 7}, "router.node[0].id: router `A` tells the number `7`; expected text"),
+])  # fmt: skip
+def test_a_router_that_tells_something_else_is_named(change: Row, told: str) -> None:
+    answers = Answers([{**node("A", {}), **change}], {})
+    with pytest.raises(SettingsError) as caught:
+        collect(answers)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["connection", "router.link", "router.address"])
+def test_a_reply_with_other_attributes_is_named(kind: str) -> None:
+    answers = pair([])
+    answers.entities["B"] = {kind: [{"name": "other"}]}
+    with pytest.raises(SettingsError, match=r"router `B` tells nothing; expected"):
+        collect(answers)
+
+
+def test_what_left_while_routers_were_asked_is_told() -> None:
+    answers = pair([connection("B")])
+    answers.entities["A"]["router.link"] = [subscriber("M0gone", 5)]
+    answers.entities["A"]["router.address"] = [address("M0odd", "unavailable", publishers=1)]
+    model, warnings = model_of(answers)
+    assert {it.text: it.treatment for it in model.addresses} == dict.fromkeys(("gone", "odd"), Treatment.BALANCED)
+    assert [it.partition(": ")[2] for it in warnings] == [
+        "address `gone` is known to no router any more; it is taken for balanced",
+        "address `odd` is `unavailable` at router `A`; it is taken for balanced",
+    ]
+
+
+def test_a_router_that_leaves_after_it_was_asked_has_no_links() -> None:
+    answers = pair([connection("B")])
+    answers.later = [[node("A", {}), ]] * 9
+    assert model_of(answers)[0].links == ()
+    answers = pair([connection("B")])
+    nodes = answers.nodes
+    answers.later = [[node("A", {})], nodes, [node("A", {})], nodes]
+    assert model_of(answers)[0].links == ()
 
 
 def test_subscribers_are_counted_with_all_that_they_grant() -> None:

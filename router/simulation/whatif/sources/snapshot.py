@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import attrs
 
@@ -24,22 +24,35 @@ from router.simulation.whatif.model import (
     SubscriberSite,
     link_ids,
 )
+from router.simulation.whatif.sources.mesh_file import built_in_treatment
 from router.simulation.whatif.sources.reading import Faults
-
-Row = Mapping[str, Any]
-"""An entity of management, or some of its attributes."""
+from router.simulation.whatif.sources.rows import Attribute, Kind, Row, sound_rows
 
 ATTEMPTS: Final = 3
 """How often everything is asked when the mesh changes meanwhile."""
 MICROS: Final = 1e6
+TREATMENTS: Final = frozenset(it.value for it in Treatment)
 
-NODE: Final = ("id", "isReachable", "linkCosts")
-CONNECTION: Final = (
-    "identity", "container", "role", "opened", "operStatus", "neighborState", "isStandby", "cost",
-    "deliveriesIn", "deliveriesOut", "bytesIn", "bytesOut", "roundTripMicros",
+NODE: Final = (
+    Attribute("id", Kind.TEXT), Attribute("isReachable", Kind.FLAG), Attribute("linkCosts", Kind.COSTS),
 )  # fmt: skip
-LINK: Final = ("linkType", "linkDir", "owningAddr", "creditAvailable", "unsettledCount")
-ADDRESS: Final = ("key", "distribution", "publisherCount", "deliveriesIngress")
+CONNECTION: Final = (
+    Attribute("identity", Kind.TEXT), Attribute("container", Kind.TEXT, True), Attribute("role", Kind.TEXT),
+    Attribute("opened", Kind.FLAG), Attribute("operStatus", Kind.TEXT), Attribute("neighborState", Kind.TEXT, True),
+    Attribute("isStandby", Kind.FLAG, True), Attribute("cost", Kind.COUNT, True),
+    Attribute("deliveriesIn", Kind.COUNT, True), Attribute("deliveriesOut", Kind.COUNT, True),
+    Attribute("bytesIn", Kind.COUNT, True), Attribute("bytesOut", Kind.COUNT, True),
+    Attribute("roundTripMicros", Kind.COUNT, True),
+)  # fmt: skip
+LINK: Final = (
+    Attribute("linkType", Kind.TEXT), Attribute("linkDir", Kind.TEXT), Attribute("owningAddr", Kind.TEXT, True),
+    Attribute("creditAvailable", Kind.COUNT), Attribute("unsettledCount", Kind.COUNT),
+)  # fmt: skip
+ADDRESS: Final = (
+    Attribute("key", Kind.TEXT), Attribute("distribution", Kind.TEXT), Attribute("publisherCount", Kind.COUNT),
+    Attribute("deliveriesIngress", Kind.COUNT),
+)  # fmt: skip
+ROUTER: Final = (Attribute("site", Kind.TEXT, True),)
 
 
 class Asks(Protocol):
@@ -81,17 +94,18 @@ def collect(client: Asks, progress: Callable[[int, int], None] = lambda _done, _
 
     Args:
         progress: told how many routers were asked, and how many there are.
+    Raises: SettingsError when a router tells something that is no such thing.
     """
     me = client.attached_to()
-    nodes = _nodes(client)
+    nodes = _nodes(client, me)
     for _ in range(ATTEMPTS):
         ids = sorted(str(node["id"]) for node in nodes if node["isReachable"])
         routers = {}
         for done, router in enumerate(ids):
             progress(done, len(ids))
-            routers[router] = _ask(client, None if router == me else router)
+            routers[router] = _ask(client, None if router == me else router, me)
         progress(len(ids), len(ids))
-        after = _nodes(client)
+        after = _nodes(client, me)
         is_settled = after == nodes
         nodes = after
         if is_settled:
@@ -149,19 +163,26 @@ def measured_demands(before: Reading, after: Reading, seconds: float) -> list[De
     return found
 
 
-def _nodes(client: Asks) -> tuple[Row, ...]:
-    rows = [{name: row[name] for name in NODE} for row in client.query("router.node", NODE, router=None)]
-    return tuple(sorted(rows, key=lambda row: str(row["id"])))
+def _nodes(client: Asks, me: str) -> tuple[Row, ...]:
+    return tuple(sorted(_rows(client, "router.node", NODE, None, me), key=lambda row: str(row["id"])))
 
 
-def _ask(client: Asks, router: str | None) -> RouterReading:
-    (own,) = client.query("router", ("site",), router=router)
+def _ask(client: Asks, router: str | None, me: str) -> RouterReading:
+    own = _rows(client, "router", ROUTER, router, me)
     return RouterReading(
-        site=own.get("site"),
-        connections=tuple(client.query("connection", CONNECTION, router=router)),
-        links=tuple(client.query("router.link", LINK, router=router)),
-        addresses=tuple(client.query("router.address", ADDRESS, router=router)),
+        site=own[0]["site"] if own else None,
+        connections=_rows(client, "connection", CONNECTION, router, me),
+        links=_rows(client, "router.link", LINK, router, me),
+        addresses=_rows(client, "router.address", ADDRESS, router, me),
     )
+
+
+def _rows(
+    client: Asks, entity: str, attributes: Sequence[Attribute], router: str | None, me: str
+) -> tuple[Row, ...]:
+    """What a router tells of its entities of one type, as it must be. Raises: SettingsError"""
+    rows = client.query(entity, tuple(it.name for it in attributes), router=router)
+    return sound_rows(rows, attributes, entity=entity, router=me if router is None else router)
 
 
 # Links
@@ -169,7 +190,9 @@ def _ask(client: Asks, router: str | None) -> RouterReading:
 
 def _links(reading: Reading, faults: Faults) -> tuple[list[LinkEdge], list[LinkCounter]]:
     """Links and their counters, as the end with the smaller id tells of the connections."""
-    costs = {str(node["id"]): node["linkCosts"] for node in reading.nodes}
+    # A router that went while others were asked is no longer among the nodes.
+    costs: defaultdict[str, Mapping[str, int]] = defaultdict(dict)
+    costs.update((str(node["id"]), node["linkCosts"]) for node in reading.nodes)
     found: list[tuple[str, str, Row]] = []
     for a in sorted(reading.routers):
         for b in sorted(router for router in costs[a] if router in reading.routers):
@@ -182,7 +205,7 @@ def _links(reading: Reading, faults: Faults) -> tuple[list[LinkEdge], list[LinkC
         round_trip = row.get("roundTripMicros")
         delay_ms = None if round_trip is None else round(round_trip / 2000, 6)
         links.append(LinkEdge(id=text, a=a, b=b, cost=row["cost"], delay_ms=delay_ms))
-        if row.get("deliveriesOut") is not None:
+        if None not in (row.get("deliveriesOut"), row.get("deliveriesIn")):
             counters += [
                 LinkCounter(link=text, src=a, messages=row["deliveriesOut"], bytes=row.get("bytesOut")),
                 LinkCounter(link=text, src=b, messages=row["deliveriesIn"], bytes=row.get("bytesIn")),
@@ -199,11 +222,11 @@ def _between(reading: Reading, a: str, b: str, cost: int) -> list[Row]:
         and row["container"] == b
         and row["opened"]
         and row["operStatus"] == "up"
-        and (row.get("isStandby") or row.get("neighborState", "two-way") == "two-way")
+        and (row["isStandby"] or row["neighborState"] in (None, "two-way"))
     ]
     # One that came after its link state was asked for, or of a router that doesn't tell the cost of a connection.
     known = [row if row.get("cost") is not None else {**row, "cost": cost} for row in rows] or [{"cost": cost}]
-    return sorted(known, key=lambda row: (row["cost"], bool(row.get("isStandby")), int(row.get("identity", 0))))
+    return sorted(known, key=lambda row: (row["cost"], bool(row.get("isStandby")), row.get("identity", "").zfill(20)))
 
 
 # Addresses
@@ -241,11 +264,22 @@ def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults
                 if row["publisherCount"]:
                     wanted.add(text)
     for text in sorted(wanted):
-        if len(said[text]) > 1:
+        if len(said.get(text, ())) > 1:
             words = " and ".join(f"{treatment} at router `{router}`" for treatment, router in said[text].items())
             first = next(iter(said[text]))
             faults.warn(f"address `{text}` is {words}; it is taken for {first}", key=("addresses", text))
-    return [AddressNode(text=text, treatment=Treatment(next(iter(said[text])))) for text in wanted]
+    return [AddressNode(text=text, treatment=_treatment(text, said.get(text, {}), faults)) for text in wanted]
+
+
+def _treatment(text: str, said: Mapping[str, str], faults: Faults) -> Treatment:
+    """What the first router says; the built-in one where that is none that a mobile address can have, or nothing."""
+    word, router = next(iter(said.items()), ("", ""))
+    if word in TREATMENTS:
+        return Treatment(word)
+    usual = built_in_treatment(text)
+    told = f"`{word}` at router `{router}`" if router else "known to no router any more"
+    faults.warn(f"address `{text}` is {told}; it is taken for {usual}", key=("addresses", text))
+    return usual
 
 
 def _mean_bytes(before: RouterReading, after: RouterReading) -> float:
@@ -253,9 +287,10 @@ def _mean_bytes(before: RouterReading, after: RouterReading) -> float:
     was = {row["identity"]: row for row in before.connections}
     messages = octets = 0
     for row in after.connections:
-        if row["role"] == "inter-router" or row.get("bytesIn") is None:
-            continue
         old = was.get(row["identity"], {"deliveriesIn": 0, "bytesIn": 0})
+        numbers = (row["deliveriesIn"], row["bytesIn"], old["deliveriesIn"], old["bytesIn"])
+        if row["role"] == "inter-router" or None in numbers:
+            continue
         count = row["deliveriesIn"] - old["deliveriesIn"]
         if count > 0:
             messages += count
