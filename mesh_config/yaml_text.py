@@ -33,6 +33,9 @@ _RESOLVERS = (
     ),
 )
 
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+"""What ends a line of YAML."""
+
 
 @attrs.frozen(kw_only=True)
 class Place:
@@ -134,7 +137,7 @@ def read(text: str, file: str | None) -> tuple[Node | None, tuple[Finding, ...]]
             return None, (place.finding("nested too deep", expected=f"at most {_MAX_DEPTH} levels"),)
         root = yaml.compose(text, Loader=_CoreLoader)
     except yaml.MarkedYAMLError as error:
-        return None, (_syntax_finding(error, start),)
+        return None, (_syntax_finding(error, start, text),)
     except yaml.YAMLError as error:
         return None, (start.finding(f"not readable as YAML: {error}".replace("\n", " ")),)
     if root is None:
@@ -174,9 +177,11 @@ def _first_line_too_deep(text: str) -> int | None:
     return None
 
 
-def _syntax_finding(error: yaml.MarkedYAMLError, start: Place) -> Finding:
+def _syntax_finding(error: yaml.MarkedYAMLError, start: Place, text: str) -> Finding:
     mark = error.problem_mark or error.context_mark
-    place = attrs.evolve(start, line=mark.line + 1) if mark is not None else start
+    # What ends too early is told of the line behind the last one.
+    last = len(_BREAK.findall(text)) + 1
+    place = attrs.evolve(start, line=min(mark.line + 1, last)) if mark is not None else start
     words = [word for word in (error.context, error.problem) if word]
     return place.finding(f"not readable as YAML: {', '.join(words)}")
 

@@ -78,3 +78,9 @@ def test_what_is_written_is_read_back(tree: Any) -> None:
 def test_any_text_is_read_or_has_findings(text: str) -> None:
     node, findings = yaml_text.read(text, FILE)
     assert node is not None or findings
+
+
+@pytest.mark.parametrize("text", ["{", "a: [1,\nb", "a:\r- {", "'"])
+def test_what_ends_too_early_is_told_of_the_last_line(text: str) -> None:
+    _, (finding,) = yaml_text.read(text, "f.yaml")
+    assert finding.line == len(text.splitlines())

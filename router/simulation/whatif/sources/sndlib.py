@@ -20,6 +20,8 @@ from router.simulation.whatif.sources.xml_text import Element
 
 HEADER: Final = "?SNDlib native format"
 SECTIONS: Final = ("META", "NODES", "LINKS", "DEMANDS", "ADMISSIBLE_PATHS")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+"""As editors count lines: for Python a vertical tab ends one too."""
 _TOKEN: Final = re.compile(r"[()]|[^\s()]+")
 
 Tokens = Sequence[str]
@@ -50,7 +52,7 @@ def read_native(text: str, faults: Faults, *, name: str, message_bytes: float = 
 
 def _lines(text: str, faults: Faults) -> Iterator[tuple[str, Tokens, int]]:
     """Each item with its section and line."""
-    lines = text.splitlines()
+    lines = _LINE_END.split(text)
     head = lines[0].replace(" ", "").casefold() if lines else ""
     if not head.startswith(HEADER.replace(" ", "").casefold()) or "type:network" not in head:
         faults.fail("no header", line=1, expected=f"`{HEADER}; type: network; version: 1.0`")
