@@ -82,4 +82,4 @@ def test_more_settled_messages_than_one_window(mesh: MeshProcesses) -> None:
 
 
 def test_refused_links_say_why(mesh: MeshProcesses) -> None:
-    assert sorted(play(mesh, "refused")["errors"]) == ["qd:forbidden", "qd:no-route-to-dest"]
+    assert sorted(play(mesh, "refused")["errors"]) == ["amqp:unauthorized-access", "qd:forbidden"]
