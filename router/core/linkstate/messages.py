@@ -263,12 +263,13 @@ class MobileAddressRequest(ControlMessage):
 
     @classmethod
     def _read(cls, body: _Body) -> Self:
+        part, part_seq = body.integer("part", default=0), body.integer("part_seq", default=0)
         return cls(
             **body.envelope(),
             have_seq=body.integer("have_seq"),
             parts=body.integer("parts", default=0),
-            part=body.integer("part", default=0),
-            part_seq=body.integer("part_seq", default=0),
+            part=part,
+            part_seq=part_seq if part else 0,  # before the first one there is none
         )
 
 
