@@ -150,7 +150,8 @@ def _annotate(message: bytes, found: Scan, number: int) -> None:
     if found.properties_end:
         assert again.to == found.to
     bare = sections.strip(message, found)
-    assert sections.strip(head + rest, again) == bare or not users
+    if found.has_router_annotations:  # else the section stays as it was, in whatever width
+        assert sections.strip(head + rest, again) == bare
     naked, error = _scan(scanner, bare + rest, complete=False)
     assert naked is None or not naked.has_router_annotations
     assert not error or (found.properties_end == 0 and rest), error
