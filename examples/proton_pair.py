@@ -3,7 +3,8 @@
     python proton_pair.py receive --url amqp://127.0.0.1:5674/orders
     python proton_pair.py send --url amqp://127.0.0.1:5672/orders --count 5
 
-The sender starts whenever it likes: without a receiver anywhere in the mesh it gets no credit, and waits.
+The sender starts whenever it likes: without a receiver anywhere in the mesh it gets no credit, and waits. Where the
+router refuses the link, the condition is printed and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -23,7 +24,19 @@ OUTCOMES = {
 }
 
 
-class Receiver(MessagingHandler):
+class Client(MessagingHandler):
+    """Ends when its link is refused, and says why."""
+
+    is_refused = False
+
+    def on_link_error(self, event: Event) -> None:
+        self.is_refused = True
+        condition = event.link.remote_condition
+        print(f"refused, {condition.name}: {condition.description}", file=sys.stderr, flush=True)
+        event.connection.close()
+
+
+class Receiver(Client):
     """Prints what arrives, and accepts it. Proton grants credit for ten messages at a time."""
 
     def __init__(self, url: Url, count: int) -> None:
@@ -36,7 +49,8 @@ class Receiver(MessagingHandler):
         event.container.create_receiver(event.container.connect(self.url), self.url.path)
 
     def on_link_opened(self, event: Event) -> None:
-        print(f"receiving from {self.url.path}", flush=True)
+        if event.link.remote_source.address:  # a link that is about to be refused has none
+            print(f"receiving from {self.url.path}", flush=True)
 
     def on_message(self, event: Event) -> None:
         self.received += 1
@@ -46,7 +60,7 @@ class Receiver(MessagingHandler):
             event.connection.close()
 
 
-class Sender(MessagingHandler):
+class Sender(Client):
     """Sends one message at a time, as long as it has credit, and prints what became of it."""
 
     def __init__(self, url: Url, count: int, pause_s: float) -> None:
@@ -101,14 +115,14 @@ def main() -> int:
 
     url = Url(options.url)
     if options.what == "send":
-        handler: MessagingHandler = Sender(url, options.count or 10, options.pause)
+        handler: Client = Sender(url, options.count or 10, options.pause)
     else:
         handler = Receiver(url, options.count or 0)
     try:
         Container(handler).run()
     except KeyboardInterrupt:
         return 130
-    return 0
+    return 1 if handler.is_refused else 0
 
 
 if __name__ == "__main__":

@@ -78,10 +78,13 @@ class AddressSettings:
     prefix: str | None = setting(
         "Whole words of an address, separated by `/` or `.`; the longest prefix wins.", default=None
     )
-    pattern: str | None = setting("Words of which `*` stands for any one and `#` for any number.", default=None)
+    pattern: str | None = setting(
+        "Words of which `*` stands for any one and `#` for any number; within a word they are characters like others.",
+        default=None,
+    )
     treatment: Treatment = setting("What is done with its messages.", default=Treatment.BALANCED)
     distance_messages: float | None = setting(
-        "Of balanced ones: `forwarding.distance_messages` for these addresses.",
+        "`forwarding.distance_messages` for these addresses; has an effect on balanced ones only.",
         default=None,
         unit="messages",
         low=0,
@@ -147,7 +150,8 @@ class ListenerSettings(LinkSettings):
         "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600, beyond="closed"
     )
     vhost_prefix: bool = setting(
-        "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false).",
+        "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false);"
+        " other clients mostly put there the host they dialled. A treatment may name the address with it or without.",
         default=False,
     )
     max_message_bytes: int = setting(

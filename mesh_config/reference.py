@@ -73,7 +73,8 @@ routers:
 
 Text, numbers and `true` or `false` are as in YAML 1.2. Unknown keys, keys given twice and aliases (`*name`) are
 refused.
-`amqp-mesh config check FILE` tells everything that is wrong with a file, with its line;
+`amqp-mesh config check FILE` tells what is wrong with a file, with its line. What doesn't fit between the settings of a
+router comes once each of its values by itself is right, what doesn't fit between routers once all values are.
 `amqp-mesh config render FILE --router A` shows all settings of one router, defaults filled in.
 For editors there is a JSON Schema, [mesh.schema.json](mesh.schema.json).
 """

@@ -41,7 +41,10 @@ def config() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write the findings as a JSON list.")
 @click.pass_context
 def check(context: click.Context, files: tuple[str, ...], as_json: bool) -> None:
-    """Tell everything that is wrong with FILES.
+    """Tell what is wrong with FILES.
+
+    What doesn't fit between the settings of a router comes once each of its values by itself is right, what doesn't fit
+    between routers once all values are.
 
     Each file of a mesh is checked by itself; files of one router each are checked together, as one mesh. Exit status: 1
     when there are errors, 0 otherwise, also with warnings.

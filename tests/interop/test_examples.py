@@ -87,6 +87,13 @@ def test_the_proton_pair_crosses_the_mesh(mesh: dict[str, str]) -> None:
         assert receiver.wait(STOP_S) == 0
 
 
+@pytest.mark.parametrize("what", ["receive", "send"])
+def test_the_proton_pair_says_that_its_link_is_refused(mesh: dict[str, str], what: str) -> None:
+    refused = run(*example("proton_pair.py", what, "--url", f"{mesh['A']}/{'x' * 2000}"))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "refused, amqp:invalid-field: " in refused.stderr
+
+
 @needs_oslo
 def test_the_oslo_caller_reaches_the_server_behind_another_router(mesh: dict[str, str]) -> None:
     with running(*example("oslo_server.py", f"{mesh['A']}/", "--name", "server-1"), until="serves") as server:
