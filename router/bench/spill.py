@@ -180,4 +180,3 @@ def _run(loop: Loop, servers: Sequence[Server], seconds: float) -> None:
             server.tick(now)
         due = min(end, *(server.next_time() for server in servers))
         loop.step(max(0.0, min(due - now, LONGEST_STEP_S)))
-

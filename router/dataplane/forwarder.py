@@ -360,9 +360,7 @@ class Forwarder:
             return
         self._settlement.unhold(transfer)
         transfer.state = NEW
-        if not transfer.is_complete and (
-            entry.service is not None or entry.treatment is MULTICAST or port.is_stopped
-        ):
+        if not transfer.is_complete and (entry.service is not None or entry.treatment is MULTICAST or port.is_stopped):
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.forget(transfer)
             if port.is_over and transfer.size <= settings.held_message_bytes:

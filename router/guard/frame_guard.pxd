@@ -58,8 +58,10 @@ cdef class FrameGuard(PerformativeReader):
     @cython.locals(
         next_incoming=Py_ssize_t, incoming_window=Py_ssize_t, next_outgoing=Py_ssize_t, outgoing_window=Py_ssize_t,
         handle=Py_ssize_t, count=Py_ssize_t, credit=Py_ssize_t, credit_end=Py_ssize_t, available=Py_ssize_t,
+        window_start=Py_ssize_t, window_end=Py_ssize_t, missing=Py_ssize_t,
         drains=Py_ssize_t, asks=Py_ssize_t, link=PeerLink)
     cdef bint _check_flow(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    cdef object _close_window(self, PeerSession session, Py_ssize_t start, Py_ssize_t size, object next_outgoing)
     cdef bint _check_rare(
         self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t code, Py_ssize_t channel,
         PeerSession session)

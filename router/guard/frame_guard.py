@@ -73,6 +73,8 @@ HALF: Final = 0x7FFF_FFFF
 """What is further ahead is behind."""
 LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
 """Of a link, as it is written. An engine may count by a signed number; nobody uses up so much."""
+CLOSED_WINDOWS: Final = {2: b"\x40\x43", 3: b"\x40\x52\0", 6: b"\x40\x70\0\0\0\0"}
+"""A session's window of nothing from no transfer-id on, by the bytes of these two fields."""
 NO_TEXT: Final = b"\xff"
 """A byte that is in no UTF-8."""
 MAX_HANDLE: Final = 0x7FFF_FFFF
@@ -323,8 +325,10 @@ class FrameGuard(PerformativeReader):
         return True
 
     def _check_flow(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
+        window_start = self.at
         next_incoming = self.read_uint(data)
         incoming_window = self.read_uint(data)
+        window_end = self.at
         next_outgoing = self.read_uint(data)
         outgoing_window = self.read_uint(data)
         handle = self.read_uint(data)
@@ -352,6 +356,10 @@ class FrameGuard(PerformativeReader):
         session.stated_window = incoming_window
         session.stated_outgoing = next_outgoing
         session.stated_outgoing_window = outgoing_window
+        if next_incoming >= 0 and session.own is not None:
+            missing = (session.own.next_outgoing - next_incoming - incoming_window) & MASK
+            if 0 < missing <= HALF:
+                self._close_window(session, window_start, window_end - window_start, session.own.next_outgoing)
         link: PeerLink | None = None
         if handle >= 0:
             link = session.links.get(handle)
@@ -365,6 +373,23 @@ class FrameGuard(PerformativeReader):
         if asks == 1:
             self._ask(session, link)
         return True
+
+    def _close_window(self, session: PeerSession, start: int, size: int, next_outgoing: int) -> None:
+        """Have a window read as closed that was taken back to below zero, while transfers were on their way.
+
+        An engine may count by an unsigned number, and take it for a very large one.
+        The two fields stand in *size* bytes from *start* on, and are written anew in as many.
+        """
+        session.stated_next, session.stated_window = -1, 0
+        fields = CLOSED_WINDOWS.get(size)
+        if fields is not None:
+            self.corrections.append((start, fields))
+        elif size > 4:
+            zero = b"\x52\0" if size == 7 else b"\x70\0\0\0\0"
+            self.corrections.append((start, b"\x70" + next_outgoing.to_bytes(4, "big") + zero))
+        elif next_outgoing <= 510:  # else a receiver that takes 255 at most has more than that on their way to it
+            first = min(next_outgoing, 255)
+            self.corrections.append((start, bytes((0x52, first, 0x52, next_outgoing - first))))
 
     def _check_rare(
         self, data: bytes | memoryview, at: int, end: int, code: int, channel: int, session: PeerSession | None

@@ -56,9 +56,7 @@ class RouterRow(Row):
     charged_bytes: int = attribute("Bytes held because of peers: messages, unread windows, unwritten output.")
     charged_mark_bytes: int = attribute("Above this the connections with more than their share of it are stopped.")
     is_above_mark: bool = attribute("Whether that is so now.")
-    connections_above_mark: int = attribute(
-        "Connections that are above their marks, or their share of the process's."
-    )
+    connections_above_mark: int = attribute("Connections that are above their marks, or their share of the process's.")
     worker_threads: int = attribute("Threads that route: always 1.")
     connection_count: int = attribute("Connections now.")
     link_count: int = attribute("Data links now.")

@@ -66,6 +66,7 @@ class ManagementService:
         self._waiting: OrderedDict[ConnectionId | None, Waiting] = OrderedDict()
         self._left = 0
         """Rows that may be made in this turn,"""
+        self._is_working = False
         self._turn_at = -1.0
         """which is that of this moment, seconds."""
 
@@ -78,7 +79,7 @@ class ManagementService:
         waiting.size += len(data)
         if self._turn_at != self._runtime.relay.now:
             self._turn_at, self._left = self._runtime.relay.now, ROWS_A_TURN
-        if self._runtime.work_at == math.inf:
+        if self._runtime.work_at == math.inf and not self._is_working:
             self._work()
         return True
 
@@ -88,14 +89,21 @@ class ManagementService:
         self._work()
 
     def _work(self) -> None:
-        """Make as much of the answers as the turn has room for."""
-        while self._waiting and self._left > 0:
-            source, waiting = next(iter(self._waiting.items()))
-            self._left -= self._step(waiting)
-            if waiting.work is None and not waiting.requests:
-                del self._waiting[source]
-            else:
-                self._waiting.move_to_end(source)
+        """Make as much of the answers as the turn has room for.
+
+        An answer may itself be a request to this router, which waits for its turn.
+        """
+        self._is_working = True
+        try:
+            while self._waiting and self._left > 0:
+                source, waiting = next(iter(self._waiting.items()))
+                self._left -= self._step(waiting)
+                if waiting.work is None and not waiting.requests:
+                    del self._waiting[source]
+                else:
+                    self._waiting.move_to_end(source)
+        finally:
+            self._is_working = False
         if self._waiting:
             self._runtime.work_at = self._turn_at
 

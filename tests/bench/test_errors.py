@@ -80,6 +80,7 @@ def test_a_peer_that_speaks_no_amqp_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(20)
         port = listener.getsockname()[1]
+
         def greet() -> None:
             peer, _ = listener.accept()
             peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")

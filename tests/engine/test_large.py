@@ -171,7 +171,6 @@ def test_copies_of_a_large_multicast_arrive_whole(bench: Bench, count: int) -> N
     assert {one.outcome for one in sent} == {"accepted"}
 
 
-
 def plug_between(bench: Bench, one: Runtime, other: Runtime) -> tuple[Plug, Wire]:
     """The end of *one*'s connection to *other*, and its wire."""
     for wire in bench.wires:

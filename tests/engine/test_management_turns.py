@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from proton import symbol
 
 from router.management.node import MAX_COUNT
@@ -157,3 +158,28 @@ def test_pages_are_cut_by_bytes_and_go_on_where_they_ended(bench: Bench) -> None
         assert len(replies.messages[-1].data) < 1_200_000
     assert len(replies.messages) > 2
     assert len({row[0] for row in found}) == len(found) == 252
+
+
+@pytest.mark.parametrize("operation", ["QUERY", "FOO"])
+@pytest.mark.parametrize("reply_to", ["$management", "amqp:/_topo/0/B/$management"])
+@pytest.mark.parametrize("to", ["$management", "amqp:/_topo/0/A/$management", "amqp:/_topo/0/B/$management"])
+def test_an_answer_that_goes_to_a_management_node_harms_nobody(
+    bench: Bench, to: str, reply_to: str, operation: str
+) -> None:
+    routers = bench.mesh(("A", "B"))
+    for router in routers:
+        serve_management(router)
+    client = bench.client(routers[0])
+    sender = client.sender(to)
+    bench.run()
+    asked = {"operation": operation, "entityType": "router", **TO_NODE}
+    for number in range(3):
+        sender.send(message({"attributeNames": []}, reply_to=reply_to, correlation_id=number, properties=asked))
+    bench.run()
+    bench.advance(2)
+    assert client.closed is None
+    assert all(len(router.fib.routes) == 1 for router in routers)
+    sender, replies = asker(bench, routers[0])
+    sender.send(query(replies, "router"))
+    bench.run()
+    assert len(replies.messages) == 1

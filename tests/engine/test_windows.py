@@ -159,6 +159,37 @@ def test_nothing_comes_on_credit_taken_back_behind_a_closed_window(
     assert len(transfers(raw, 0)) == 7, "what waited comes with new credit"
 
 
+@pytest.mark.parametrize("stated", [0, 1, 2, 3], ids="seen {}".format)
+@pytest.mark.parametrize("is_wide", [False, True])
+@pytest.mark.parametrize("with_link", [False, True])
+def test_a_window_taken_back_behind_what_is_on_its_way_is_closed(
+    bench: Bench, stated: int, is_wide: bool, with_link: bool
+) -> None:
+    router = bench.router("A")
+    raw = opened(bench, router)
+    raw.write(begin(3, channel=0) + receiver("topic", 1000, 3, channel=0))
+    sender = bench.client(router).sender("topic")
+    bench.run()
+    for number in range(50):
+        sender.send(message(number), settled=True)
+        bench.run()
+    assert len(transfers(raw, 0)) == 3
+    link = [0, 0, 1000] if with_link else []
+    flow = frames.write(0x13, [stated, 0, 0, FULL, *link])
+    if is_wide:
+        assert flow[11] == 0xD0
+        rest = flow[20 + (2 if stated == 0 else 3) :]  # behind the two fields, as they were written
+        fields = b"\x70" + stated.to_bytes(4, "big") + b"\x70\0\0\0\0" + rest
+        flow = flow[4:12] + (len(fields) + 4).to_bytes(4, "big") + flow[16:20] + fields
+        flow = (len(flow) + 4).to_bytes(4, "big") + flow
+    raw.write(flow)
+    bench.run()
+    assert len(transfers(raw, 0)) == 3
+    raw.write(frames.write(0x13, [3, 2, 0, FULL]))
+    bench.run()
+    assert len(transfers(raw, 0)) == 5
+
+
 @pytest.mark.parametrize("credit", [2**31, 2**32 - 1])
 def test_an_echo_of_much_credit_doesn_t_say_that_there_is_none(bench: Bench, credit: int) -> None:
     raw = opened(bench, bench.router("A"))

@@ -162,6 +162,7 @@ def check_snapshot(data: bytes) -> Model | None:
     assert findings
     return None
 
+
 def _snapshot_seeds() -> list[bytes]:
     """What two routers tell; of each type of entity in a message of its own, so that changes come everywhere."""
     nodes = [answers.node("A", {"B": 2}), answers.node("B", {"A": 2})]

@@ -238,5 +238,3 @@ def test_routers_above_their_marks_do_not_lose_each_other(tmp_path: Path) -> Non
         served.sockets.wait(lambda: all(one.outcome for one in sent), timeout_s=30)
         assert {one.outcome for one in sent} == {"accepted"}
         served.sockets.wait(lambda: served.mesh["R2"].log_lines("connection_below_mark"))
-
-

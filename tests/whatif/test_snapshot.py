@@ -196,7 +196,11 @@ def test_what_left_while_routers_were_asked_is_told() -> None:
 
 def test_a_router_that_leaves_after_it_was_asked_has_no_links() -> None:
     answers = pair([connection("B")])
-    answers.later = [[node("A", {}), ]] * 9
+    answers.later = [
+        [
+            node("A", {}),
+        ]
+    ] * 9
     assert model_of(answers)[0].links == ()
     answers = pair([connection("B")])
     nodes = answers.nodes

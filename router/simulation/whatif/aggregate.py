@@ -31,7 +31,6 @@ KEPT: Final = 10
 """Scenarios for each directed link."""
 
 
-
 def write_links(folder: Path, plan: Plan) -> None:
     """Write `link_load` and `link_worst` into a run's folder, of what its chunks have written there."""
     loads: list[pa.Table] = []

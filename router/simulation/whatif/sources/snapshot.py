@@ -177,9 +177,7 @@ def _ask(client: Asks, router: str | None, me: str) -> RouterReading:
     )
 
 
-def _rows(
-    client: Asks, entity: str, attributes: Sequence[Attribute], router: str | None, me: str
-) -> tuple[Row, ...]:
+def _rows(client: Asks, entity: str, attributes: Sequence[Attribute], router: str | None, me: str) -> tuple[Row, ...]:
     """What a router tells of its entities of one type, as it must be. Raises: SettingsError"""
     rows = client.query(entity, tuple(it.name for it in attributes), router=router)
     return sound_rows(rows, attributes, entity=entity, router=me if router is None else router)
