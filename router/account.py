@@ -225,25 +225,17 @@ class Account:
 
     def _tell(self, connection: Connection, mark: int, *, is_above: bool) -> None:
         charge = connection.port.charge
-        sent = charge.taken_bytes + charge.unread_bytes
+        fields = {
+            "connection": connection.id,
+            "host": connection.host,
+            "sent_bytes": charge.taken_bytes + charge.unread_bytes,
+            "to_get_bytes": charge.given_bytes,
+            "mark_bytes": mark,
+        }
         if is_above:
-            self._log.warning(
-                "connection_above_mark",
-                connection=connection.id,
-                host=connection.host,
-                sent_bytes=sent,
-                to_get_bytes=charge.given_bytes,
-                mark_bytes=mark,
-            )
+            self._log.warning("connection_above_mark", **fields)
         else:
-            self._log.info(
-                "connection_below_mark",
-                connection=connection.id,
-                host=connection.host,
-                sent_bytes=sent,
-                to_get_bytes=charge.given_bytes,
-                mark_bytes=mark,
-            )
+            self._log.info("connection_below_mark", **fields)
 
     def _close_hopeless(self, connection: Connection, now: float) -> None:
         port = connection.port

@@ -184,7 +184,6 @@ class Broker(Orders):
             if is_kept and transfer.state != QUEUED:
                 self._sent_at_once()
                 return
-        transfer.is_brokered = True
         self.touch()
         if not is_kept:
             self._house.settlement.settle(transfer, RELEASE)

@@ -135,20 +135,26 @@ def test_a_receiver_may_grant_any_number_of_credits(bench: Bench, credit: int) -
 # Credit that is taken back while transfers are on their way
 
 
-@pytest.mark.parametrize("echo", [False, True])
-@pytest.mark.parametrize(("credit", "behind"), [(0, 0), (0, 1), (0, 2), (1, 2)])
-def test_nothing_comes_on_credit_taken_back_behind_a_closed_window(
-    bench: Bench, credit: int, behind: int, echo: bool
-) -> None:
+def subscribed(bench: Bench, *, credit: int, window: int) -> RawEnd:
+    """A subscriber whose session takes *window* transfers; it has got them, and fifty messages were sent."""
     router = bench.router("A")
     raw = opened(bench, router)
-    raw.write(begin(2, channel=0) + receiver("topic", 50, 2, channel=0))
+    raw.write(begin(window, channel=0) + receiver("topic", credit, window, channel=0))
     sender = bench.client(router).sender("topic")
     bench.run()
     for number in range(50):
         sender.send(message(number), settled=True)
         bench.run()
-    assert len(transfers(raw, 0)) == 2
+    assert len(transfers(raw, 0)) == window
+    return raw
+
+
+@pytest.mark.parametrize("echo", [False, True])
+@pytest.mark.parametrize(("credit", "behind"), [(0, 0), (0, 1), (0, 2), (1, 2)])
+def test_nothing_comes_on_credit_taken_back_behind_a_closed_window(
+    bench: Bench, credit: int, behind: int, echo: bool
+) -> None:
+    raw = subscribed(bench, credit=50, window=2)
     raw.write(frames.write(0x13, [2, 0, 0, FULL, 0, 2 - behind, credit, None, False, echo]))
     bench.run()
     raw.write(frames.write(0x13, [2, 1000, 0, FULL]))
@@ -165,15 +171,7 @@ def test_nothing_comes_on_credit_taken_back_behind_a_closed_window(
 def test_a_window_taken_back_behind_what_is_on_its_way_is_closed(
     bench: Bench, stated: int, is_wide: bool, with_link: bool
 ) -> None:
-    router = bench.router("A")
-    raw = opened(bench, router)
-    raw.write(begin(3, channel=0) + receiver("topic", 1000, 3, channel=0))
-    sender = bench.client(router).sender("topic")
-    bench.run()
-    for number in range(50):
-        sender.send(message(number), settled=True)
-        bench.run()
-    assert len(transfers(raw, 0)) == 3
+    raw = subscribed(bench, credit=1000, window=3)
     link = [0, 0, 1000] if with_link else []
     flow = frames.write(0x13, [stated, 0, 0, FULL, *link])
     if is_wide:

@@ -124,15 +124,16 @@ def _show(table: Table, size: int, name: str, turns: Sequence[Turn]) -> None:
     for where in ("beside", "elsewhere"):
         of = f"{name}, {where}" if where == "elsewhere" else name
         _add(table, size, of, [getattr(turn, where) for turn in turns])
-        ratios = [_p99(getattr(turn, where)) / _p99(turn.idle) for turn in turns]
+        ratios = [p99(getattr(turn, where)) / p99(turn.idle) for turn in turns]
         table.add(size, f"{of}: p99, of that of an idle router", statistics.median(ratios), "x")
 
 
 def _add(table: Table, size: int, name: str, runs: Sequence[Run]) -> None:
     table.add(size, f"{name}: p50", statistics.median(run.p50_us or 0.0 for run in runs) / 1e6)
-    table.add(size, f"{name}: p99", statistics.median(map(_p99, runs)) / 1e6)
+    table.add(size, f"{name}: p99", statistics.median(map(p99, runs)) / 1e6)
 
 
-def _p99(run: Run) -> float:
+def p99(run: Run) -> float:
+    """Of a run of calls, microseconds."""
     assert run.p99_us is not None
     return run.p99_us

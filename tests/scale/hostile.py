@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 
 from proton import Message, symbol
 
-from router.bench.cases import Case, Path, host_and_port
+from router.bench.cases import Case, host_and_port
 from router.bench.measuring import Run
 from router.bench.measuring import measure as measure_load
 from tests.credit.tasks import Parent, Task
 from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, write
-from tests.scale.beside import client_first
+from tests.scale.beside import client_first, p99, path
 from tests.scale.stand import Bench, Stand, Table
 
 SIZES = (50,)
@@ -343,16 +343,16 @@ def _measure_kind(table: Table, here: Bench, elsewhere: Bench, kind: Callable[[C
     resident = here.memory()
     for _ in range(TURNS):
         idle.append(_calls(here, size))
-        with Task(attack, here.url(), KINDS.index(kind)) as task:
+        with Task(attack, here.url(), kind) as task:
             assert task.hear() == "attacking"
             beside.append(_calls(here, size))
             resident = max(resident, here.memory())
-        with Task(attack, elsewhere.url(), KINDS.index(kind)) as task:
+        with Task(attack, elsewhere.url(), kind) as task:
             assert task.hear() == "attacking"
             control.append(_calls(here, size))
-    table.add(size, f"{name}: p99", statistics.median(map(_p99, beside)) / 1e6)
+    table.add(size, f"{name}: p99", statistics.median(map(p99, beside)) / 1e6)
     for where, runs in (("", beside), (", elsewhere", control)):
-        ratios = [_p99(run) / _p99(alone) for run, alone in zip(runs, idle, strict=True)]
+        ratios = [p99(run) / p99(alone) for run, alone in zip(runs, idle, strict=True)]
         table.add(size, f"{name}{where}: p99, of that of an idle router", statistics.median(ratios), "x")
     table.add(size, f"{name}: calls lost", sum(run.refused for run in beside), "")
     table.add(size, f"{name}: memory, highest seen", resident, "B")
@@ -360,11 +360,10 @@ def _measure_kind(table: Table, here: Bench, elsewhere: Bench, kind: Callable[[C
 
 def _calls(bench: Bench, callers: int) -> Run:
     case = Case(name="calls", group="", size=CALL_BYTES, senders=callers, is_rpc=True)
-    path = Path(name="1 hop", hops=1, send_to=host_and_port(bench.url()), receive_from=host_and_port(bench.url()))
-    return measure_load(case, path, seconds=CALLS_S, warm_s=WARM_S)
+    return measure_load(case, path(bench.url()), seconds=CALLS_S, warm_s=WARM_S)
 
 
-def attack(parent: Parent, url: str, number: int) -> None:
+def attack(parent: Parent, url: str, kind: Callable[[Connect], None]) -> None:
     """In a process: attack until killed."""
     clients: list[Hostile] = []
     has_told = False
@@ -379,14 +378,9 @@ def attack(parent: Parent, url: str, number: int) -> None:
 
     while True:
         try:
-            KINDS[number](connect)
+            kind(connect)
         except (Ended, OSError):
             time.sleep(0.001)  # also where a router takes no connection
         for client in clients:
             client.close()
         clients.clear()
-
-
-def _p99(run: Run) -> float:
-    assert run.p99_us is not None
-    return run.p99_us
