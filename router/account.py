@@ -225,17 +225,25 @@ class Account:
 
     def _tell(self, connection: Connection, mark: int, *, is_above: bool) -> None:
         charge = connection.port.charge
-        fields = {
-            "connection": connection.id,
-            "host": connection.host,
-            "sent_bytes": charge.taken_bytes + charge.unread_bytes,
-            "to_get_bytes": charge.given_bytes,
-            "mark_bytes": mark,
-        }
+        sent = charge.taken_bytes + charge.unread_bytes
         if is_above:
-            self._log.warning("connection_above_mark", **fields)
+            self._log.warning(
+                "connection_above_mark",
+                connection=connection.id,
+                host=connection.host,
+                sent_bytes=sent,
+                to_get_bytes=charge.given_bytes,
+                mark_bytes=mark,
+            )
         else:
-            self._log.info("connection_below_mark", **fields)
+            self._log.info(
+                "connection_below_mark",
+                connection=connection.id,
+                host=connection.host,
+                sent_bytes=sent,
+                to_get_bytes=charge.given_bytes,
+                mark_bytes=mark,
+            )
 
     def _close_hopeless(self, connection: Connection, now: float) -> None:
         port = connection.port
