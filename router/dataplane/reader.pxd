@@ -21,6 +21,7 @@ cdef class Reader:
     cdef UnfinishedMessages _unfinished
     cdef public dict unread
     cdef public dict oversized
+    cdef dict _alone
     cdef Py_ssize_t _left
     cdef bint _is_resuming
     cdef bint _is_ending
@@ -35,6 +36,8 @@ cdef class Reader:
     cpdef object go_on(self)
     @cython.locals(delivery=size_t)
     cpdef object end(self, IngressLink link)
+    @cython.locals(alone=dict)
+    cdef _forget_alone(self, IngressLink link)
     cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
     cdef _pause(self, IngressLink link)
     @cython.locals(delivery=size_t)
@@ -50,13 +53,14 @@ cdef class Reader:
     @cython.locals(transfer=Transfer)
     cdef _give_up(self, IngressLink link)
     cdef _count(self, IngressLink link, Py_ssize_t received)
+    cdef _watch(self, IngressLink link, Py_ssize_t received)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
     cdef bint _take(self, IngressLink link, size_t delivery) except -1
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin(self, IngressLink link, size_t delivery)
     cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
     cdef _swallow(self, IngressLink link, size_t delivery)
-    @cython.locals(egress=EgressLink)
+    @cython.locals(egress=EgressLink, is_over=bint)
     cdef bint _must_pause(self, IngressLink link, Transfer transfer) except -1
     @cython.locals(port=Port, asking=Transfer)
     cdef bint _must_stop(self, IngressLink link) except -1

@@ -63,6 +63,8 @@ class Reader:
         """Paused links that are to be read again in the next turn, in their order."""
         self.oversized: dict[IngressLink, None] = {}
         """Links to be closed, since a message of theirs is larger than they were told."""
+        self._alone: dict[Handle, dict[IngressLink, None]] = {}
+        """Paused links by session, of whose messages no more is read since no other of the session is unfinished."""
         self._left = TURN_BYTES
         """What may still be read of such links in this turn, bytes."""
         self._is_resuming = False
@@ -139,6 +141,15 @@ class Reader:
         finally:
             self._is_ending = False
         self.unread.pop(link, None)
+        self._forget_alone(link)
+
+    def _forget_alone(self, link: IngressLink) -> None:
+        """The link is gone, with the place that it may have among those that are paused."""
+        alone = self._alone.get(link.session)
+        if alone is not None:
+            alone.pop(link, None)
+            if not alone:
+                del self._alone[link.session]
 
     def _has_read_enough(self, link: IngressLink, count: int) -> bool:
         """Whether the rest of a link is for the next turn."""
@@ -242,7 +253,7 @@ class Reader:
                 if is_complete:
                     self._swallow(link, delivery)
                 elif link.progress is None:
-                    self._unfinished.watch(link, 0, self._forwarder.now)
+                    self._watch(link, 0)
                 return bool(is_complete)
             if link.port.is_over or self._waiting.is_backlogged(link):
                 if not self._is_ending and self._must_stop(link):
@@ -270,9 +281,15 @@ class Reader:
     def _count(self, link: IngressLink, received: int) -> None:
         """Note so many bytes of a message whose end has not come."""
         if link.progress is None:
-            self._unfinished.watch(link, received, self._forwarder.now)
+            self._watch(link, received)
         else:
             link.progress.received += received
+
+    def _watch(self, link: IngressLink, received: int) -> None:
+        """A message has begun whose end has not come. Siblings must not keep its sender from going on."""
+        self._unfinished.watch(link, received, self._forwarder.now)
+        if self._alone:
+            self.unread.update(self._alone.pop(link.session, {}))
 
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
         transfer = new_transfer(link, delivery, self._forwarder.now)
@@ -323,10 +340,16 @@ class Reader:
             self._pause(link)
             egress.port.paused.append(link)
             return True
-        if transfer.state == WAITING and transfer.size > STREAM_BUFFER_BYTES and self._is_large(transfer):
-            self._pause(link)  # until it is sent or settled (`Settlement.resume`)
-            return True
-        if transfer.state == WAITING and link.port.is_over:
+        if transfer.state != WAITING:
+            return False
+        is_over = link.port.is_over
+        if transfer.size > STREAM_BUFFER_BYTES and self._is_large(transfer):
+            # What it waits for may be the end of a message on another link of its session, whose window has to be open.
+            if is_over or not self._unfinished.has_sibling(link):
+                self._pause(link)  # until it is sent or settled (`Settlement.resume`), or such a message begins
+                self._alone.setdefault(link.session, {})[link] = None
+                return True
+        elif is_over:
             self._pause(link)  # until it is sent, or that is over
             link.port.stopped[link] = None
             return True

@@ -17,7 +17,7 @@ from router.dataplane.interface import IngressLink
 from router.dataplane.progress import Progress
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import NULL, pn_delivery_partial, pn_link_current
+    from router.binding.handles import NULL, Handle, pn_delivery_partial, pn_link_current
     from router.dataplane.states import DONE
 
 
@@ -32,18 +32,38 @@ class UnfinishedMessages:
         self.least_bytes = settings.unfinished_bytes
         """so many bytes of a message must come, or its end."""
         self._links: dict[IngressLink, None] = {}
+        self._by_session: dict[Handle, dict[IngressLink, None]] = {}
 
     def watch(self, link: IngressLink, received: int, now: float) -> None:
         """The first *received* bytes of a message have come on a link, and not its end."""
         link.progress = Progress(link.counters.deliveries, received, now)
         self._links[link] = None
+        self._by_session.setdefault(link.session, {})[link] = None
         if self.due == math.inf:
             self.due = now + self.window_s / LOOKS
 
     def forget(self, link: IngressLink) -> None:
         """The link is gone, or nothing on it is unfinished."""
         link.progress = None
-        self._links.pop(link, None)
+        if link in self._links:
+            del self._links[link]
+            siblings = self._by_session[link.session]
+            del siblings[link]
+            if not siblings:
+                del self._by_session[link.session]
+
+    def has_sibling(self, link: IngressLink) -> bool:
+        """Whether another link of its session has a message whose end has not come.
+
+        Its sender may not get to that end while this link is not read: what lies unread closes their session's window.
+        """
+        for sibling in list(self._by_session.get(link.session, ())):
+            if sibling is link:
+                continue
+            if not self._is_finished(sibling):
+                return True
+            self.forget(sibling)
+        return False
 
     def stalled(self, now: float) -> list[IngressLink]:
         """Look at all of them. Returns: the links whose senders are to be given up."""

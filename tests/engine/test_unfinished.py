@@ -238,6 +238,53 @@ def test_a_window_that_another_link_has_closed_is_no_excuse(bench: Bench) -> Non
     assert (receiver.bodies, filler.closed) == (["small"], None)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_of_two_large_messages_of_a_session_one_does_not_block_the_other(bench: Bench, count: int) -> None:
+    routers = line_of(bench, count, session_window_frames=4)
+    receiver = bench.client(routers[-1]).receiver(ANYCAST, credit=10).accepting()
+    peer = bench.client(routers[0])
+    session = peer.session()
+    first, second = (peer.sender(ANYCAST, session=session) for _ in range(2))
+    bench.run()
+    going = first.begin(HALF)
+    bench.run()
+    waiting = second.begin(b"x" * 3_000_000)
+    bench.run()
+    assert session.outgoing_bytes == 0  # all of it was read
+    for sent in (going, waiting):
+        sent.end(DATA)
+        bench.run()
+    assert (going.outcome, waiting.outcome) == ("accepted", "accepted")
+    assert [len(found.data) for found in receiver.messages] == [len(HALF) + len(DATA), 3_000_000 + len(DATA)]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_message_that_waits_makes_room_when_another_begins_in_its_session(bench: Bench, count: int) -> None:
+    routers = line_of(bench, count, session_window_frames=4)
+    subscriber, peer = bench.client(routers[-1]), bench.client(routers[0])
+    subscriber.receiver(ANYCAST, credit=10).accepting()
+    subscriber.receiver("other", credit=10).accepting()
+    session = peer.session()
+    first, second = peer.sender(ANYCAST, session=session), peer.sender("other", session=session)
+    occupies = bench.client(routers[0]).sender(ANYCAST)
+    bench.run()
+    occupying = occupies.begin(HALF)
+    bench.run()
+    waiting = first.begin(b"x" * 1_100_000)  # enough to be read no more
+    bench.run()
+    going = second.begin(HALF)
+    bench.run()
+    waiting.part(b"x" * 3_000_000)
+    bench.run()
+    going.end(DATA)
+    bench.run()
+    assert (going.outcome, waiting.outcome, session.outgoing_bytes) == ("accepted", None, 0)
+    for sent in (occupying, waiting):
+        sent.end(DATA)
+        bench.run()
+    assert (occupying.outcome, waiting.outcome) == ("accepted", "accepted")
+
+
 def test_a_message_that_waits_for_credit_and_is_not_read_is_let_be(bench: Bench) -> None:
     (router,) = line_of(bench, 1)
     first = bench.client(router).receiver(ANYCAST, credit=1).accepting()
