@@ -19,11 +19,15 @@ cdef class ByteStreams:
     cdef Py_ssize_t _count
     cdef bint _may_have_more
     cdef public Py_ssize_t _copies
+    cdef bytes _rest
     cdef public Py_ssize_t unanswered
     cdef public Py_ssize_t _frames_before
 
     cpdef Py_ssize_t capacity(self)
     cpdef object received(self, Py_ssize_t size)
+    cpdef bint has_rest(self)
+    @cython.locals(rest=bytes, size=Py_ssize_t)
+    cpdef object go_on(self)
     @cython.locals(guard=FrameGuard, tail=size_t, end=size_t, kept=Py_ssize_t, passed=Py_ssize_t)
     cdef object _take(self, Py_ssize_t size)
     cdef object _break(self, Py_ssize_t passed)

@@ -77,6 +77,8 @@ class ByteStreams:
         """It was as much as was to be read at once."""
         self._copies = 0
         """Messages that have left because of that."""
+        self._rest = b""
+        """What was read and the engine is to have later, since what is before it is enough work for now."""
         self.unanswered = 0
         """Begins and Attaches of the peer since everything was written,"""
         self._frames_before = 0
@@ -91,9 +93,22 @@ class ByteStreams:
         return pn.memory_at(pn_transport_tail(self._transport), size)
 
     def received(self, size: int) -> None:
-        """So many bytes stand in `tail`. What they cause is handled by `dispatch`."""
+        """So many bytes stand in `tail`. What they cause is handled by `dispatch`; then see `has_rest`."""
         self._take(size)
         self.moved_bytes += size
+
+    def has_rest(self) -> bool:
+        """Whether the engine was not given all that was read: `go_on` is due, before anything more is read."""
+        return bool(self._rest) and pn_transport_capacity(self._transport) > 0
+
+    def go_on(self) -> None:
+        """Let the engine have more of what was read; what that causes is handled by `dispatch`."""
+        rest = self._rest
+        size = min(len(rest), pn_transport_capacity(self._transport))
+        pn.memory_at(pn_transport_tail(self._transport), size)[:] = rest[:size]
+        self._rest = b""
+        self._take(size)
+        self._rest += rest[size:]
 
     def _take(self, size: int) -> None:
         """Let the engine have what stands in its buffer, as far as the guard lets it pass."""
@@ -106,6 +121,9 @@ class ByteStreams:
         if guard.is_broken:
             self._break(passed)
             return
+        if passed < size:
+            self._rest = bytes(pn.memory_at(tail + passed, size - passed))
+            size = passed
         pn_transport_process(self._transport, size)
         end = pn_transport_tail(self._transport)
         if end != NULL and end != tail - kept + guard.kept and pn_transport_capacity(self._transport) >= 0:
@@ -132,8 +150,13 @@ class ByteStreams:
     def fill(self, fd: int) -> int:
         """Read a piece from a non-blocking socket; what that causes is handled by `dispatch`.
 
+        Where there is a rest, the engine is given more of that instead.
+
         Returns: bytes read; 0 when the peer has ended; -1 when nothing was there; below that an error, as `-1 - errno`.
         """
+        if self._rest:
+            self.go_on()
+            return 1
         fair = 2 * self._fair_piece  # what says nothing of copies, such as flows, must not hide what follows it
         if self._copies:
             fair = min(fair, PIECE_COPIES * self._count // self._copies)
@@ -166,6 +189,8 @@ class ByteStreams:
                 return total or count
             self._take(count)
             total += count
+            if self._rest:
+                break
             if count == capacity:
                 pni_transport_grow_capacity(self._transport, 2 * capacity)
             if count < size:
@@ -174,7 +199,7 @@ class ByteStreams:
 
     def is_heavy(self) -> bool:
         """Whether others go before it: there is more to read than was read last, or that has caused many copies."""
-        return self._may_have_more or self._copies >= MANY_COPIES
+        return self._may_have_more or self._copies >= MANY_COPIES or self.has_rest()
 
     def empty(self, fd: int, most: int) -> int:
         """Write what is pending to a non-blocking socket, straight from the engine's buffer.

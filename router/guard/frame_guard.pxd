@@ -10,6 +10,9 @@ from router.guard.states cimport *
 
 cdef Py_ssize_t MASK
 cdef Py_ssize_t HALF
+cdef Py_ssize_t LINK_WORK
+cdef Py_ssize_t SESSION_WORK
+cdef Py_ssize_t MOST_WORK
 
 
 @cython.final
@@ -22,6 +25,7 @@ cdef class FrameGuard(PerformativeReader):
     cdef PeerSession _session
     cdef Py_ssize_t _channel
     cdef Py_ssize_t _sasl
+    cdef Py_ssize_t _work
     cdef bint _is_sasl_over
     cdef bint _is_open
     cdef public Py_ssize_t kept

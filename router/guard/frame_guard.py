@@ -80,6 +80,12 @@ NO_TEXT: Final = b"\xff"
 MAX_HANDLE: Final = 0x7FFF_FFFF
 PLAIN_ATTACH_BYTES: Final = 512
 """Few attaches are larger; what they have beyond it is counted."""
+LINK_WORK: Final = 250
+"""What an Attach or Detach costs, counted in deliveries of a disposition: each some tenths of a microsecond."""
+SESSION_WORK: Final = 100
+"""What a Begin or End does."""
+MOST_WORK: Final = 1000
+"""Of that much, or a frame more, is what is handed on at once. A frame is small, and what it asks for may be not."""
 
 
 class FrameGuard(PerformativeReader):
@@ -101,6 +107,8 @@ class FrameGuard(PerformativeReader):
         """and its channel."""
         self._sasl = 0
         """Frames of SASL since its header."""
+        self._work = 0
+        """What the frames that were fed last cost."""
         self._is_sasl_over = False
         self._is_open = False
         self.kept = 0
@@ -138,10 +146,12 @@ class FrameGuard(PerformativeReader):
         Args:
             data: where it stands; the first `kept` bytes were fed before, and are fed again with what follows them.
             size: bytes.
-        Returns: how many of them may be handed on: all, or those before the frame that violates the protocol. It may be
-            less than what was kept, of which the engine must never get the rest.
+        Returns: how many of them may be handed on. Less than all are those before the frame that violates the protocol,
+            when `is_broken`: it may be less than what was kept, of which the engine must never get the rest. Else they
+            are as much work as others should wait for: what follows them is to be fed later.
         """
         at = 0
+        self._work = 0
         if self.corrections:
             self.corrections.clear()
         if self.is_broken:
@@ -165,6 +175,9 @@ class FrameGuard(PerformativeReader):
                     continue
                 if not self._check_frame(data, at, at + length):
                     break
+                if self._work >= MOST_WORK:
+                    self.kept = 0
+                    return at + length
             at += length
         if self.condition:
             return at
@@ -322,6 +335,8 @@ class FrameGuard(PerformativeReader):
             return self._break_at(data, at, DECODE_ERROR, "a disposition without role or delivery-id")
         if last >= 0 and (last - first) & MASK > HALF:
             return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}")
+        if last >= 0:
+            self._work += (last - first) & MASK
         return True
 
     def _check_flow(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
@@ -410,6 +425,7 @@ class FrameGuard(PerformativeReader):
             self._session = None
             self._is_open = False
             return True
+        self._work += LINK_WORK if code in (ATTACH, DETACH) else SESSION_WORK
         if code == BEGIN:
             return self._check_begin(data, at, channel, session)
         if session is None:

@@ -8,11 +8,14 @@ cdef class Poller:
     cdef dict _channels
     cdef object _serving
     cdef bint _is_late
+    cdef dict _unfinished
     cdef Py_ssize_t _heavy_turns
     cdef public Py_ssize_t rounds
 
-    @cython.locals(events=int, heavy=list)
+    cpdef object go_on(self, int fd)
+    @cython.locals(events=int, heavy=list, is_any_light=bint)
     cdef _serve(self, list ready, double now)
-    @cython.locals(events=int)
+    cdef list _ready_to_go_on(self, list ready)
+    @cython.locals(events=int, goes_on=bint)
     cdef _serve_heavy(self, list heavy, double end)
     cdef _begin(self, double now)

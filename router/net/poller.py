@@ -45,6 +45,9 @@ class Channel(Protocol):
     def write(self) -> None:
         """The kernel takes more."""
 
+    def go_on(self) -> None:
+        """Take more of what was read: it is as it asked for by `Poller.go_on`."""
+
     def fail(self, error: Exception) -> None:
         """Reading or writing has raised: end this one, so that the others are served on. Must not raise."""
 
@@ -75,6 +78,8 @@ class Poller:
         """Whose turn it is; None between them."""
         self._is_late = False
         """A round ended by a fault: what it has caused is still to be settled."""
+        self._unfinished: dict[int, None] = {}
+        """Descriptors of channels that go on, whatever the kernel has."""
         self._heavy_turns = 0
         self.rounds = 0
         """Rounds of reading and writing since the start."""
@@ -88,9 +93,14 @@ class Poller:
         """What to wait for from now on."""
         self._epoll.modify(fd, (select.EPOLLIN if reads else 0) | (select.EPOLLOUT if writes else 0))
 
+    def go_on(self, fd: int) -> None:
+        """Have a channel go on in the next rounds, though its socket may not be ready."""
+        self._unfinished[fd] = None
+
     def remove(self, fd: int) -> None:
         """Before the socket is closed."""
         self._channels.pop(fd, None)
+        self._unfinished.pop(fd, None)
         try:
             self._epoll.unregister(fd)
         except OSError:
@@ -117,14 +127,14 @@ class Poller:
         rested = served = clock()
         is_talk = False
         """What came last came soon after what came before it."""
-        is_due = self._is_late
+        is_due = self._is_late or bool(self._unfinished)
         self._is_late = False
         while True:
             ready = poll(linger_s if is_talk and not is_due else 0, MOST_READY)
             now = clock()
             if ready or is_due:
                 is_talk = now - served < linger_s
-                is_due = self._serve(ready, now)
+                is_due = self._serve(ready, now) or bool(self._unfinished)
                 served = now
                 if now - rested >= linger_s:
                     await trio.lowlevel.checkpoint()
@@ -136,7 +146,7 @@ class Poller:
 
     def _serve(self, ready: list[tuple[int, int]], now: float) -> bool:
         channels = self._channels
-        heavy: list[tuple[int, int, int]] = []
+        heavy = self._ready_to_go_on(ready) if self._unfinished else []
         self._begin(now)
         for fd, events in ready:
             channel = channels.get(fd)
@@ -147,16 +157,22 @@ class Poller:
             else:
                 self._serving = channel
                 channel.read()
+        is_any_light = self._serving is not None
         self._serving = None
         if not heavy:
             return self._turns.settle_round()
-        if len(heavy) < len(ready):
+        if is_any_light:
             self._turns.settle_round()
             now = self._clock()
             self._begin(now)
         self._serve_heavy(heavy, now + HEAVY_S)
         self._serving = None
         return self._turns.settle_round()
+
+    def _ready_to_go_on(self, ready: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+        """Those that go on though they are not ready: who is goes on when it is read."""
+        named = {fd for fd, _ in ready}
+        return [(self._channels[fd].served, fd, 0) for fd in self._unfinished if fd not in named]
 
     def _serve_heavy(self, heavy: list[tuple[int, int, int]], end: float) -> None:
         """Those that have waited longest, one at least; the kernel names the others again."""
@@ -168,10 +184,15 @@ class Poller:
             self._serving = channel
             self._heavy_turns += 1
             channel.served = self._heavy_turns
+            goes_on = fd in self._unfinished
+            if goes_on:
+                del self._unfinished[fd]
             if events & OUT:
                 channel.write()
             if events & ~OUT:
                 channel.read()
+            elif goes_on:
+                channel.go_on()
             if self._clock() >= end:
                 return
 

@@ -29,6 +29,7 @@ cdef class Pump:
     @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object read(self)
     cpdef object stop(self, bint is_stopped)
+    cpdef object go_on(self)
     cpdef object write(self)
     @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object flush(self)

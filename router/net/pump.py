@@ -156,6 +156,8 @@ class Pump:
         self._was_told = False
         if not self._done.is_set():
             self._wait_for(reads=self._is_reading, writes=self._is_blocked)
+            if not is_stopped and self._connection.has_rest():
+                self._poller.go_on(self._fd)
 
     # Told by the poller
 
@@ -185,10 +187,17 @@ class Pump:
                 self._lose(os.strerror(-1 - count))
         self._turns.arrived(connection)
         self.is_heavy = connection.is_heavy()
+        if connection.has_rest() and not self._is_stopped:
+            self._poller.go_on(self._fd)
         if not self._knows_peer and connection.peer is not None:
             self._knows_peer = True
             self._opened()
             self.wake()  # the peer's Open says how often it wants to hear from us
+
+    def go_on(self) -> None:
+        """Take more of what was read before."""
+        if self._is_reading and not self._is_stopped:
+            self.read()
 
     def write(self) -> None:
         """The kernel takes more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,10 +10,10 @@ from proton import symbol, ubyte, ushort
 
 from mesh_config.models import Role
 from router.dataplane.egress import MAX_STREAMS
-from router.engine.connection import MAX_REFUSED, MAX_SESSION_LINKS, MAX_UNANSWERED
+from router.engine.connection import MAX_REFUSED, MAX_SESSION_LINKS, MAX_UNANSWERED, Connection
 from router.runtime import Runtime
 from tests.helpers import frames
-from tests.helpers.engine import Bench, RawEnd, allocated
+from tests.helpers.engine import Bench, Plug, RawEnd, allocated
 from tests.helpers.peer import message
 
 BEGIN = [None, 0, 2**31 - 1, 2**31 - 1]
@@ -70,7 +71,7 @@ def test_answers_beyond_the_handle_max_of_the_peer_end_the_connection(bench: Ben
 
 def test_more_sessions_than_the_channel_max_end_the_connection(bench: Bench) -> None:
     router = bench.router("A")
-    stranger = bench.raw(router, max_sessions=10)
+    stranger = bench.raw(router, max_sessions=3)
     stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["many"]))
     stranger.write(100 * (frames.write(0x11, BEGIN) + frames.write(0x17, [])))
     bench.run()
@@ -389,3 +390,60 @@ def test_echo_is_answered_while_a_neighbor_reads_nothing_once_it_reads_again(ben
     bench.raw_ends[-1].ends[1].room = 100_000  # type: ignore[attr-defined]
     bench.run()
     assert 1 <= len(flows(stranger.read[before:])) <= 1000
+
+
+# Work that one piece of what was read may be
+
+
+@pytest.mark.parametrize(
+    ("frame", "most"),
+    [
+        (lambda number: receiver_attach(str(number), "topic", handle=number), 4),
+        (lambda number: frames.write(0x11, BEGIN, channel=number + 1), 10),
+        (lambda number: frames.write(0x15, [True, 0, 999]), 2),
+    ],
+    ids=["links", "sessions", "dispositions"],
+)
+def test_what_is_much_work_is_done_in_several_turns(bench: Bench, frame: Callable[[int], bytes], most: int) -> None:
+    router = bench.router("A")
+    stranger = bench.raw(router, max_sessions=1000)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["busy"]) + frames.write(0x11, BEGIN))
+    bench.run()
+    plug = bench.wires[-1].ends[1]
+    assert isinstance(plug, Plug)
+    handle, turns = plug.handle, []
+
+    def count(connection: Connection) -> None:
+        turns.append(connection)
+        handle(connection)
+
+    plug.handle = count
+    stranger.write(b"".join(map(frame, range(100))) + frames.write(0x18, []))
+    bench.run()
+    assert len(turns) >= 100 // most
+    assert [found.name for found in frames.read(stranger.read)].count("close") == 1
+    assert stranger.was_closed
+
+
+def test_the_rest_of_what_was_read_is_left_while_its_peer_has_too_much_here(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = bench.raw(router)
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["busy"]) + frames.write(0x11, BEGIN))
+    bench.run()
+    plug = bench.wires[-1].ends[1]
+    assert isinstance(plug, Plug)
+    handle = plug.handle
+
+    def stop(connection: Connection) -> None:
+        handle(connection)
+        plug.port.charge.stop_reading(True)
+
+    plug.handle = stop
+    stranger.write(b"".join(receiver_attach(str(number), "topic", handle=number) for number in range(100)))
+    bench.run()
+    attached = len(plug.connection.links)
+    assert 0 < attached < 100
+    plug.handle = handle
+    plug.port.charge.stop_reading(False)
+    bench.run()
+    assert len(plug.connection.links) == 100

@@ -356,19 +356,22 @@ def _verdict(module: Any, stream: bytes, bits: int, cuts: int) -> tuple[object, 
     corrections = []
     for piece in _pieces(stream, cuts):
         buffer += piece
-        passed = guard.check(buffer)
-        assert 0 <= passed <= len(buffer)
-        corrections += [(start + at, content) for at, content in guard.corrections]
-        if guard.is_broken:
-            assert guard.condition
-            assert guard.description
-            assert guard.check(b"AMQP") == 0, "nothing is taken behind a violation"
-            place = start + passed
-            return place, guard.condition, guard.description, guard.is_header_wrong, corrections, guard.answers()
-        assert passed == len(buffer)
-        assert 0 <= guard.kept <= passed
-        start += passed - guard.kept
-        buffer = buffer[passed - guard.kept :]
+        is_part = True
+        while is_part:
+            passed = guard.check(buffer)
+            assert 0 <= passed <= len(buffer)
+            corrections += [(start + at, content) for at, content in guard.corrections]
+            if guard.is_broken:
+                assert guard.condition
+                assert guard.description
+                assert guard.check(b"AMQP") == 0, "nothing is taken behind a violation"
+                place = start + passed
+                return place, guard.condition, guard.description, guard.is_header_wrong, corrections, guard.answers()
+            is_part = passed < len(buffer)
+            assert not is_part or (passed and not guard.kept), "a part ends with a frame"
+            assert 0 <= guard.kept <= passed
+            start += passed - guard.kept
+            buffer = buffer[passed - guard.kept :]
     assert all(at + len(content) <= start for at, content in corrections), "of whole frames only"
     without = guard.without_credit(b"link", 5)
     return start, "", "", False, corrections, guard.answers(), without

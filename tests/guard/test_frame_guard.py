@@ -134,7 +134,7 @@ def feed(tested: FrameGuard, data: bytes, sizes: random.Random | None = None) ->
         piece = data[at - tested.kept : at + size]
         kept = tested.kept
         passed = at - kept + tested.check(piece)
-        at += size
+        at = min(at + size, passed)  # what is much work is handed on in parts
     return passed
 
 
@@ -146,6 +146,31 @@ def test_what_the_protocol_allows_is_handed_on(frames: list[bytes]) -> None:
         assert feed(tested, data, random.Random(seed) if seed is not None else None) == len(data)
         assert not tested.is_broken, tested.description
         assert tested.kept == 0
+
+
+@pytest.mark.parametrize(
+    ("work", "most"),
+    [
+        ([RECEIVER, write(0x16, [0, True])], 4),
+        ([write(0x11, [None, 0, 100, 100], channel=1), write(0x17, [], channel=1)], 10),
+        ([write(0x15, [True, 0, 99, True])], 11),
+        ([write(0x15, [True, 0, 2**31 - 1])], 1),
+        ([write(0x15, [True, 7])], 1000),
+        ([flow()], 1000),
+    ],
+)
+def test_no_more_is_handed_on_at_once_than_others_should_wait_for(work: list[bytes], most: int) -> None:
+    tested = guard()
+    feed(tested, AMQP_HEADER + OPEN + BEGIN)
+    frames = [work[at % len(work)] for at in range(1000)]
+    left = b"".join(frames)
+    while frames:
+        passed = tested.check(left)
+        assert not tested.is_broken, tested.description
+        assert passed == len(b"".join(frames[:most])), "whole frames, and as many as are the work of one time"
+        assert tested.kept == 0
+        left = left[passed:]
+        del frames[:most]
 
 
 @pytest.mark.parametrize(("frames", "condition"), BAD)

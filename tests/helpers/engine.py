@@ -104,7 +104,7 @@ class Plug:
                 connection.sent(count)
 
     def take(self) -> bytes:
-        if self._unread and not self.is_stopped:
+        if (self._unread or self.connection.has_rest()) and not self.is_stopped:
             self.give(b"")
         if self.room != math.inf and self.room <= 0:
             return b""
@@ -123,10 +123,14 @@ class Plug:
     def give(self, data: bytes) -> None:
         connection = self.connection
         data, self._unread = self._unread + data, b""
-        while data:
+        while data or connection.has_rest():
             if self.is_stopped:
                 self._unread = data
                 return
+            if connection.has_rest():
+                connection.go_on()
+                self.handle(connection)
+                continue
             size = connection.capacity()
             if size < 0:
                 return

@@ -34,6 +34,9 @@ class Always:
     def write(self) -> None:
         self._stand.tell(self.name + " writes")
 
+    def go_on(self) -> None:
+        self._stand.tell(self.name + " goes on")
+
     def fail(self, error: Exception) -> None:
         self._stand.tell(f"{self.name} fails: {error}")
         self._stand.poller.remove(self.ours.fileno())
@@ -132,6 +135,30 @@ async def test_one_that_an_earlier_one_of_the_round_has_ended_has_no_turn() -> N
 
         first.read = end  # type: ignore[method-assign]
         assert await bench.until(2) == [["a"], ["a"]]
+
+
+async def test_who_goes_on_has_turns_behind_light_ones_though_its_socket_is_not_ready() -> None:
+    async with stand(0.0) as bench:
+        Always(bench, "call")
+        unready = Always(bench, "rest", is_heavy=True)
+        fd = unready.ours.fileno()
+        bench.poller.change(fd, reads=False, writes=False)
+        bench.poller.go_on(fd)
+        began = len(bench.rounds)
+        told = (await bench.until(began + 4))[began:]
+        assert sorted(told, key=len)[:4] == told
+        assert list(itertools.chain.from_iterable(told)).count("rest goes on") == 1
+        bench.poller.go_on(fd)
+        bench.poller.remove(fd)
+        began = len(bench.rounds)
+        assert all(turn == ["call"] for turn in (await bench.until(began + 2))[began:])
+
+
+async def test_who_goes_on_and_is_ready_has_one_turn() -> None:
+    async with stand(0.0) as bench:
+        ready = Always(bench, "rest", is_heavy=True)
+        bench.poller.go_on(ready.ours.fileno())
+        assert await bench.until(2) == [["rest"], ["rest"]]
 
 
 @pytest.mark.parametrize("is_heavy", [False, True])
