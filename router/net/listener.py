@@ -22,7 +22,7 @@ PAUSE_WITHOUT_FILES_S: Final = 0.1
 """Pause when the process may open no more files: the connection waits in the kernel meanwhile."""
 WITHOUT_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-AT_ONCE: Final = 64
+AT_ONCE: Final = 4
 """Connections accepted before other tasks have their turn, which in a busy process comes once in a millisecond."""
 NO_BOUND: Final = 2**31
 """Of descriptors."""

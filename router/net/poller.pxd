@@ -9,6 +9,7 @@ cdef class Poller:
     cdef object _serving
     cdef bint _is_late
     cdef dict _unfinished
+    cdef public object leaving
     cdef Py_ssize_t _heavy_turns
     cdef public Py_ssize_t rounds
 

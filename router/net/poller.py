@@ -80,6 +80,8 @@ class Poller:
         """A round ended by a fault: what it has caused is still to be settled."""
         self._unfinished: dict[int, None] = {}
         """Descriptors of channels that go on, whatever the kernel has."""
+        self.leaving = trio.Lock()
+        """For the end of a channel's task, which takes long: the sockets have their turn between two of them."""
         self._heavy_turns = 0
         self.rounds = 0
         """Rounds of reading and writing since the start."""

@@ -25,6 +25,7 @@ cdef class Pump:
     cdef object _opened
     cdef object _done
     cdef object _patience
+    cdef bint _is_leaving
 
     @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object read(self)

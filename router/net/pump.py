@@ -76,6 +76,7 @@ class Pump:
         self._opened: Callable[[], None] = lambda: None
         self._done = trio.Event()
         self._patience = trio.CancelScope()
+        self._is_leaving = False
 
     async def run(self, *, handshake_timeout_s: float = math.inf, opened: Callable[[], None] = lambda: None) -> None:
         """Serve the connection until both directions have ended.
@@ -96,10 +97,14 @@ class Pump:
                 if not self._is_aborted and not self._connection.is_closed:
                     self._lose("the peer did not answer Close")
                     self._turns.turn(self._connection)
+                await self._poller.leaving.acquire()
+                self._is_leaving = True
                 nursery.cancel_scope.cancel()
         finally:
             self._poller.remove(self._fd)
             self._sock.close()
+            if self._is_leaving:
+                self._poller.leaving.release()
 
     async def _await_open(self, timeout_s: float) -> None:
         await trio.sleep(timeout_s)
@@ -143,7 +148,7 @@ class Pump:
     def _end_if_done(self) -> None:
         if self._output_ended and (self._connection.is_closed or not self._is_reading):
             self._done.set()
-            self._wait_for(reads=False, writes=False)
+            self._poller.remove(self._fd)  # else the kernel names it again and again until the task is at its end
 
     def _wait_for(self, *, reads: bool, writes: bool) -> None:
         self._is_reading = reads

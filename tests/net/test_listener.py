@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -14,17 +15,18 @@ from mesh_config.models import ListenerSettings
 from router.net.listener import AT_ONCE, Guest, Listener, Refusal
 
 
-async def test_a_crowd_is_accepted_at_once() -> None:
+async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others() -> None:
     # In a busy process a wake-up comes once in a millisecond: one connection for each would be few.
-    listener = Listener(ListenerSettings(host="127.0.0.1", port=0, max_connections=AT_ONCE - 4))
-    crowd = [socket.create_connection((listener.host, listener.port)) for _ in range(AT_ONCE)]
+    listener = Listener(ListenerSettings(host="127.0.0.1", port=0, max_connections=15 * AT_ONCE))
+    crowd = [socket.create_connection((listener.host, listener.port)) for _ in range(15 * AT_ONCE + 4)]
     turn = 0
     served: list[int] = []
     full: list[tuple[Listener, Refusal, str]] = []
 
     async def serve(sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
         served.append(turn)
-        sock.close()
+        with sock:
+            await trio.sleep_forever()
 
     async def count_turns() -> None:
         nonlocal turn
@@ -39,10 +41,11 @@ async def test_a_crowd_is_accepted_at_once() -> None:
             while len(served) + listener.refused < len(crowd):
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
-    assert len(served) == AT_ONCE - 4
+    assert len(served) == 15 * AT_ONCE
     assert listener.refused == 4
     assert full == [(listener, Refusal.FULL, "127.0.0.1")]
-    assert max(served) - min(served) <= 1
+    assert max(collections.Counter(served).values()) <= 2 * AT_ONCE  # tasks of a pass run in any order
+    assert max(served) - min(served) <= 4 * 15
     listener.close()
     for sock in crowd:
         sock.close()

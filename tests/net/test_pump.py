@@ -78,3 +78,48 @@ async def beat(sock: socket.socket) -> None:
 async def serve(pump: Pump, others: trio.CancelScope) -> None:
     await pump.run()
     others.cancel()
+
+
+async def test_connections_that_end_at_once_leave_one_by_one_and_cost_no_rounds_meanwhile() -> None:
+    runtime = Runtime(RouterSettings(id="A"), clock=trio.current_time, instance=1, rng=random.Random(1))
+    poller = Poller(trio.current_time, runtime)
+    left: list[int] = []
+    passes = 0
+
+    async def serve_one(pump: Pump) -> None:
+        await pump.run()
+        left.append(passes)
+
+    async def count_passes() -> None:
+        nonlocal passes
+        while True:
+            await trio.lowlevel.checkpoint()
+            passes += 1
+
+    pairs = [socket.socketpair() for _ in range(50)]
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.run)
+            nursery.start_soon(count_passes)
+            async with poller.leaving:
+                for ours, _ in pairs:
+                    ours.setblocking(False)
+                    connection = runtime.new_connection(ListenerSettings(), is_server=True)
+                    pump = Pump(ours, connection, runtime, poller)
+                    runtime.add_connection(connection, pump.flush)
+                    nursery.start_soon(serve_one, pump)
+                await trio.lowlevel.checkpoint()
+                for _, theirs in pairs:
+                    theirs.close()
+                while poller.leaving.statistics().tasks_waiting < len(pairs):
+                    await trio.lowlevel.checkpoint()
+                rounds = poller.rounds
+                for _ in range(100):
+                    await trio.lowlevel.checkpoint()
+                assert poller.rounds == rounds
+                assert left == []
+            while len(left) < len(pairs):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert len(set(left)) == len(left)
+    poller.close()
