@@ -26,6 +26,7 @@ CONSTANTS = (
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
     ("router.engine.connection", "MAX_SESSION_LINKS", "Links of one session.", "the link is refused"),
+    ("router.departures", "LINKS_AT_ONCE", "Links that an ended connection loses at once.", "done in later rounds"),
     ("router.views.service", "MAX_WAITING", "Requests to `$management` of one connection that wait.", "rejected"),
     ("router.views.service", "MAX_WAITING_BYTES", "The same in bytes.", "rejected"),
     ("router.management.node", "MAX_RESULT_BYTES", "A reply of `$management`, in bytes.", "it ends there, and says so"),

@@ -28,8 +28,9 @@ from router.core.events import (
 from router.core.forwarding.fib import AddressEntry
 from router.core.linkstate.messages import MAX_COST, CircuitStates
 from router.core.terms import Condition, ConnectionId, RouterId
-from router.dataplane.interface import IngressLink
+from router.dataplane.interface import EgressLink, IngressLink
 from router.dataplane.relay import Relay
+from router.departures import Departures
 from router.engine import codec
 from router.engine.client_links import ClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
@@ -47,8 +48,14 @@ class Peers:
         *,
         emit: Callable[[Event], None],
         freed: Callable[[int], None],
+        departures: Departures,
     ) -> None:
-        """*emit* takes events for the control plane; *freed* hears how many links have given back their memory."""
+        """
+        Args:
+            emit: takes events for the control plane.
+            freed: hears how many links have given back their memory.
+            departures: take away links of clients that have left.
+        """
         self._settings = settings
         self._me = RouterId(settings.id)
         self._relay = relay
@@ -58,6 +65,7 @@ class Peers:
         self.neighbors: dict[ConnectionId, NeighborLinks] = {}
         self.torn: set[ConnectionId] = set()
         """Connections whose end has failed: something may refer to their handles still."""
+        self._departures = departures
         self._link_ids = link_ids()
         self._client_links = ClientLinks(relay.fib, relay, settings.forwarding, self._link_ids, self._changed)
 
@@ -241,21 +249,17 @@ class Peers:
     def connection_ended(self, connection: Connection) -> None:
         """Take away everything that came with it.
 
-        Raises: the first fault of ours with one of its links, after all of them were seen to.
+        Raises: the first fault of ours with one of a neighbor's links, after all of them were seen to.
         """
-        links = list(connection.links.values())
+        fault = None
         if connection.id in self.neighbors:
             # What loses its way as they go one by one must not find a new one here.
             self._relay.ports.pop(connection.id, None)
             connection.port.open_stream = None
             connection.port.open_circuit = None
-        faults = []
-        for link in links:
-            try:
-                self._detach(connection, link.handle)
-            except Exception as error:  # a fault of ours with one link must not leave the others behind
-                faults.append(error)
-        self._freed(len(links))
+            fault = self.take_away(connection, list(connection.links.values()))
+        else:
+            self._departures.begin(connection, self._relay.now)
         if self.neighbors.pop(connection.id, None) is not None:
             self._emit(ControlLinkDown(connection=connection.id))
         container = connection.peer.container if connection.peer is not None else ""
@@ -266,9 +270,22 @@ class Peers:
             container=container,
             reason=connection.fault or "",
         )
-        if faults:
-            self.torn.add(connection.id)
-            raise faults[0]
+        if fault is not None:
+            raise fault
+
+    def take_away(self, connection: Connection, links: list[IngressLink | EgressLink]) -> Exception | None:
+        """Take away *links* of a connection that has ended. Returns: the first fault of ours with one of them."""
+        faults = []
+        for link in links:
+            try:
+                self._detach(connection, link.handle)
+            except Exception as error:  # a fault of ours with one link must not leave the others behind
+                faults.append(error)
+        self._freed(len(links))
+        if not faults:
+            return None
+        self.torn.add(connection.id)
+        return faults[0]
 
     def close(self, connection: Connection, condition: Condition, description: str) -> None:
         """Close a connection with an error, and take away at once what came with it."""

@@ -32,8 +32,9 @@ from router.core.events import (
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, ConnectionId, RouterId
 from router.dataplane.broker import Broker
-from router.dataplane.interface import IngressLink, Port
+from router.dataplane.interface import EgressLink, IngressLink, Port
 from router.dataplane.relay import Relay
+from router.departures import Departures
 from router.engine import codec
 from router.engine.connection import Connection
 from router.net.octets import Octets
@@ -91,7 +92,10 @@ class Runtime(Turns):
         """Called when the last connection is gone."""
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
-        self._peers = Peers(settings, self.relay, self.log, emit=self._emit, freed=self._count_freed)
+        self.departures = Departures(self._take_away, self.look_at_departures)
+        self._peers = Peers(
+            settings, self.relay, self.log, emit=self._emit, freed=self._count_freed, departures=self.departures
+        )
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
         self._freed = 0
@@ -138,6 +142,7 @@ class Runtime(Turns):
                 self.settle()
         except Exception as error:  # a fault of ours must not keep the rest from being forgotten
             self._tell_of(connection, error)
+        self.departures.finish(connection)
         is_torn = connection.id in self._peers.torn
         self._faulty.discard(connection.id)
         self._peers.torn.discard(connection.id)
@@ -153,6 +158,11 @@ class Runtime(Turns):
         self._count_freed(CONNECTION_WEIGHT)
         if not self.connections:
             self.emptied()
+
+    def _take_away(self, connection: Connection, links: list[IngressLink | EgressLink]) -> None:
+        fault = self._peers.take_away(connection, links)
+        if fault is not None:
+            self.connection_fault(connection, fault)
 
     def _count_freed(self, weight: int) -> None:
         """Give memory back to the system once much of it has been freed."""
@@ -181,6 +191,8 @@ class Runtime(Turns):
         try:
             self.account.handle_deadline(now)
             self.relay.handle_deadline(now)
+            if self.departures_at <= now:
+                self.departures.go_on(now)
             if self.work_at <= now:
                 self.work_at = math.inf
                 self.work()

@@ -16,6 +16,7 @@ cdef class Turns:
     cdef public double scheduled
     cdef public double control_deadline
     cdef public double work_at
+    cdef public double departures_at
     cdef public double account_at
     cdef public object account
     cdef public double trim_at
@@ -37,4 +38,5 @@ cdef class Turns:
     cdef _port_fault(self, Port port, object error)
     @cython.locals(connection=Connection)
     cdef _flush(self, Port port)
+    @cython.locals(work_at=double)
     cpdef double earliest(self)

@@ -41,6 +41,8 @@ class Turns:
         """The control plane's next deadline, seconds."""
         self.work_at = math.inf
         """When work goes on that is done in pieces, seconds."""
+        self.departures_at = math.inf
+        """When more links of a connection that has ended are to be taken away, seconds."""
         self.account_at = math.inf
         """When the account is to be looked at again, seconds."""
         self.account = Account(relay, settings, self.connections, log, self.look_at_account)
@@ -163,11 +165,16 @@ class Turns:
 
     def earliest(self) -> float:
         """When the next deadline is due, seconds; infinity when never."""
-        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at, self.work_at, self.account_at)
+        work_at = min(self.work_at, self.departures_at)
+        return min(self.control_deadline, self.relay.next_deadline(), self.trim_at, work_at, self.account_at)
 
     def look_at_account(self, at: float) -> None:
         """Call `Account.handle_deadline` at that time, seconds; it is asked for in each turn, so it stands here."""
         self.account_at = at
+
+    def look_at_departures(self, at: float) -> None:
+        """Call `Departures.go_on` at that time, seconds."""
+        self.departures_at = at
 
     # What the runtime sees to
 

@@ -71,8 +71,8 @@ RINGS = (
     Ring(
         "router.engine",
         ours=(
-            "router.core", "router.dataplane.interface", "router.dataplane.states", "router.binding", "router.guard",
-            "mesh_config.models", "router.logs",
+            "router.core", "router.dataplane.data_plane", "router.dataplane.interface", "router.dataplane.states",
+            "router.binding", "router.guard", "mesh_config.models", "router.logs",
         ),
         others=("attrs", "cython", "structlog"),
     ),
@@ -136,6 +136,7 @@ RINGS = (
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.resync", ours=("router.core",)),
+    Ring("router.departures", ours=("router.dataplane.interface", "router.engine.connection")),
     Ring("router.account", ours=("router", "mesh_config")),
     Ring("router.turns", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peers", ours=("router", "mesh_config"), others=("attrs", "structlog")),

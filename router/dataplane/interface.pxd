@@ -38,6 +38,7 @@ cdef class Port:
     cdef public object charge
     cdef public bint is_over
     cdef public bint is_laden
+    cdef public bint is_leaving
     cdef public bint is_stopped
     cdef public dict stopped
     cdef public Transfer asking
@@ -51,14 +52,6 @@ cdef class Port:
     cpdef bint may_be_unwritten(self)
     cpdef object lose_unwritten(self, Py_ssize_t size)
     cpdef object touch(self)
-
-
-cdef class DataPlane:
-    cdef public Py_ssize_t session_window_frames
-    cdef public Py_ssize_t session_windows_bytes
-
-    cpdef size_t pump(self, size_t collector) except? 0
-    cpdef Py_ssize_t sent(self) except? -1
 
 
 cdef class LinkCounters:

@@ -75,6 +75,7 @@ class Port:
         "id",
         "is_dirty",
         "is_laden",
+        "is_leaving",
         "is_over",
         "is_router",
         "is_stopped",
@@ -139,6 +140,7 @@ class Port:
         self.charge = Charge()
         self.is_over = False
         """It has sent too much: no message of it is begun, and its publishers get no credit."""
+        self.is_leaving = False  # it has ended, and still has links: nothing is sent to it either
         self.is_laden = False  # it takes too little: nothing more is sent to it
         self.is_stopped = False
         """It has sent so much more that nothing is read from its socket; of a neighbor, messages are released."""
@@ -396,7 +398,7 @@ class EgressLink:
         """Whether the peer granted credit, nothing is half sent and not too much is unwritten or not taken."""
         if self.current is not None or pn_link_credit(self.handle) <= 0:
             return False
-        if self.port.is_laden or self.is_full():
+        if self.port.is_laden or self.port.is_leaving or self.is_full():
             self.port.blocked[self] = None
             return False
         return True
@@ -408,57 +410,6 @@ class EgressLink:
     def has_credit(self) -> bool:
         """Whether a message of its address may go out on it at once."""
         return not self.waiting and self.can_send()
-
-
-class DataPlane:
-    """What the engine asks of the relay."""
-
-    session_window_frames: int
-    """Frames that a peer may send on a session before they are read,"""
-    session_windows_bytes: int
-    """and bytes that a client may on its n-th session, times n."""
-
-    def pump(self, collector: Handle) -> Handle:
-        """Handle the events of a connection until one that is not the data plane's own: that one, or NULL."""
-        raise NotImplementedError
-
-    def sent(self) -> int:
-        """Messages and copies of messages that have left on any link since the start, or will in the next turns."""
-        raise NotImplementedError
-
-    def add_ingress(self, link: IngressLink) -> None:
-        """Messages may arrive on it from now on."""
-        raise NotImplementedError
-
-    def add_egress(self, link: EgressLink) -> None:
-        """Messages may leave on it from now on."""
-        raise NotImplementedError
-
-    def add_circuit(self, link: IngressLink) -> None:
-        """A neighbor attached a circuit; its `root` and `entry` are set, and it stands in `circuits_in` of its port."""
-        raise NotImplementedError
-
-    def circuits_told(
-        self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
-    ) -> None:
-        """The neighbor's word on circuits: weights of its own, which of ours are closed, and loads where ours lead."""
-        raise NotImplementedError
-
-    def remove_ingress(self, link: IngressLink) -> None:
-        """The link is gone; its handle will not be used any more."""
-        raise NotImplementedError
-
-    def remove_egress(self, link: EgressLink) -> None:
-        """The link is gone; its handle will not be used any more."""
-        raise NotImplementedError
-
-    def flowed(self, link: EgressLink) -> None:
-        """The link may have credit or room."""
-        raise NotImplementedError
-
-    def reconsider(self, entry: AddressEntry) -> None:
-        """Who takes the messages of an address has changed."""
-        raise NotImplementedError
 
 
 class Transfer:

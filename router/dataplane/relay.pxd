@@ -6,7 +6,8 @@ from router.dataplane.broker cimport Broker
 from router.dataplane.brokerage cimport Brokerage
 from router.dataplane.egress cimport Egress
 from router.dataplane.forwarder cimport Forwarder
-from router.dataplane.interface cimport DataPlane, EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.data_plane cimport DataPlane
+from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.reader cimport Reader
 from router.dataplane.repair cimport Repair
 from router.dataplane.settlement cimport Settlement

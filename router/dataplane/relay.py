@@ -18,9 +18,10 @@ from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
 from router.core.terms import ConnectionId
 from router.dataplane.broker import Broker
 from router.dataplane.brokerage import Brokerage
+from router.dataplane.data_plane import DataPlane
 from router.dataplane.egress import Egress
 from router.dataplane.forwarder import Forwarder
-from router.dataplane.interface import DataPlane, EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.interface import EgressLink, IngressLink, LinkCounters, Port, Transfer
 from router.dataplane.reader import Reader
 from router.dataplane.repair import Repair
 from router.dataplane.settlement import Settlement

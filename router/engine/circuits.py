@@ -28,7 +28,8 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
 from router.core.terms import Condition, LinkId, RouterId
-from router.dataplane.interface import DataPlane, EgressLink, IngressLink
+from router.dataplane.data_plane import DataPlane
+from router.dataplane.interface import EgressLink, IngressLink
 from router.engine.connection import Connection
 from router.engine.terminus import read_address
 

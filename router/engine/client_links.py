@@ -30,7 +30,8 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.credit import first_window
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, LinkId
-from router.dataplane.interface import DataPlane, EgressLink, IngressLink
+from router.dataplane.data_plane import DataPlane
+from router.dataplane.interface import EgressLink, IngressLink
 from router.engine.connection import MAX_SESSION_LINKS, Connection
 from router.engine.terminus import read_address
 

@@ -1,7 +1,8 @@
 import cython
 
 from router.binding.handles cimport *
-from router.dataplane.interface cimport DataPlane, Port
+from router.dataplane.data_plane cimport DataPlane
+from router.dataplane.interface cimport Port
 from router.engine.byte_streams cimport ByteStreams
 from router.engine.weight cimport Weight
 

@@ -20,7 +20,8 @@ from router.binding import handles as pn
 from router.binding.handles import text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
-from router.dataplane.interface import DataPlane, EgressLink, IngressLink, Port
+from router.dataplane.data_plane import DataPlane
+from router.dataplane.interface import EgressLink, IngressLink, Port
 from router.engine.byte_streams import ByteStreams
 from router.engine.peer_open import PeerOpen, read_open
 from router.engine.weight import ANSWER_BYTES, FRAME_BYTES, Weight

@@ -5,7 +5,8 @@ from router.guard.endpoints cimport (
     OwnLink, OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link,
 )
 from router.guard.frame_watch cimport FrameWatch
-from router.guard.performatives cimport PerformativeReader, size_at
+from router.guard.handshake cimport HandshakeGuard
+from router.guard.performatives cimport size_at
 from router.guard.states cimport *
 
 cdef Py_ssize_t MASK
@@ -16,23 +17,14 @@ cdef Py_ssize_t MOST_WORK
 
 
 @cython.final
-cdef class FrameGuard(PerformativeReader):
-    cdef bint _is_server
-    cdef Py_ssize_t _max_frame
+cdef class FrameGuard(HandshakeGuard):
     cdef Py_ssize_t _channel_max
     cdef Py_ssize_t _handle_max
-    cdef Py_ssize_t _phase
     cdef PeerSession _session
     cdef Py_ssize_t _channel
-    cdef Py_ssize_t _sasl
     cdef Py_ssize_t _work
-    cdef bint _is_sasl_over
     cdef bint _is_open
     cdef public Py_ssize_t kept
-    cdef public bint is_broken
-    cdef public bint is_header_wrong
-    cdef public str condition
-    cdef public str description
     cdef public bint has_questions
     cdef public list corrections
     cdef public Py_ssize_t attach_bytes
@@ -44,13 +36,7 @@ cdef class FrameGuard(PerformativeReader):
     cpdef Py_ssize_t check(self, bytes data)
     @cython.locals(at=Py_ssize_t, length=Py_ssize_t)
     cdef Py_ssize_t feed(self, const unsigned char *data, Py_ssize_t size)
-    cdef bint _break(self, str condition, str description)
     cdef bint _break_at(self, const unsigned char *data, Py_ssize_t at, str condition, str description)
-    @cython.locals(left=Py_ssize_t, index=Py_ssize_t)
-    cdef Py_ssize_t _shake_hands(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t size)
-    cdef Py_ssize_t _break_header(self, str description)
-    @cython.locals(length=Py_ssize_t, body=Py_ssize_t, code=Py_ssize_t)
-    cdef Py_ssize_t _check_sasl(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t left)
     @cython.locals(body=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=PeerSession)
     cdef bint _check_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end)
     @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, handle=Py_ssize_t)

@@ -31,7 +31,7 @@ from router.guard.endpoints import (
     remove_peer_link,
 )
 from router.guard.frame_watch import FrameWatch
-from router.guard.performatives import PerformativeReader
+from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, HandshakeGuard
 
 if not cython.compiled:  # else they come by the .pxd
     from router.guard.encoding import end_of
@@ -45,28 +45,16 @@ if not cython.compiled:  # else they come by the .pxd
         DISPOSITION,
         FLOW,
         FRAMES,
-        HEADER,
         OPEN,
-        SASL,
-        SASL_CHALLENGE,
-        SASL_INIT,
-        SASL_MECHANISMS,
-        SASL_OUTCOME,
-        SASL_RESPONSE,
         SENDER,
         TRANSFER,
         WRONG,
     )
 
-FRAMING_ERROR: Final = "amqp:connection:framing-error"
-DECODE_ERROR: Final = "amqp:decode-error"
-NOT_ALLOWED: Final = "amqp:not-allowed"
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
 HANDLE_IN_USE: Final = "amqp:session:handle-in-use"
 INVALID_FIELD: Final = "amqp:invalid-field"
 
-MIN_FRAME_BYTES: Final = 512
-"""Any peer may send frames of this size."""
 MASK: Final = 0xFFFF_FFFF
 """Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
 HALF: Final = 0x7FFF_FFFF
@@ -88,37 +76,25 @@ MOST_WORK: Final = 1000
 """Of that much, or a frame more, is what is handed on at once. A frame is small, and what it asks for may be not."""
 
 
-class FrameGuard(PerformativeReader):
+class FrameGuard(HandshakeGuard):
     """The frames of one connection. Both directions begin with their protocol headers."""
 
     def __init__(
         self, *, is_server: bool, max_frame_bytes: int, channel_max: int, handle_max: int = MAX_HANDLE
     ) -> None:
         """*max_frame_bytes*, *channel_max*, *handle_max*: as this side announces them."""
-        super().__init__()
-        self._is_server = is_server
-        self._max_frame = max(MIN_FRAME_BYTES, max_frame_bytes)
+        super().__init__(is_server=is_server, max_frame_bytes=max_frame_bytes)
         self._channel_max = channel_max
         self._handle_max = handle_max
-        self._phase = HEADER
         self._session: PeerSession | None = None
         """That of the last transfer, while it lasts,"""
         self._channel = 0
         """and its channel."""
-        self._sasl = 0
-        """Frames of SASL since its header."""
         self._work = 0
         """What the frames that were fed last cost."""
-        self._is_sasl_over = False
         self._is_open = False
         self.kept = 0
         """Bytes at the end of what was fed last that are no whole frame yet."""
-        self.is_broken = False
-        """The peer has violated the protocol: nothing more may be handed on."""
-        self.is_header_wrong = False
-        """It did so in a protocol header: what follows may be no AMQP."""
-        self.condition = ""
-        self.description = ""
         self.has_questions = False
         """Flows with `echo` were not answered yet."""
         self.corrections: list[tuple[int, bytes]] = []
@@ -180,81 +156,15 @@ class FrameGuard(PerformativeReader):
                     return at + length
             at += length
         if self.condition:
+            self._questions.clear()
+            self.has_questions = False
             return at
         self.kept = size - at
         return size
 
-    def _break(self, condition: str, description: str) -> bool:
-        self.is_broken = True
-        self.condition = condition
-        self.description = description
-        self._questions.clear()
-        self.has_questions = False
-        return False
-
     def _break_at(self, data: bytes | memoryview, at: int, condition: str, description: str) -> bool:
         """As `_break`, for what a frame with its header at *at* says."""
         return self._break(condition, f"channel {data[at + 6] << 8 | data[at + 7]}: {description}")
-
-    # Before the first frame
-
-    def _shake_hands(self, data: bytes | memoryview, at: int, size: int) -> int:
-        """A protocol header or a SASL frame. Returns: its bytes; 0 when it isn't there, or is wrong."""
-        left = size - at
-        if self._phase == SASL and not (left and data[at] == 0x41):  # no frame may be as large as "A" would make it
-            return self._check_sasl(data, at, left)
-        for index in range(min(left, 4)):
-            if data[at + index] != b"AMQP"[index]:
-                return self._break_header("no protocol header of AMQP")
-        if left < 8:
-            return 0
-        protocol, major, minor, revision = data[at + 4], data[at + 5], data[at + 6], data[at + 7]
-        if (major, minor, revision) != (1, 0, 0) or protocol not in (0, 3):
-            return self._break_header(f"protocol {protocol}, version {major}.{minor}.{revision}: not served here")
-        if protocol == 3:
-            if self._phase == SASL:
-                return self._break_header("SASL within SASL")
-            self._phase = SASL
-        else:
-            if self._phase == SASL and not (self._sasl if self._is_server else self._is_sasl_over):
-                return self._break_header("AMQP before SASL is over")
-            self._phase = FRAMES
-        return 8
-
-    def _break_header(self, description: str) -> int:
-        self.is_header_wrong = True
-        self._break(FRAMING_ERROR, description)
-        return 0
-
-    def _check_sasl(self, data: bytes | memoryview, at: int, left: int) -> int:
-        if left < 8:
-            return 0
-        length = size_at(data, at)
-        if length < 8 or length > self._max_frame:
-            self._break(FRAMING_ERROR, f"a SASL frame of {length} bytes: 8 to {self._max_frame} are allowed")
-            return 0
-        if length > left:
-            return 0
-        body = at + 4 * data[at + 4]
-        if data[at + 5] != 1 or body < at + 8 or body >= at + length:
-            self._break(FRAMING_ERROR, "a frame that is none of SASL, before SASL is over")
-            return 0
-        code = self.begin_list(data, body, at + length)
-        if code == WRONG or end_of(data, body, at + length) == WRONG:
-            self._break(DECODE_ERROR, "a SASL frame that cannot be decoded")
-            return 0
-        is_first = not self._sasl
-        if self._is_server:
-            is_due = code == (SASL_INIT if is_first else SASL_RESPONSE)
-        else:
-            is_due = code == SASL_MECHANISMS if is_first else code in (SASL_CHALLENGE, SASL_OUTCOME)
-            is_due = is_due and not self._is_sasl_over
-            self._is_sasl_over = code == SASL_OUTCOME
-        if not is_due:
-            self._break(NOT_ALLOWED, f"SASL frame {code:#x} is not due")
-            return 0
-        self._sasl += 1
-        return length
 
     # Frames
 

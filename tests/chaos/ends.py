@@ -75,11 +75,8 @@ class Sender(Publisher):
 
     def hear_delivery(self, delivery: Any) -> None:
         """Called by the connection."""
-        if not lib.pn_delivery_updated(delivery):
-            return
-        if not lib.pn_delivery_settled(delivery):
-            lib.pn_delivery_clear(delivery)  # a router refuses early what has not all been sent, and settles it then
-            return
+        if not lib.pn_delivery_updated(delivery) or not lib.pn_delivery_settled(delivery):
+            return  # a router refuses early what has not all been sent, and settles it then
         state = _OUTCOMES.get(lib.pn_delivery_remote_state(delivery))
         tag = lib.pn_delivery_tag(delivery)
         (number,) = _TAG.unpack(ffi.buffer(tag.start, tag.size))

@@ -1,0 +1,24 @@
+import cython
+
+from router.guard.encoding cimport end_of
+from router.guard.performatives cimport PerformativeReader, size_at
+from router.guard.states cimport *
+
+
+cdef class HandshakeGuard(PerformativeReader):
+    cdef bint _is_server
+    cdef Py_ssize_t _max_frame
+    cdef Py_ssize_t _phase
+    cdef Py_ssize_t _sasl
+    cdef bint _is_sasl_over
+    cdef public bint is_broken
+    cdef public bint is_header_wrong
+    cdef public str condition
+    cdef public str description
+
+    cdef bint _break(self, str condition, str description)
+    @cython.locals(left=Py_ssize_t, index=Py_ssize_t)
+    cdef Py_ssize_t _shake_hands(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t size)
+    cdef Py_ssize_t _break_header(self, str description)
+    @cython.locals(length=Py_ssize_t, body=Py_ssize_t, code=Py_ssize_t)
+    cdef Py_ssize_t _check_sasl(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t left)

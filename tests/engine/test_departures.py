@@ -1,0 +1,86 @@
+"""Clients with many links that leave: nobody waits for all of these to be taken away."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.departures import LINKS_AT_ONCE
+from router.runtime import Runtime
+from tests.helpers.engine import Bench, Plug
+from tests.helpers.peer import Peer, message
+
+MULTICAST = "openstack.org/om/rpc/multicast/topic"
+MANY = 10 * LINKS_AT_ONCE
+
+
+def crowd(bench: Bench, router: Runtime, address: str, credit: int = 10) -> Peer:
+    """A client with very many subscribers of one address."""
+    peer = bench.client(router)
+    session = peer.session()
+    for _ in range(MANY):
+        peer.receiver(address, credit=credit, session=session)
+    bench.run()
+    return peer
+
+
+def plug_of(peer: Peer) -> Plug:
+    plug = peer.wire.ends[1]
+    assert isinstance(plug, Plug)
+    return plug
+
+
+@pytest.mark.parametrize("address", [MULTICAST, "balanced"])
+def test_links_of_a_client_that_leaves_are_taken_away_some_at_a_time(bench: Bench, address: str) -> None:
+    router = bench.router("A")
+    peer = crowd(bench, router, address)
+    plug = plug_of(peer)
+    plug.give_end()
+    left = [len(plug.connection.links)]
+    while router.departures.has(plug.connection):
+        assert router.next_deadline() <= bench.now
+        router.handle_deadline()
+        left.append(len(plug.connection.links))
+    assert left == list(range(MANY - LINKS_AT_ONCE, -1, -LINKS_AT_ONCE))
+    assert router.next_deadline() > bench.now
+    assert router.fib.find(address) is None
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_nothing_is_lost_to_links_that_wait_to_be_taken_away(bench: Bench, settled: bool) -> None:
+    router = bench.router("A")
+    peer = crowd(bench, router, "balanced")
+    sender = bench.client(router).sender("balanced")
+    stays = bench.client(router).receiver("balanced", credit=2 * MANY).accepting()
+    bench.run()
+    plug_of(peer).give_end()
+    assert router.departures.has(plug_of(peer).connection)
+    sent = []
+    for number in range(LINKS_AT_ONCE):
+        assert sender.credit > 0
+        sent.append(sender.send(message(str(number)), settled=settled))
+        bench.run()
+    bench.advance(1)
+    assert sorted(map(int, stays.bodies)) == list(range(LINKS_AT_ONCE))
+    assert settled or {one.outcome for one in sent} == {"accepted"}
+
+
+def test_a_connection_that_is_removed_meanwhile_leaves_nothing(bench: Bench) -> None:
+    router = bench.router("A")
+    peer = crowd(bench, router, MULTICAST)
+    plug = plug_of(peer)
+    plug.give_end()
+    assert router.departures.has(plug.connection)
+    peer.wire.cut()
+    assert not router.departures.has(plug.connection)
+    assert router.fib.find(MULTICAST) is None
+    bench.advance(1)
+
+
+def test_several_that_leave_at_once_all_go(bench: Bench) -> None:
+    router = bench.router("A")
+    peers = [crowd(bench, router, MULTICAST), crowd(bench, router, "balanced")]
+    for peer in peers:
+        plug_of(peer).give_end()
+    bench.advance(0)
+    assert not any(router.departures.has(plug_of(peer).connection) for peer in peers)
+    assert not list(router.fib.entries())
