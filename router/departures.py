@@ -1,4 +1,4 @@
-"""Connections that have ended with many links: these are taken away some at a time, so that others have their turns.
+"""Links of connections and sessions that have ended: taken away some at a time, so that others have their turns.
 
 Each takes some 20 microseconds, with its messages, its subscription and what neighbors are told of that. Meanwhile
 nothing is sent on it.
@@ -10,11 +10,23 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from router.dataplane.interface import EgressLink, IngressLink
 from router.engine.connection import Connection
 
 LINKS_AT_ONCE: Final = 50
-"""Who has no more of them loses them at once, when its connection ends."""
+"""Who has no more of them loses them at once."""
+
+
+@attrs.define(eq=False)
+class Departure:
+    """What of one connection is to be taken away."""
+
+    connection: Connection
+    links: list[IngressLink | EgressLink]
+    done: Callable[[], None]
+    """Called after the last of them."""
 
 
 class Departures:
@@ -32,34 +44,47 @@ class Departures:
         """
         self._take = take
         self._look_at = look_at
-        self._left: dict[Connection, list[IngressLink | EgressLink]] = {}
+        self._left: dict[Departure, None] = {}
 
-    def begin(self, connection: Connection, now: float) -> None:
-        """A connection has ended, at *now*, seconds: take away the first of its links."""
-        self._left[connection] = list(connection.links.values())
-        self._take_some(connection)
+    def begin(
+        self,
+        connection: Connection,
+        links: list[IngressLink | EgressLink],
+        now: float,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Links of a connection have ended, at *now*, seconds: take away the first of them.
+
+        Args:
+            done: called after the last of them, here if they are few.
+        """
+        departure = Departure(connection, links, done)
+        self._left[departure] = None
+        self._take_some(departure)
         self._look_at(now if self._left else math.inf)
 
     def go_on(self, now: float) -> None:
-        """Take away the next ones, of the connection that ended first."""
-        for connection in self._left:
-            self._take_some(connection)
+        """Take away the next ones, of what ended first."""
+        for departure in self._left:
+            self._take_some(departure)
             break
         self._look_at(now if self._left else math.inf)
 
     def has(self, connection: Connection) -> bool:
         """Whether a connection still has links to be taken away."""
-        return connection in self._left
+        return any(departure.connection is connection for departure in self._left)
 
     def finish(self, connection: Connection) -> None:
-        """Take away all links that a connection still has."""
-        while connection in self._left:
-            self._take_some(connection)
+        """Take away all links of a connection that have ended."""
+        for departure in list(self._left):
+            while departure.connection is connection and departure in self._left:
+                self._take_some(departure)
 
-    def _take_some(self, connection: Connection) -> None:
-        links = self._left[connection]
+    def _take_some(self, departure: Departure) -> None:
+        links = departure.links
         some, links[:LINKS_AT_ONCE] = links[:LINKS_AT_ONCE], []
-        connection.port.is_leaving = bool(links)
         if not links:
-            del self._left[connection]
-        self._take(connection, some)
+            del self._left[departure]
+        self._take(departure.connection, some)
+        if not links:
+            departure.done()

@@ -197,15 +197,23 @@ class Peers:
         neighbor = self.neighbors.get(connection.id)
         if neighbor is not None and neighbor.end_control(session):
             self._emit(ControlLinkDown(connection=connection.id))
-        links = connection.links_of(session)
-        for link in links:
-            self._detach(connection, link.handle)
         for handle in [each for each in connection.closed_links if pn.pn_link_session(each) == session]:
             connection.closed_links.remove(handle)
             connection.refused -= 1
+        links = connection.links_of(session)
+        end = partial(connection.end_session, session)
+        if neighbor is None:
+            for link in links:
+                if isinstance(link, EgressLink):
+                    link.end()
+            self._departures.begin(connection, links, self._relay.now, end)
+            return
+        for link in links:
+            self._detach(connection, link.handle)
         self._freed(len(links))
-        if neighbor is not None and neighbor.circuits is not None:
+        if neighbor.circuits is not None:
             neighbor.circuits.session_ended(session)
+        end()
 
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
         """A control message, or part of one."""
@@ -259,7 +267,8 @@ class Peers:
             connection.port.open_circuit = None
             fault = self.take_away(connection, list(connection.links.values()))
         else:
-            self._departures.begin(connection, self._relay.now)
+            connection.port.is_leaving = True
+            self._departures.begin(connection, list(connection.links.values()), self._relay.now)
         if self.neighbors.pop(connection.id, None) is not None:
             self._emit(ControlLinkDown(connection=connection.id))
         container = connection.peer.container if connection.peer is not None else ""

@@ -128,6 +128,7 @@ cdef class EgressLink:
     cdef public LinkCounters counters
 
     @cython.locals(lost=dict, unwritten=Py_ssize_t)
+    cpdef object end(self)
     cpdef Py_ssize_t unwritten_bytes(self)
     cpdef object note_settled(self, Py_ssize_t size)
     cpdef object lose_settled(self)

@@ -370,6 +370,11 @@ class EgressLink:
         """Sizes of pre-settled messages, of which proton does not tell whether they are written; the last ones."""
         self.counters = LinkCounters()
 
+    def end(self) -> None:
+        """Its session has ended: no further message is sent on it."""
+        if self.current is None:
+            self.current = new_transfer(None, NULL, 0.0)
+
     def unwritten_bytes(self) -> int:
         """What its session has to write."""
         lost = self.port.lost_bytes

@@ -64,7 +64,7 @@ class Handler(Protocol):
         """The peer detached or closed a link."""
 
     def session_ended(self, connection: Connection, session: Handle) -> None:
-        """The peer ended a session; its links are gone with it."""
+        """The peer ended a session; its links are gone with it. When they are taken away, call `end_session`."""
 
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
         """Something happened to a delivery of a link that the relay does not know: a control link."""
@@ -194,6 +194,14 @@ class Connection(ByteStreams):
         pn.pn_session_open(session)
         self.port.touch()
 
+    def end_session(self, session: Handle) -> None:
+        """Answer an End."""
+        pn.pn_session_close(session)
+        pn.pn_session_free(session)
+        self.port.lost_bytes.pop(session, None)
+        self._sessions.pop(session, None)
+        self.port.touch()
+
     @property
     def channels(self) -> int:
         """Sessions that both sides together may have; known once the peer's Open is there."""
@@ -295,10 +303,6 @@ class Connection(ByteStreams):
         elif kind == pn.SESSION_REMOTE_CLOSE:
             session = pn.pn_event_session(event)
             handler.session_ended(self, session)
-            pn.pn_session_close(session)
-            pn.pn_session_free(session)
-            self.port.lost_bytes.pop(session, None)
-            self._sessions.pop(session, None)
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()
         elif kind == pn.TRANSPORT_ERROR:

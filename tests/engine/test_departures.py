@@ -6,6 +6,7 @@ import pytest
 
 from router.departures import LINKS_AT_ONCE
 from router.runtime import Runtime
+from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import Peer, message
 
@@ -84,3 +85,50 @@ def test_several_that_leave_at_once_all_go(bench: Bench) -> None:
     bench.advance(0)
     assert not any(router.departures.has(plug_of(peer).connection) for peer in peers)
     assert not list(router.fib.entries())
+
+
+def test_a_session_that_ends_with_many_links_is_answered_when_all_are_gone(bench: Bench) -> None:
+    router = bench.router("A")
+    raw = bench.raw(router)
+    begin = frames.write(0x11, [None, 0, 2**31 - 1, 2**31 - 1])
+    attaches = [
+        frames.write(0x12, [str(number), number, True, None, None, frames.source("balanced"), frames.target("t")])
+        + frames.write(0x13, [0, 2**31 - 1, 0, 2**31 - 1, number, 0, 10])
+        for number in range(MANY)
+    ]
+    raw.write(frames.AMQP_HEADER + frames.write(0x10, ["many"]) + begin + b"".join(attaches))
+    stays, sender = bench.client(router).receiver("balanced", credit=MANY).accepting(), bench.client(router)
+    bench.run()
+    publisher = sender.sender("balanced")
+    bench.run()
+    read = len(raw.read)
+    raw.write(frames.write(0x17, []) + begin + attaches[0])
+    bench.run()
+    told = [found.name for found in frames.read(raw.read[read:])]
+    assert told == ["begin", "attach"]  # the channel is in use again, and the End is still to come
+    before = len(stays.messages)
+    sent = []
+    for number in range(LINKS_AT_ONCE):
+        sent.append(publisher.send(message(str(number))))
+        bench.run()
+    bench.advance(1)
+    names = [found.name for found in frames.read(raw.read[read:])]
+    assert names.count("end") == 1
+    assert names.count("transfer") + len(stays.messages) - before == LINKS_AT_ONCE
+    assert names.index("transfer") > names.index("attach")
+    raw.write(frames.write(0x18, []))
+    bench.run()
+    assert raw.was_closed
+
+
+def test_a_connection_that_ends_while_its_sessions_do_leaves_nothing(bench: Bench) -> None:
+    router = bench.router("A")
+    peer = crowd(bench, router, MULTICAST)
+    peer.links[0].link.session.close()
+    bench.run()
+    plug = plug_of(peer)
+    assert router.departures.has(plug.connection)
+    plug.give_end()
+    bench.advance(1)
+    assert not router.departures.has(plug.connection)
+    assert router.fib.find(MULTICAST) is None
