@@ -34,7 +34,7 @@ cdef class FrameGuard(HandshakeGuard):
     cdef public FrameWatch own
 
     cpdef Py_ssize_t check(self, bytes data)
-    @cython.locals(at=Py_ssize_t, length=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t, length=Py_ssize_t, is_right=bint)
     cdef Py_ssize_t feed(self, const unsigned char *data, Py_ssize_t size)
     cdef bint _break_at(self, const unsigned char *data, Py_ssize_t at, str condition, str description)
     @cython.locals(body=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=PeerSession)
@@ -43,6 +43,8 @@ cdef class FrameGuard(HandshakeGuard):
     cdef bint _is_next_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
+    @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, span=Py_ssize_t)
+    cdef bint _is_next_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(

@@ -87,7 +87,7 @@ class FrameGuard(HandshakeGuard):
         self._channel_max = channel_max
         self._handle_max = handle_max
         self._session: PeerSession | None = None
-        """That of the last transfer, while it lasts,"""
+        """That of the last transfer or disposition, while it lasts,"""
         self._channel = 0
         """and its channel."""
         self._work = 0
@@ -149,7 +149,8 @@ class FrameGuard(HandshakeGuard):
                 if length >= 16 and data[at + 10] == TRANSFER and self._is_next_transfer(data, at, length):
                     at += length
                     continue
-                if not self._check_frame(data, at, at + length):
+                is_right = length >= 16 and data[at + 10] == DISPOSITION and self._is_next_disposition(data, at, length)
+                if not is_right and not self._check_frame(data, at, at + length):
                     break
                 if self._work >= MOST_WORK:
                     self.kept = 0
@@ -189,6 +190,8 @@ class FrameGuard(HandshakeGuard):
                 self._channel = channel
                 return self._check_transfer(data, at, session)
             if code == DISPOSITION:
+                self._session = session
+                self._channel = channel
                 return self._check_disposition(data, at)
             if code == FLOW:
                 return self._check_flow(data, at, session)
@@ -220,6 +223,39 @@ class FrameGuard(HandshakeGuard):
         if handle >= len(self._session.roles) or self._session.roles[handle] != SENDER:
             return False
         self._session.next_incoming = (self._session.next_incoming + 1) & MASK
+        return True
+
+    def _is_next_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
+        """The same for a disposition."""
+        if (data[at + 6] << 8 | data[at + 7]) != self._channel or self._session is None:
+            return False
+        if data[at + 4] != 2 or data[at + 5] or data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
+            return False
+        field = at + 14
+        stop = at + 13 + data[at + 12]
+        count = data[at + 13]
+        if stop > at + length or stop - field < 11 or not 3 <= count <= stop - field:
+            return False
+        if data[field] != 0x41 and data[field] != 0x42:  # its role
+            return False
+        field += 1
+        if data[field] == 0x70:
+            first = size_at(data, field + 1)
+            field += 5
+        elif data[field] == 0x52:
+            first = data[field + 1]
+            field += 2
+        else:
+            return False
+        if data[field] == 0x70:
+            span = (size_at(data, field + 1) - first) & MASK
+        elif data[field] == 0x52:
+            span = (data[field + 1] - first) & MASK
+        else:
+            return data[field] == 0x40
+        if span > HALF:
+            return False
+        self._work += span
         return True
 
     def _check_transfer(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:

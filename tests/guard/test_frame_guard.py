@@ -173,6 +173,36 @@ def test_no_more_is_handed_on_at_once_than_others_should_wait_for(work: list[byt
         del frames[:most]
 
 
+UINTS = [
+    b"\x43",
+    b"\x52\x07",
+    b"\x52\xff",
+    b"\x70\0\0\0\x05",
+    b"\x70\0\0\x07\xd0",
+    b"\x70\xff\xff\xff\xff",
+    b"\x40",
+    b"\x42",
+]
+"""As they stand in frames; the last two are none."""
+
+
+@pytest.mark.parametrize("role", [b"\x41", b"\x42", b"\x56\1", b"\x40", b"\x43"])
+@pytest.mark.parametrize("first", UINTS)
+@pytest.mark.parametrize("last", UINTS)
+def test_a_disposition_is_judged_alike_by_the_short_and_by_the_long_way(role: bytes, first: bytes, last: bytes) -> None:
+    fields = role + first + last + b"\x41\0\x53\x24\x45"
+    found = []
+    for more in (0, 1, 200):
+        body = b"\0\x53\x15\xc0" + bytes((len(fields) + 1, 5 + more)) + fields
+        frame = (len(body) + 8).to_bytes(4, "big") + b"\2\0\0\0" + body
+        for before in (b"", write(0x15, [True, 0])):  # which shows the session where the next one is expected
+            tested = guard()
+            feed(tested, AMQP_HEADER + OPEN + BEGIN + before)
+            passed = tested.check(frame + frame)
+            found.append((passed, tested.is_broken, tested.condition, tested.description))
+    assert found[0::2] == found[1::2]
+
+
 @pytest.mark.parametrize(("frames", "condition"), BAD)
 def test_a_violation_is_found_at_its_frame_and_not_handed_on(frames: list[bytes], condition: str) -> None:
     data = AMQP_HEADER + b"".join(frames)
