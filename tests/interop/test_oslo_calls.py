@@ -195,7 +195,7 @@ def test_many_large_requests_at_once_all_arrive(field: Field) -> None:
         field.callers.begin("upload", transport="B", topic="heavy", size=8 * MB, key=f"up-{number}", timeout=60)
         for number in range(10)
     ]
-    records = field.callers.do("burst", transport="B", topic="heavy", count=20, prefix="small")
+    records = field.callers.do("burst", transport="B", topic="heavy", count=20, prefix="small", within_s=90)
     assert outcomes(records) == {"ok": 20}
     assert [order.result(60) for order in uploads] == [True] * 10
     assert sorted(field.servers.keys("heavy", "digest")) == sorted(f"up-{number}" for number in range(10))
