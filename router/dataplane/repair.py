@@ -31,8 +31,9 @@ if not cython.compiled:  # else they come by the .pxd
 
 MOST_STREAMS: Final = 10000
 """Pairs of an address and an ingress router that are remembered; those not used for longest are forgotten."""
-MOST_INSTANCES: Final = 2
-"""Of an ingress router: what it sent before it started again may still be under way."""
+MOST_INSTANCES: Final = 16
+"""Of an ingress router: what it sent before it started again may still be under way, or be kept and sent again, and it
+may start again several times meanwhile."""
 KEPT_BYTES: Final = 256
 """What a kept message takes beside its own bytes."""
 EXPIRY_S: Final = 1.0

@@ -77,7 +77,10 @@ class Sender(Publisher):
         """Called by the connection."""
         if not lib.pn_delivery_updated(delivery) or not lib.pn_delivery_settled(delivery):
             return  # a router refuses early what has not all been sent, and settles it then
+        if lib.pn_delivery_local_state(delivery):
+            return  # two dispositions that were read at once: this is the event of the other one
         state = _OUTCOMES.get(lib.pn_delivery_remote_state(delivery))
+        lib.pn_delivery_update(delivery, lib.PN_ACCEPTED)  # so that it shows that it was seen
         tag = lib.pn_delivery_tag(delivery)
         (number,) = _TAG.unpack(ffi.buffer(tag.start, tag.size))
         lib.pn_delivery_settle(delivery)

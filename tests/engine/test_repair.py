@@ -67,3 +67,29 @@ def test_what_is_kept_goes_to_new_children_but_not_to_whom_it_came_from(bench: B
     assert [len(receiver.messages) for receiver in receivers] == [10] * 6
     # D had its copies from C, and is E's child now; B and C, which have become children, had them before.
     assert [router.relay.repair.resent for router in routers] == [0, 0, 0, 0, 10, 0]
+
+
+@pytest.mark.parametrize("lives", [2, 5])
+def test_copies_come_once_however_often_their_router_starts_again_meanwhile(bench: Bench, lives: int) -> None:
+    b, c = bench.mesh(("B", "C"))
+    receivers = [subscribe(bench, router) for router in (b, c)]
+    sent = []
+    for life in range(lives):
+        a = bench.router("A")
+        # In the last life C is a child of B, which sends it again what it keeps of all lives.
+        wires = [bench.join(a, router) for router in ((c, b) if life < lives - 1 else (b,))]
+        bench.advance(0.3)
+        client = bench.client(a)
+        sender = client.sender(NEWS)
+        bench.advance(0.1)
+        for number in range(5):
+            sent.append(f"{life}.{number}")
+            sender.send(message(sent[-1]))
+            bench.run()
+        for wire in (client.wire, *wires):
+            wire.cut()
+        bench.run()
+        del bench.routers["A"]
+    bench.advance(5)
+    for receiver in receivers:
+        assert sorted(receiver.bodies) == sent
