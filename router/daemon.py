@@ -77,7 +77,7 @@ class Daemon:
                 nursery.start_soon(self._poller.run)
                 nursery.start_soon(self._accept, nursery, accepting)
                 for connector in self.connectors:
-                    nursery.start_soon(self._connect, connector, accepting)
+                    nursery.start_soon(self._connect, connector)
                 for listener in self.listeners:
                     runtime.log.info(
                         "listening", host=listener.host, port=listener.port, role=listener.settings.role.value
@@ -89,6 +89,8 @@ class Daemon:
                 nursery.start_soon(self._watch, signals)
                 await self._told_to_stop.wait()
                 accepting.cancel()
+                for connector in self.connectors:
+                    connector.stop()
                 await self._stop()
                 nursery.cancel_scope.cancel()
         runtime.log.info("stopped")
@@ -141,7 +143,7 @@ class Daemon:
         else:
             log.warning("files_short", listener=listener.name, host=host, files=listener.files, max_files=most_files())
 
-    async def _connect(self, connector: Connector, accepting: trio.CancelScope) -> None:
+    async def _connect(self, connector: Connector) -> None:
         await self._keep_up(connector.run, self._serve_connected, self._connect_failed)
 
     def _connect_failed(self, connector: Connector) -> None:

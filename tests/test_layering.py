@@ -136,7 +136,7 @@ RINGS = (
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.resync", ours=("router.core",)),
-    Ring("router.departures", ours=("router.dataplane.interface", "router.engine.connection")),
+    Ring("router.departures", ours=("router.dataplane.interface", "router.engine.connection"), others=("attrs",)),
     Ring("router.account", ours=("router", "mesh_config")),
     Ring("router.turns", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peers", ours=("router", "mesh_config"), others=("attrs", "structlog")),

@@ -30,5 +30,6 @@ cdef class Brokerage(House):
     cpdef bint is_due(self)
     @cython.locals(due=double)
     cpdef double next_deadline(self)
+    cdef bint _must_be_written(self, EgressLink link) except -1
     cpdef object turn(self)
     cdef _turn(self, Broker broker)

@@ -18,7 +18,7 @@ from router.core.terms import ConnectionId, RouterId
 from router.dataplane.anycast import AnycastBroker
 from router.dataplane.broker import Broker
 from router.dataplane.egress import Egress
-from router.dataplane.house import House
+from router.dataplane.house import RETIRED_S, House
 from router.dataplane.interface import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.multicast import MulticastBroker
 from router.dataplane.repair import Repair
@@ -26,7 +26,7 @@ from router.dataplane.settlement import Settlement
 from router.dataplane.waiting import WaitingRoom
 
 if not cython.compiled:  # else they come by the .pxd
-    pass
+    from router.binding.handles import pn_link_queued
 
 
 class Brokerage(House):
@@ -208,7 +208,16 @@ class Brokerage(House):
                 broker.scheduled = math.inf
                 self.touched[broker] = None
         for link in [link for link, until in self.retired.items() if until <= now]:
-            self.end(link)
+            if self._must_be_written(link):
+                del self.retired[link]
+                self.retired[link] = now + RETIRED_S  # the last one again
+            else:
+                self.end(link)
+
+    def _must_be_written(self, link: EgressLink) -> bool:
+        """Whether messages on a circuit that is to go are not written yet, and its neighbor is there to take them."""
+        route = self.fib.routes.get(link.port.neighbor) if link.port.neighbor is not None else None
+        return bool(pn_link_queued(link.handle)) and route is not None and route.connection == link.port.id
 
     def circuit_gone(self, link: EgressLink) -> None:
         """A circuit of ours was lost."""

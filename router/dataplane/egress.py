@@ -406,6 +406,7 @@ class Egress:
                     # bytes of one that is not written count as unwritten for ever.
                     port.lose_unwritten(pn_delivery_pending(delivery))
                     pn_delivery_abort(delivery)
+                    link.has_aborted = link.has_aborted or lost.state != STREAMING
                 lost.egress = None
                 lost.egress_delivery = NULL
                 lost.leaving = None

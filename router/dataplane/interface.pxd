@@ -105,6 +105,7 @@ cdef class EgressLink:
     cdef public object root
     cdef public bint is_router
     cdef public bint is_stream
+    cdef public bint has_aborted
     cdef public bint is_refused
     cdef public object broker
     cdef public Py_ssize_t weight

@@ -294,6 +294,7 @@ class EgressLink:
         "deferred",
         "entry",
         "handle",
+        "has_aborted",
         "id",
         "idle_since",
         "is_answering",
@@ -332,6 +333,8 @@ class EgressLink:
         self.is_stream = False
         self.is_refused = False
         """The neighbor did not take it: of a circuit that is gone."""
+        self.has_aborted = False
+        """It is gone, with messages that were not written: the engine counts them for ever, and writes no Detach."""
         self.broker: object | None = None
         """Of our own circuit: the `Broker` of its address; None once nothing more is to be sent on it."""
         self.weight = 0

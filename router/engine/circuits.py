@@ -175,6 +175,9 @@ class Circuits:
             self._forget(link.session)
             self._spare[link.session] = link.session
             pn.pn_link_free(handle)
+        elif link.has_aborted:
+            # No Detach would be written, nor an End or Close: the neighbor would lend credit to the circuit for ever.
+            connection.give_up("messages for a circuit that is over could not be written")
         elif not connection.is_ending:
             self._closing.add(key)
             pn.pn_link_close(handle)

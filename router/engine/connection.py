@@ -169,6 +169,13 @@ class Connection(ByteStreams):
         self.is_closing = True
         self.port.touch()
 
+    def give_up(self, reason: str) -> None:
+        """End it without a word: the engine could not write one."""
+        self.fault = self.fault or reason
+        self.received_end()
+        self.sent_end()
+        self.port.touch()
+
     def fail(self, error: RemoteProtocolError) -> None:
         """Have `dispatch` raise *error*: for a fault of the peer that is found in another connection's turn."""
         self._failure = self._failure or error

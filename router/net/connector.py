@@ -29,6 +29,8 @@ class Connector:
         """`connecting`, `connected` or `failed`."""
         self.message = ""
         """Why it failed last."""
+        self._is_stopped = False
+        self._not_serving = trio.CancelScope()
 
     @property
     def name(self) -> str:
@@ -36,29 +38,41 @@ class Connector:
         return self.settings.name or f"{self.settings.host}:{self.settings.port}"
 
     async def run(self, serve: Serve, failed: Callable[[Connector], None]) -> None:
-        """Connect and serve until cancelled; *failed* hears of the first failure after each success."""
+        """Connect and serve until `stop`; *failed* hears of the first failure after each success."""
         pause = self.settings.reconnect_initial_s
-        while True:
+        while not self._is_stopped:
             began = trio.current_time()
-            try:
-                with trio.fail_after(CONNECT_TIMEOUT_S):
-                    sock = await self._connect()
-            except (OSError, trio.TooSlowError) as error:
-                is_news = self.status != "failed"
-                self.status = "failed"
-                self.message = _reason(error)
-                if is_news:
-                    failed(self)
-            else:
+            sock = None
+            with trio.CancelScope() as self._not_serving:
+                sock = await self._dial(failed)
+            if sock is not None:
                 self.status = "connected"
                 self.message = ""
                 await serve(sock, self)
                 self.status = "connecting"
                 if trio.current_time() - began >= STABLE_S:
                     pause = self.settings.reconnect_initial_s
-            # jitter, so that routers that lost the same neighbor do not all come back in one instant
-            await trio.sleep(pause * self._rng.uniform(0.5, 1.0))
+            with trio.CancelScope() as self._not_serving:
+                # jitter, so that routers that lost the same neighbor do not all come back in one instant
+                await trio.sleep(pause * self._rng.uniform(0.5, 1.0))
             pause = min(2 * pause, self.settings.reconnect_max_s)
+
+    def stop(self) -> None:
+        """Connect no more; a connection that is there goes on."""
+        self._is_stopped = True
+        self._not_serving.cancel()
+
+    async def _dial(self, failed: Callable[[Connector], None]) -> socket.socket | None:
+        try:
+            with trio.fail_after(CONNECT_TIMEOUT_S):
+                return await self._connect()
+        except (OSError, trio.TooSlowError) as error:
+            is_news = self.status != "failed"
+            self.status = "failed"
+            self.message = _reason(error)
+            if is_news:
+                failed(self)
+            return None
 
     async def _connect(self) -> socket.socket:
         stream = await trio.open_tcp_stream(self.settings.host, self.settings.port)

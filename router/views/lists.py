@@ -80,7 +80,7 @@ class AllLinks(Sequence[tuple[Connection, AnyLink]]):
 
     def __iter__(self) -> Iterator[tuple[Connection, AnyLink]]:
         for connection in self._connections:
-            for link in connection.links.values():
+            for link in list(connection.links.values()):  # a reply is made in pieces, and links come and go between
                 yield connection, link
 
     @overload

@@ -187,7 +187,7 @@ def command(*words: object) -> Any:
 
 
 def test_the_command_fails_with_1_when_a_limit_is_broken_and_names_the_scenario(whole: Path) -> None:
-    kept = command(whole, "--max-util", 1e6, "--max-lost-pairs", 10**6)
+    kept = command(whole, "--max-util", "1000%", "--max-lost-pairs", 10**6)
     assert (kept.exit_code, kept.output.count("kept")) == (0, 2)
     broken = command(whole, "--max-util", "1%", "--max-lost-pairs", 10**6)
     assert broken.exit_code == 1
@@ -209,6 +209,8 @@ def test_the_command_writes_json(whole: Path) -> None:
     [
         ((), "no limit is given"),
         (("--max-util", "much"), "no share"),
+        (("--max-util", "80"), "did you mean 80%, or 0.8?"),
+        (("--min-availability", "99.9"), "did you mean 99.9%, or 0.999?"),
         (("--max-util", "0.5", "--variant", "growth"), "no variant `growth`"),
     ],
 )

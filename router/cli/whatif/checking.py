@@ -17,7 +17,10 @@ NOT_KEPT = 1
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A share of an option's value: `0.999` or `99.9%`. Raises: click.BadParameter"""
+    """A share of an option's value: `0.999` or `99.9%`. Raises: click.BadParameter
+
+    A link may be used several times over; ten times, and a share above all, are a percentage without its sign.
+    """
     if value is None:
         return None
     text = value.strip()
@@ -27,11 +30,17 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> flo
         number = -1.0
     if not 0 <= number < 1e9:
         raise click.BadParameter(f"{value!r} is no share; expected a number such as 0.999, or 99.9%", ctx, param)
+    most = 1 if param.name == "min_availability" else 10
+    if number > most:
+        said = text.removesuffix("%")
+        raise click.BadParameter(
+            f"{value!r} is more than {most:.0%}; did you mean {said}%, or {number / 100:g}?", ctx, param
+        )
     return number
 
 
 def _share_option(name: str, help_text: str) -> Callable[[F], F]:
-    return click.option(name, callback=_share, metavar="SHARE", help=help_text)
+    return click.option(name, callback=_share, metavar="SHARE", help=f"{help_text} 0.8 or 80%.")
 
 
 def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], F]:

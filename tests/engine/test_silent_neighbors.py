@@ -1,0 +1,60 @@
+"""Neighbors that fall silent and come back on the same connection: traffic flows again, whatever was on its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from router.runtime import Runtime
+from tests.helpers.engine import Bench
+from tests.helpers.peer import PeerSender, message
+
+ANYCAST = "openstack.org/om/rpc/anycast/topic"
+MULTICAST = "openstack.org/om/rpc/multicast/topic"
+
+
+def circuits_in(runtime: Runtime) -> list[Any]:
+    return [link for one in runtime.connections.values() for link in one.port.circuits_in.values()]
+
+
+def send_all(bench: Bench, senders: list[PeerSender], seconds: float) -> None:
+    """As much as there is credit for."""
+    for _ in range(int(seconds / 0.05)):
+        for sender in senders:
+            for _ in range(min(sender.credit, 3)):
+                sender.send(message("x"))
+        bench.run()
+        bench.advance(0.05)
+
+
+@pytest.mark.parametrize("address", [ANYCAST, MULTICAST])
+@pytest.mark.parametrize("silent_s", [2.0, 4.5])
+def test_circuits_are_whole_when_a_neighbor_has_been_silent(bench: Bench, address: str, silent_s: float) -> None:
+    a, b, c = bench.mesh(("A", "B"), ("B", "C"))
+    wires = bench.wires[:2]
+    receiver = bench.client(c).receiver(address, credit=20_000).accepting()
+    publisher = bench.client(a)
+    senders = [publisher.sender(address) for _ in range(2)]
+    bench.advance(1)
+    send_all(bench, senders, 1)
+    for wire in wires:
+        wire.is_still = True
+    send_all(bench, senders, silent_s)
+    for wire in wires:
+        wire.is_still = False
+    bench.advance(1)
+    for wire, (one, other) in zip(wires, ((a, b), (b, c)), strict=True):
+        if wire.is_cut:
+            bench.join(one, other)  # as a connector does
+    bench.advance(1)
+    before = len(receiver.messages)
+    send_all(bench, senders, 6)
+    assert len(receiver.messages) - before >= 300
+    assert all(sender.credit > 0 for sender in senders)
+    for runtime in (b, c):
+        assert len(circuits_in(runtime)) == 1
+    if address == ANYCAST:
+        for sender in senders:
+            unanswered = [sent for sent in sender.sent if sent.outcome is None]
+            assert len(unanswered) <= 100
