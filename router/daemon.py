@@ -180,8 +180,9 @@ class Daemon:
             else:
                 guest.served_by(pump.give_up)
                 await pump.run(handshake_timeout_s=timeout, opened=guest.opened)
-            while runtime.departures.has(connection):
-                await trio.lowlevel.checkpoint()
+            gone = trio.Event()
+            runtime.departures.when_gone(connection, gone.set)
+            await gone.wait()
         except Exception as error:  # a fault of ours must end one connection and not the router
             runtime.connection_fault(connection, error)
         finally:

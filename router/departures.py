@@ -45,6 +45,8 @@ class Departures:
         self._take = take
         self._look_at = look_at
         self._left: dict[Departure, None] = {}
+        self._waiting: dict[Connection, Callable[[], None]] = {}
+        """Called when a connection has no more links to be taken away."""
 
     def begin(
         self,
@@ -74,6 +76,13 @@ class Departures:
         """Whether a connection still has links to be taken away."""
         return any(departure.connection is connection for departure in self._left)
 
+    def when_gone(self, connection: Connection, then: Callable[[], None]) -> None:
+        """Call *then* when a connection has no more links to be taken away: at once, if it has none."""
+        if self.has(connection):
+            self._waiting[connection] = then
+        else:
+            then()
+
     def finish(self, connection: Connection) -> None:
         """Take away all links of a connection that have ended."""
         for departure in list(self._left):
@@ -88,3 +97,5 @@ class Departures:
         self._take(departure.connection, some)
         if not links:
             departure.done()
+            if departure.connection in self._waiting and not self.has(departure.connection):
+                self._waiting.pop(departure.connection)()

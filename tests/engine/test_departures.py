@@ -37,11 +37,16 @@ def test_links_of_a_client_that_leaves_are_taken_away_some_at_a_time(bench: Benc
     plug = plug_of(peer)
     plug.give_end()
     left = [len(plug.connection.links)]
+    gone: list[int] = []
+    router.departures.when_gone(plug.connection, lambda: gone.append(len(plug.connection.links)))
     while router.departures.has(plug.connection):
         assert router.next_deadline() <= bench.now
         router.handle_deadline()
         left.append(len(plug.connection.links))
     assert left == list(range(MANY - LINKS_AT_ONCE, -1, -LINKS_AT_ONCE))
+    assert gone == [0]
+    router.departures.when_gone(plug.connection, lambda: gone.append(1))
+    assert gone == [0, 1]
     assert router.next_deadline() > bench.now
     assert router.fib.find(address) is None
 
