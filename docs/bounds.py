@@ -23,10 +23,11 @@ CLASSES = ("ListenerSettings", "LinkStateSettings", "ForwardingSettings", "Route
 HEAD = "| what is bounded | by | default | beyond it |\n|---|---|---|---|\n"
 
 CONSTANTS = (
+    ("router.guard.frame_guard", "MAX_NAME_BYTES", "Name of a link, in bytes.", "closed"),
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
-    ("router.engine.connection", "MAX_SESSION_LINKS", "Links of one session.", "the link is refused"),
     ("router.departures", "LINKS_AT_ONCE", "Links that an ended connection loses at once.", "done in later rounds"),
+    ("router.departures", "MESSAGES_AT_ONCE", "Messages that get their outcomes at once then.", "done in later rounds"),
     ("router.views.service", "MAX_WAITING", "Requests to `$management` of one connection that wait.", "rejected"),
     ("router.views.service", "MAX_WAITING_BYTES", "The same in bytes.", "rejected"),
     ("router.management.node", "MAX_RESULT_BYTES", "A reply of `$management`, in bytes.", "it ends there, and says so"),

@@ -485,6 +485,14 @@ class ForwardingSettings:
         high=1000000,
         beyond="the link is refused, `amqp:resource-limit-exceeded`",
     )
+    max_session_links: int = setting(
+        "Links of one session of a client. When a session ends, all its links go at once.",
+        default=1024,
+        unit="links",
+        low=1,
+        high=65536,
+        beyond="the link is refused, `amqp:resource-limit-exceeded`",
+    )
     max_circuits: int = setting(
         "Circuits of one connection to a neighbor, both ways together.",
         default=30000,

@@ -92,7 +92,7 @@ class Runtime(Turns):
         """Called when the last connection is gone."""
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
-        self.departures = Departures(self._take_away, self.look_at_departures)
+        self.departures = Departures(self._take_away, self._lose_messages, self.look_at_departures)
         self._peers = Peers(
             settings, self.relay, self.log, emit=self._emit, freed=self._count_freed, departures=self.departures
         )
@@ -154,7 +154,7 @@ class Runtime(Turns):
         self.relay.gone_egress_of.pop(connection.id, None)
         self.account.forget(connection)
         if not is_torn:  # else to keep its memory is the lesser evil
-            connection.free()
+            self.departures.free(connection, self.clock())
         self._count_freed(CONNECTION_WEIGHT)
         if not self.connections:
             self.emptied()
@@ -163,6 +163,13 @@ class Runtime(Turns):
         fault = self._peers.take_away(connection, links)
         if fault is not None:
             self.connection_fault(connection, fault)
+
+    def _lose_messages(self, connection: Connection, link: IngressLink | EgressLink, most: int) -> int:
+        try:
+            return self.relay.lose_messages(link, most)
+        except Exception as error:  # `_take_away` sees to the rest of the link
+            self._tell_of(connection, error)
+            return 0
 
     def _count_freed(self, weight: int) -> None:
         """Give memory back to the system once much of it has been freed."""

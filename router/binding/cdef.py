@@ -87,6 +87,7 @@ pn_data_t pn_connection_remote_properties(pn_connection_t);
 
 pn_session_t pn_session(pn_connection_t);
 void pn_session_free(pn_session_t);
+pn_session_t pn_session_head(pn_connection_t, int);
 void pn_session_open(pn_session_t);
 void pn_session_close(pn_session_t);
 int pn_session_state(pn_session_t);
@@ -97,6 +98,8 @@ size_t pn_session_outgoing_bytes(pn_session_t);
 pn_link_t pn_sender(pn_session_t, const char *);
 pn_link_t pn_receiver(pn_session_t, const char *);
 void pn_link_free(pn_link_t);
+pn_link_t pn_link_head(pn_connection_t, int);
+pn_link_t pn_link_next(pn_link_t, int);
 const char *pn_link_name(pn_link_t);
 bool pn_link_is_sender(pn_link_t);
 void *pn_link_get_context(pn_link_t);

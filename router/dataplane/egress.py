@@ -7,6 +7,7 @@ them; everything else crosses byte for byte.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 
@@ -376,26 +377,43 @@ class Egress:
         return stream
 
     def lost(self, link: EgressLink) -> None:
-        """The link is gone: every message on it gets its outcome (design, section 7).
-
-        What was never written goes another way if it can and is RELEASED otherwise; what may have been seen is MODIFIED
-        with delivery-failed.
-        """
-        settlement = self._settlement
+        """The link is gone: every message on it gets its outcome (design, section 7)."""
         port = link.port
         port.blocked.pop(link, None)
         if link.is_stream:
             port.streams.remove(link)
-        while (transfer := self._waiting.take(link)) is not None:
+        self.lose(link, sys.maxsize)
+        link.lose_settled()
+        link.current = None
+        if link.load is not None:
+            link.load.unsettled -= link.outstanding
+            link.load = None
+        link.outstanding = 0
+        link.is_gone = True
+
+    def lose(self, link: EgressLink, most: int) -> int:
+        """Give messages of a link that is about to go their outcomes, at most so many.
+
+        What was never written goes another way if it can and is RELEASED otherwise; what may have been seen is MODIFIED
+        with delivery-failed.
+
+        Returns: how many.
+        """
+        settlement = self._settlement
+        port = link.port
+        count = 0
+        while count < most and (transfer := self._waiting.take(link)) is not None:
+            count += 1
             if transfer.is_ready:
                 settlement.settle(transfer, RELEASE)  # a copy
             else:
                 settlement.strand(transfer)
         delivery = pn_unsettled_head(link.handle)
-        while delivery:
+        while delivery and count < most:
             following = pn_unsettled_next(delivery)
             lost = settlement.forget(delivery)
             if lost is not None and lost.egress is link:
+                count += 1
                 is_buffered = bool(pn_delivery_buffered(delivery))
                 if lost.state == STREAMING:
                     was_written = not lost.is_complete  # else its last piece was not
@@ -407,6 +425,10 @@ class Egress:
                     port.lose_unwritten(pn_delivery_pending(delivery))
                     pn_delivery_abort(delivery)
                     link.has_aborted = link.has_aborted or lost.state != STREAMING
+                if lost.state == SENT:
+                    link.outstanding -= 1
+                    if link.load is not None:
+                        link.load.unsettled -= 1
                 lost.egress = None
                 lost.egress_delivery = NULL
                 lost.leaving = None
@@ -417,13 +439,7 @@ class Egress:
                 elif lost.state != DONE:
                     settlement.settle(lost, FAIL if was_written else RELEASE)
             delivery = following
-        link.lose_settled()
-        link.current = None
-        if link.load is not None:
-            link.load.unsettled -= link.outstanding
-            link.load = None
-        link.outstanding = 0
-        link.is_gone = True
+        return count
 
 
 MAX_STREAMS = 64

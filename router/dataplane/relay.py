@@ -323,6 +323,13 @@ class Relay(DataPlane):
             link.entry.publishers.pop(link, None)
             self.fib.forget(link.entry)
 
+    def lose_messages(self, link: IngressLink | EgressLink, most: int) -> int:
+        """A link is about to go: give messages that were to leave on it their outcomes, at most so many.
+
+        Returns: how many. Fewer than *most*: there are no more of them.
+        """
+        return self.egress.lose(link, most) if isinstance(link, EgressLink) else 0
+
     def remove_egress(self, link: EgressLink) -> None:
         """The link is gone: its messages get their outcomes. The caller withdraws the subscription."""
         self._unregister(link)

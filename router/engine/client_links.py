@@ -32,7 +32,7 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, LinkId
 from router.dataplane.data_plane import DataPlane
 from router.dataplane.interface import EgressLink, IngressLink
-from router.engine.connection import MAX_SESSION_LINKS, Connection
+from router.engine.connection import Connection
 from router.engine.terminus import read_address
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
@@ -74,7 +74,7 @@ class ClientLinks:
         """
         if len(connection.links) >= self._settings.max_links:
             raise Refused("too many links on this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
-        if connection.count_links(pn.pn_link_session(handle)) >= MAX_SESSION_LINKS:
+        if connection.count_links(pn.pn_link_session(handle)) >= self._settings.max_session_links:
             raise Refused("too many links in this session", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
             read_address(terminus)  # that at the peer's side is repeated in the answer

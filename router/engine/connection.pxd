@@ -23,6 +23,8 @@ cdef class Connection(ByteStreams):
     cdef public Weight weight
     cdef public object _failure
     cdef public Py_ssize_t _after_end
+    cdef public bint _is_unbound
+    cdef public size_t _next_link
     cdef public DataPlane _relay
     cdef public object _handler
     cdef public size_t _collector

@@ -47,8 +47,6 @@ MAX_REFUSED: Final = 1000
 """Links that were refused and that the peer never detaches."""
 LEAST_WINDOW_FRAMES: Final = 4
 """Of a client's session, however many there are."""
-MAX_SESSION_LINKS: Final = 8192
-"""Links of one session: proton takes time by the square of their number, half a second for so many."""
 
 
 class Handler(Protocol):
@@ -74,7 +72,7 @@ class Handler(Protocol):
 
 
 class Connection(ByteStreams):
-    """One connection. Handles of its links and sessions are valid until `free`."""
+    """One connection. Handles of its links and sessions are valid until `free_some`."""
 
     def __init__(
         self,
@@ -111,6 +109,10 @@ class Connection(ByteStreams):
         self._failure: RemoteProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""
+        self._is_unbound = False
+        """Its parts are being freed."""
+        self._next_link: Handle = NULL
+        """The next one to be freed."""
         self._relay = relay
         self._handler = handler
         self._collector = pn.pn_collector()
@@ -362,12 +364,30 @@ class Connection(ByteStreams):
         self._handler.connection_ended(self)
         self.close()
 
-    def free(self) -> None:
-        """Give everything back to proton. No handle of this connection may be used afterwards."""
-        pn.pn_transport_unbind(self._transport)
-        pn.pn_transport_free(self._transport)
-        pn.pn_collector_free(self._collector)
-        pn.pn_connection_free(self._connection)
+    def free_some(self, most: int) -> bool:
+        """Give a part back to proton: at most so many links and sessions. No handle may be used any more.
+
+        Returns: whether that was the last of it; then this must not be called again.
+        """
+        connection = self._connection
+        if not self._is_unbound:
+            self._is_unbound = True
+            pn.pn_transport_unbind(self._transport)
+            pn.pn_transport_free(self._transport)
+            pn.pn_collector_free(self._collector)
+            self._next_link = pn.pn_link_head(connection, 0)
+        for _ in range(most):
+            link = self._next_link
+            if link != NULL:
+                self._next_link = pn.pn_link_next(link, 0)  # from the head again would go by the sessions each time
+                pn.pn_link_free(link)
+                continue
+            session = pn.pn_session_head(connection, 0)
+            if session == NULL:
+                pn.pn_connection_free(connection)
+                return True
+            pn.pn_session_free(session)
+        return False
 
     def weigh(self) -> None:
         """Count what is held because of its peer, and tell its port."""

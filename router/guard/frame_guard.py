@@ -54,6 +54,7 @@ if not cython.compiled:  # else they come by the .pxd
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
 HANDLE_IN_USE: Final = "amqp:session:handle-in-use"
 INVALID_FIELD: Final = "amqp:invalid-field"
+RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 
 MASK: Final = 0xFFFF_FFFF
 """Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
@@ -66,6 +67,8 @@ CLOSED_WINDOWS: Final = {2: b"\x40\x43", 3: b"\x40\x52\0", 6: b"\x40\x70\0\0\0\0
 NO_TEXT: Final = b"\xff"
 """A byte that is in no UTF-8."""
 MAX_HANDLE: Final = 0x7FFF_FFFF
+MAX_NAME_BYTES: Final = 4096
+"""Of a link. An engine compares each new name with all of its session."""
 PLAIN_ATTACH_BYTES: Final = 512
 """Few attaches are larger; what they have beyond it is counted."""
 LINK_WORK: Final = 250
@@ -431,6 +434,9 @@ class FrameGuard(HandshakeGuard):
             return self._break_at(data, at, DECODE_ERROR, "an attach without name, handle or role")
         if 0 in name:
             return self._break_at(data, at, INVALID_FIELD, "an attach with a NUL in the name of its link")
+        if len(name) > MAX_NAME_BYTES:
+            why = f"a link with a name of {len(name)} bytes: at most {MAX_NAME_BYTES}"
+            return self._break_at(data, at, RESOURCE_LIMIT_EXCEEDED, why)
         if handle > self._handle_max:
             return self._break_at(data, at, FRAMING_ERROR, f"handle {handle}: handle-max is {self._handle_max}")
         if session.links.get(handle) is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from router.departures import LINKS_AT_ONCE
+from router.departures import LINKS_AT_ONCE, MESSAGES_AT_ONCE
 from router.runtime import Runtime
 from tests.helpers import frames
-from tests.helpers.engine import Bench, Plug
-from tests.helpers.peer import Peer, message
+from tests.helpers.engine import Bench, Plug, allocated
+from tests.helpers.peer import Peer, Sent, message
 
 MULTICAST = "openstack.org/om/rpc/multicast/topic"
 MANY = 10 * LINKS_AT_ONCE
@@ -80,6 +80,64 @@ def test_a_connection_that_is_removed_meanwhile_leaves_nothing(bench: Bench) -> 
     assert not router.departures.has(plug.connection)
     assert router.fib.find(MULTICAST) is None
     bench.advance(1)
+
+
+def test_what_a_connection_had_is_given_back_some_at_a_time(bench: Bench) -> None:
+    router = bench.router("A")
+    peer = crowd(bench, router, MULTICAST)
+    plug_of(peer).give_end()
+    while router.departures.has(plug_of(peer).connection):
+        router.handle_deadline()
+    before = allocated()
+    peer.wire.cut()
+    steps = 0
+    while router.next_deadline() <= bench.now:
+        router.handle_deadline()
+        steps += 1
+    assert steps == MANY // LINKS_AT_ONCE
+    assert before - allocated() > 1000 * MANY
+
+
+def unsettled(bench: Bench, router: Runtime) -> tuple[Peer, list[Sent]]:
+    """A subscriber that gives no outcome, and what was sent to it."""
+    peer, sender = bench.client(router), bench.client(router).sender("balanced")
+    peer.receiver("balanced", credit=3 * MESSAGES_AT_ONCE)
+    bench.run()
+    sent = []
+    for number in range(3 * MESSAGES_AT_ONCE):
+        sent.append(sender.send(message(str(number))))
+        if number % 100 == 0:
+            bench.run()
+    bench.run()
+    return peer, sent
+
+
+def test_messages_of_a_subscriber_that_leaves_get_their_outcomes_some_at_a_time(bench: Bench) -> None:
+    router = bench.router("A")
+    peer, sent = unsettled(bench, router)
+    told = []
+    plug_of(peer).give_end()
+    while router.departures.has(plug_of(peer).connection):
+        told.append(router.relay.settlement.count)
+        router.handle_deadline()
+    bench.run()
+    assert told == [2 * left * MESSAGES_AT_ONCE for left in (2, 1, 0)]
+    assert {one.outcome for one in sent} == {"modified"}
+    assert router.relay.is_quiet()
+
+
+def test_who_comes_while_a_subscriber_leaves_is_sent_what_is_new(bench: Bench) -> None:
+    router = bench.router("A")
+    peer, sent = unsettled(bench, router)
+    plug_of(peer).give_end()
+    stays = bench.client(router).receiver("balanced", credit=10).accepting()
+    sender = bench.client(router).sender("balanced")
+    bench.run()
+    new = sender.send(message("new"))
+    bench.run()
+    assert stays.bodies == ["new"]
+    assert new.outcome == "accepted"
+    assert {one.outcome for one in sent} == {"modified"}
 
 
 def test_several_that_leave_at_once_all_go(bench: Bench) -> None:

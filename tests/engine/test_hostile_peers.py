@@ -10,7 +10,7 @@ from proton import symbol, ubyte, ushort
 
 from mesh_config.models import Role
 from router.dataplane.egress import MAX_STREAMS
-from router.engine.connection import MAX_REFUSED, MAX_SESSION_LINKS, MAX_UNANSWERED, Connection
+from router.engine.connection import MAX_REFUSED, MAX_UNANSWERED, Connection
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, RawEnd, allocated
@@ -94,10 +94,10 @@ def test_refused_links_that_are_never_detached_have_a_bound(bench: Bench) -> Non
 
 
 def test_a_session_has_a_bound_of_its_own(bench: Bench) -> None:
-    router = bench.router("A")
+    router = bench.router("A", forwarding={"max_session_links": 100})
     stranger = bench.raw(router)
     stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["many"]) + frames.write(0x11, BEGIN))
-    for handle in range(MAX_SESSION_LINKS + 10):
+    for handle in range(110):
         stranger.write(receiver_attach(f"r{handle}", "topic", handle=handle))
     bench.run()
     assert [frame.name for frame in frames.read(stranger.read)].count("detach") == 10

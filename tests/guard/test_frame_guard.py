@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from proton import Data, Described, symbol, ubyte, ulong, ushort
 
-from router.guard.frame_guard import FrameGuard
+from router.guard.frame_guard import MAX_NAME_BYTES, FrameGuard
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
 
 OPEN = write(0x10, ["peer"])
@@ -212,6 +212,14 @@ def test_a_violation_is_found_at_its_frame_and_not_handed_on(frames: list[bytes]
         assert tested.condition == condition, tested.description
         assert passed == len(data) - len(frames[-1])
         assert tested.check(OPEN) == 0
+
+
+def test_a_link_with_a_name_that_is_too_long_is_a_violation() -> None:
+    tested = FrameGuard(is_server=True, max_frame_bytes=65536, channel_max=9)
+    feed(tested, AMQP_HEADER + OPEN + BEGIN + attach(0, is_receiver=True, name="n" * MAX_NAME_BYTES))
+    assert not tested.is_broken
+    feed(tested, attach(1, is_receiver=True, name="n" * (MAX_NAME_BYTES + 1)))
+    assert tested.condition == "amqp:resource-limit-exceeded"
 
 
 @pytest.mark.parametrize(
