@@ -209,7 +209,9 @@ def _is_writable(message: Message) -> bool:
     if any(isinstance(value, int) and not 0 <= value < 1 << 64 for value in ids):
         return False
     plain = (str, int, bytes, bool, type(None), float)
-    if any(not isinstance(key, str) or not isinstance(value, plain) for key, value in message.annotations.items()):
+    if not all(isinstance(key, str) and key.isascii() for key in message.annotations):  # they are written as symbols
+        return False
+    if not all(isinstance(value, plain) for value in message.annotations.values()):
         return False
     if not all(isinstance(key, plain) for key in message.application_properties):
         return False
