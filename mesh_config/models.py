@@ -486,8 +486,9 @@ class ForwardingSettings:
         beyond="the link is refused, `amqp:resource-limit-exceeded`",
     )
     max_session_links: int = setting(
-        "Links of one session of a client. When a session ends, all its links go at once.",
-        default=1024,
+        "Links of one session of a client. When a session ends, all its links go at once, which takes as long as the square "
+        "of their number.",
+        default=2048,
         unit="links",
         low=1,
         high=65536,

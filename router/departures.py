@@ -55,6 +55,10 @@ class Departures:
         self._waiting: dict[Connection, Callable[[], None]] = {}
         """Called when a connection has no more links to be taken away."""
         self._freeing: deque[Connection] = deque()
+        self._begun_at = -math.inf
+        """When the last departure began, seconds: what is ready at the same time is one round,"""
+        self._taken = 0
+        """and how many links were taken away in it."""
 
     def begin(
         self,
@@ -66,11 +70,15 @@ class Departures:
         """Links of a connection have ended, at *now*, seconds: take away the first of them.
 
         Args:
-            done: called after the last of them, here if they are few.
+            done: called after the last of them, here if they are few and not many others end now.
         """
         departure = Departure(connection, deque(links), done)
         self._left[departure] = None
-        self._take_some(departure)
+        if now != self._begun_at:
+            self._begun_at, self._taken = now, 0
+        if self._taken < LINKS_AT_ONCE:
+            taken = self._take_some(departure)
+            self._taken = LINKS_AT_ONCE if departure in self._left else self._taken + taken
         self._look_on(now)
 
     def free(self, connection: Connection, now: float) -> None:
@@ -108,7 +116,8 @@ class Departures:
             while departure.connection is connection and departure in self._left:
                 self._take_some(departure)
 
-    def _take_some(self, departure: Departure) -> None:
+    def _take_some(self, departure: Departure) -> int:
+        """Take away the next links of one. Returns: how many."""
         links = departure.links
         some: list[IngressLink | EgressLink] = []
         messages = MESSAGES_AT_ONCE
@@ -124,3 +133,4 @@ class Departures:
             departure.done()
             if departure.connection in self._waiting and not self.has(departure.connection):
                 self._waiting.pop(departure.connection)()
+        return len(some)

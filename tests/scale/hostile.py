@@ -275,22 +275,22 @@ def ranges(connect: Connect) -> None:
 
 
 def crowd(connect: Connect) -> None:
-    """Twenty thousand subscribers of one multicast, in a few sessions, and messages to them."""
+    """Twenty thousand subscribers of one multicast, in twenty sessions, and messages to them."""
     client = connect("hostile")
-    per_session = 5000
-    for channel in range(4):
+    per_session = 1000
+    for channel in range(20):
         client.write(begin(channel), 5)
         for handle in range(per_session):
             address = frames.source("openstack.org/om/rpc/multicast/crowd")
             fields = [f"{channel}/{handle}", handle, True, 1, None, address, frames.target("t")]
             flow = write(FLOW, [0, FULL, 0, FULL, handle, 0, 100], channel=channel)
             client.write(write(ATTACH, fields, channel=channel) + flow, 5)
-    client.write(begin(4) + write(ATTACH, ["out", 0, False, None, None, frames.source("s"),
-                 frames.Described(frames.ulong(0x29), []), None, None, 0], channel=4), 5)  # fmt: skip
+    client.write(begin(20) + write(ATTACH, ["out", 0, False, None, None, frames.source("s"),
+                 frames.Described(frames.ulong(0x29), []), None, None, 0], channel=20), 5)  # fmt: skip
     client.rest(0.2)
     data = Message(address="openstack.org/om/rpc/multicast/crowd", body=b"x").encode()
     for number in range(100):
-        client.write(write(TRANSFER, [0, number, b"%d" % number, 0, True], channel=4, payload=data), 10)
+        client.write(write(TRANSFER, [0, number, b"%d" % number, 0, True], channel=20, payload=data), 10)
         client.rest(0.05)
 
 
