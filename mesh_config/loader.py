@@ -129,6 +129,10 @@ class _Reading:
             return Document(file=self._file, mesh=MeshSettings(), findings=findings, is_whole_mesh=False, nodes={})
         is_whole_mesh = "router" not in top.items
         known = MESH_FILE_KEYS if is_whole_mesh else ROUTER_FILE_KEYS
+        if {"router", "routers"} <= top.items.keys():
+            place = top.items["routers"].place
+            self._findings.append(place.finding("`routers` beside `router`", expected="one of them in a file"))
+            known = (*known, "routers")
         self._refuse_unknown(top, known if top.items.keys() & {"router", "routers"} else (*MESH_FILE_KEYS, "router"))
         if is_whole_mesh:
             name, nodes = self._whole_mesh(top)

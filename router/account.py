@@ -225,13 +225,13 @@ class Account:
 
     def _tell(self, connection: Connection, mark: int, *, is_above: bool) -> None:
         charge = connection.port.charge
-        sent = charge.taken_bytes + charge.unread_bytes
         if is_above:
             self._log.warning(
                 "connection_above_mark",
                 connection=connection.id,
                 host=connection.host,
-                sent_bytes=sent,
+                held_bytes=charge.taken_bytes,
+                unread_bytes=charge.unread_bytes,
                 to_get_bytes=charge.given_bytes,
                 mark_bytes=mark,
             )
@@ -240,7 +240,8 @@ class Account:
                 "connection_below_mark",
                 connection=connection.id,
                 host=connection.host,
-                sent_bytes=sent,
+                held_bytes=charge.taken_bytes,
+                unread_bytes=charge.unread_bytes,
                 to_get_bytes=charge.given_bytes,
                 mark_bytes=mark,
             )

@@ -55,6 +55,16 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("folder", ["dataplane", "core/forwarding"])
+def test_every_module_that_messages_pass_has_a_row_that_says_what_it_does(folder: str) -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    rows = {
+        name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+\.py)`", row)
+    }
+    modules = {path.name for path in (ROOT / "router" / folder).glob("*.py")} - {"__init__.py"}
+    assert modules - rows == set()
+
+
 def test_every_marked_deviation_is_explained() -> None:
     page = (ROOT / "docs" / "explanation" / "deviations.md").read_text(encoding="utf-8")
     explained = re.findall(r"^## (DEV-\d+): ", page, re.MULTILINE)

@@ -18,6 +18,7 @@ from mesh_config.picture import svg
 from mesh_config.reference import reference_text
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
+from router.cli.choice import Choice
 from router.cli.findings import RefusedError, show
 
 _file = click.argument("file", type=click.Path(dir_okay=False))
@@ -111,7 +112,7 @@ def reference(output: str) -> None:
 
 
 @config.command()
-@click.argument("kind", metavar="SHAPE", type=click.Choice(list(generators.KINDS)))
+@click.argument("kind", metavar="SHAPE", type=Choice(list(generators.KINDS)))
 @click.option(
     "--routers",
     type=click.IntRange(1, generators.MAX_ROUTERS),

@@ -13,6 +13,7 @@ import click
 from mesh_config.check import check_router
 from mesh_config.findings import Finding, SettingsError
 from router import logs
+from router.cli.choice import Choice
 from router.cli.findings import RefusedError
 from router.core.errors import LocalError
 from router.daemon import OTHERS
@@ -24,7 +25,7 @@ from router.daemon import run as run_daemon
 @click.option("--router", "router_id", metavar="ID", help="Which router to be; needed when FILE has several.")
 @click.option(
     "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
+    type=Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
     metavar="LEVEL",

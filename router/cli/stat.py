@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from router.cli.choice import Choice
 from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.tables import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
@@ -29,7 +30,7 @@ WHAT: Final = ("general", *VIEWS, "credit")
 
 
 @click.command(short_help="Show what a router knows.")
-@click.argument("what", type=click.Choice(WHAT), default="general")
+@click.argument("what", type=Choice(WHAT), default="general")
 @click.option(
     "--url",
     default="amqp://127.0.0.1:5672",
@@ -48,8 +49,8 @@ WHAT: Final = ("general", *VIEWS, "credit")
     metavar="N",
     help=f"With credit: at most so many addresses; {ADDRESSES_SHOWN} in a table and all in JSON and CSV by default.",
 )
-@click.option("--json", "style", flag_value="json", help="Write a JSON list, with all attributes.")
-@click.option("--csv", "style", flag_value="csv", help="Write CSV, with all attributes.")
+@click.option("--json", "is_json", is_flag=True, help="Write a JSON list, with all attributes.")
+@click.option("--csv", "is_csv", is_flag=True, help="Write CSV, with all attributes.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -67,7 +68,8 @@ def stat(
     is_credit: bool,
     address: str | None,
     limit: int | None,
-    style: str | None,
+    is_json: bool,
+    is_csv: bool,
     timeout: float,
     verbose: bool,
 ) -> None:
@@ -79,9 +81,14 @@ def stat(
     """
     if router is not None and all_routers:
         raise click.UsageError("--router and --all-routers exclude each other")
+    if is_json and is_csv:
+        raise click.UsageError("--json and --csv exclude each other")
+    if "://" in url and not url.startswith("amqp://"):
+        raise click.BadParameter(f"{url} is no address of AMQP: amqp://HOST:PORT is expected", param_hint="--url")
     if is_credit and what not in ("general", "credit"):
         raise click.UsageError(f"--credit and {what} exclude each other")
-    wanted = Wanted("credit" if is_credit else what, address, limit if limit or style else ADDRESSES_SHOWN, verbose)
+    is_table = not (is_json or is_csv)
+    wanted = Wanted("credit" if is_credit else what, address, limit or (ADDRESSES_SHOWN if is_table else None), verbose)
     if wanted.what != "credit" and (address is not None or limit is not None):
         raise click.UsageError("--address and --limit go with credit")
     failed = False
@@ -99,11 +106,11 @@ def stat(
         raise click.ClickException(printable(str(error))) from error
     if not found:
         sys.exit(1)
-    if style is not None and wanted.limit is not None:
+    if not is_table and wanted.limit is not None:
         found = [(each, first_addresses(rows, wanted.limit)) for each, rows in found]
-    if style == "json":
+    if is_json:
         click.echo(json.dumps([{"router": each, **row} for each, rows in found for row in rows], indent=2))
-    elif style == "csv":
+    elif is_csv:
         _write_csv(found)
     else:
         _show(wanted, found)

@@ -17,7 +17,7 @@ CASES = (
     row(
         "unknown key of a file", "router: {id: A}\nruter: {}  # here", "ruter", "unknown key `ruter`", nearest="router"
     ),
-    row("a router beside routers", "router: {id: A}\nrouters: {}  # here", "routers", "unknown key", nearest="router"),
+    row("a router beside routers", "router: {id: A}\nrouters: {}  # here", "routers", "beside `router`", "one of them"),
     row("no routers", "mesh: {name: x}  # here", "routers", "`routers` is missing", "a mapping"),
     row("routers without a router", "routers: {}  # here", "routers", "no router", "at least one"),
     row("a list as a file", "- a  # here", "", "a list", "`router`"),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from router.cli.choice import Choice
 from router.cli.whatif.asking import (
     AnswerError,
     answering,
@@ -140,7 +141,7 @@ def _say_credit(rows: list[dict[str, Any]], limit: int) -> None:
 @click.option(
     "--goal",
     "goals",
-    type=click.Choice(GOALS),
+    type=Choice(GOALS),
     multiple=True,
     help="distance: shorter paths; traffic: shorter paths of messages that are no multicasts; resilience: fewer "
     "pairs cut off by single failures; utilisation: a less busy busiest link. Can be repeated.  [default: "

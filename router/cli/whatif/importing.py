@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from mesh_config.findings import SettingsError
+from router.cli.choice import Choice
 from router.cli.findings import RefusedError, show
 
 FORMS: Final = ("mesh", "graphml", "topohub", "sndlib")
@@ -33,7 +34,7 @@ NOUNS: Final = {
     multiple=True,
     help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times.",
 )
-@click.option("--format", "form", type=click.Choice(FORMS), help="What FILE is; by default found out from FILE.")
+@click.option("--format", "form", type=Choice(FORMS), help="What FILE is; by default found out from FILE.")
 @click.option(
     "--message-bytes",
     type=click.FloatRange(min=1, max=1e9),

@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
+from router.cli.choice import Choice
 from router.cli.findings import show
 from router.cli.tables import printable
 from router.cli.whatif.progress import progress
@@ -60,7 +61,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option(
             "--engine",
-            type=click.Choice(("auto", "local", "spark")),
+            type=Choice(("auto", "local", "spark")),
             default="auto",
             show_default=True,
             help="auto: Spark when its address is given, else processes on this machine.",
@@ -121,14 +122,14 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option(
     "--pairs",
-    type=click.Choice(("lost", "changed", "none")),
+    type=Choice(("lost", "changed", "none")),
     default="lost",
     show_default=True,
     help="Which pairs of routers the table pair_impact lists.",
 )
 @click.option(
     "--routing",
-    type=click.Choice(("mesh", "ecmp")),
+    type=Choice(("mesh", "ecmp")),
     default="mesh",
     show_default=True,
     help="As the mesh routes, or split evenly over equal paths, for comparison with others.",

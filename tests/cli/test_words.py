@@ -1,0 +1,44 @@
+"""Wrong words on the command line: what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from router.cli import main
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        ("confg", "config"),
+        ("stat conections", "connections"),
+        ("run mesh.yaml --log-level warn", "warning"),
+        ("config generate rng", "ring"),
+        ("whatif suggest model --goal resiliance", "resilience"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest_right_one(words: str, near: str) -> None:
+    result = CliRunner().invoke(main, words.split())
+    assert result.exit_code == 2
+    assert result.output.rstrip().endswith(f"Did you mean '{near}'?")
+
+
+def test_a_word_that_is_like_none_is_answered_with_those_that_there_are() -> None:
+    result = CliRunner().invoke(main, ["stat", "xyz"])
+    assert result.exit_code == 2
+    assert "'connections', 'links'" in result.output
+    assert "Did you mean" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("stat --json --csv", "--json and --csv exclude each other"),
+        ("stat --url http://127.0.0.1:1", "http://127.0.0.1:1 is no address of AMQP: amqp://HOST:PORT is expected"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(words: str, said: str) -> None:
+    result = CliRunner().invoke(main, words.split())
+    assert result.exit_code == 2
+    assert said in result.output
