@@ -20,8 +20,6 @@ cdef Py_ssize_t MOST_WORK
 cdef class FrameGuard(HandshakeGuard):
     cdef Py_ssize_t _channel_max
     cdef Py_ssize_t _handle_max
-    cdef PeerSession _session
-    cdef Py_ssize_t _channel
     cdef Py_ssize_t _work
     cdef bint _is_open
     cdef public Py_ssize_t kept
@@ -39,12 +37,16 @@ cdef class FrameGuard(HandshakeGuard):
     cdef bint _break_at(self, const unsigned char *data, Py_ssize_t at, str condition, str description)
     @cython.locals(body=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=PeerSession)
     cdef bint _check_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end)
-    @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, handle=Py_ssize_t)
-    cdef bint _is_next_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
+    @cython.locals(
+        channel=Py_ssize_t, sessions=list, session=PeerSession,
+        field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, handle=Py_ssize_t)
+    cdef bint _is_plain_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
-    @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, span=Py_ssize_t)
-    cdef bint _is_next_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
+    @cython.locals(
+        channel=Py_ssize_t, sessions=list,
+        field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, span=Py_ssize_t)
+    cdef bint _is_plain_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(

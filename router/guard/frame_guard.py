@@ -89,10 +89,6 @@ class FrameGuard(HandshakeGuard):
         super().__init__(is_server=is_server, max_frame_bytes=max_frame_bytes)
         self._channel_max = channel_max
         self._handle_max = handle_max
-        self._session: PeerSession | None = None
-        """That of the last transfer or disposition, while it lasts,"""
-        self._channel = 0
-        """and its channel."""
         self._work = 0
         """What the frames that were fed last cost."""
         self._is_open = False
@@ -149,10 +145,12 @@ class FrameGuard(HandshakeGuard):
                     break
                 if length > size - at:
                     break
-                if length >= 16 and data[at + 10] == TRANSFER and self._is_next_transfer(data, at, length):
+                if length >= 16 and data[at + 10] == TRANSFER and self._is_plain_transfer(data, at, length):
                     at += length
                     continue
-                is_right = length >= 16 and data[at + 10] == DISPOSITION and self._is_next_disposition(data, at, length)
+                is_right = False
+                if length >= 16 and data[at + 10] == DISPOSITION:
+                    is_right = self._is_plain_disposition(data, at, length)
                 if not is_right and not self._check_frame(data, at, at + length):
                     break
                 if self._work >= MOST_WORK:
@@ -189,20 +187,19 @@ class FrameGuard(HandshakeGuard):
             session = self.peer_sessions.get(channel)
         if session is not None and self._is_open:
             if code == TRANSFER:
-                self._session = session
-                self._channel = channel
                 return self._check_transfer(data, at, session)
             if code == DISPOSITION:
-                self._session = session
-                self._channel = channel
                 return self._check_disposition(data, at)
             if code == FLOW:
                 return self._check_flow(data, at, session)
         return self._check_rare(data, at, end, code, channel, session)
 
-    def _is_next_transfer(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """Whether a frame is a transfer like most, in the session of the last one, and right; else see the long way."""
-        if (data[at + 6] << 8 | data[at + 7]) != self._channel or self._session is None:
+    def _is_plain_transfer(self, data: bytes | memoryview, at: int, length: int) -> bool:
+        """Whether a frame is a transfer like most, and right; else see the long way."""
+        channel = data[at + 6] << 8 | data[at + 7]
+        sessions = self.peer_sessions.dense
+        session: PeerSession | None = sessions[channel] if channel < len(sessions) else None
+        if session is None or not self._is_open:
             return False
         if data[at + 4] != 2 or data[at + 5] or data[at + 8] or data[at + 9] != 0x53:
             return False
@@ -223,21 +220,23 @@ class FrameGuard(HandshakeGuard):
             handle = data[field + 1]
         elif data[field] != 0x43:
             return False
-        if handle >= len(self._session.roles) or self._session.roles[handle] != SENDER:
+        if handle >= len(session.roles) or session.roles[handle] != SENDER:
             return False
-        self._session.next_incoming = (self._session.next_incoming + 1) & MASK
+        session.next_incoming = (session.next_incoming + 1) & MASK
         return True
 
-    def _is_next_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
+    def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
         """The same for a disposition."""
-        if (data[at + 6] << 8 | data[at + 7]) != self._channel or self._session is None:
+        channel = data[at + 6] << 8 | data[at + 7]
+        sessions = self.peer_sessions.dense
+        if channel >= len(sessions) or sessions[channel] is None or not self._is_open:
             return False
         if data[at + 4] != 2 or data[at + 5] or data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
             return False
         field = at + 14
         stop = at + 13 + data[at + 12]
         count = data[at + 13]
-        if stop > at + length or stop - field < 11 or not 3 <= count <= stop - field:
+        if stop > at + length or stop - field < 9 or not 3 <= count <= stop - field:
             return False
         if data[field] != 0x41 and data[field] != 0x42:  # its role
             return False
@@ -250,7 +249,7 @@ class FrameGuard(HandshakeGuard):
             field += 2
         else:
             return False
-        if data[field] == 0x70:
+        if data[field] == 0x70 and stop - field >= 5:
             span = (size_at(data, field + 1) - first) & MASK
         elif data[field] == 0x52:
             span = (data[field + 1] - first) & MASK
@@ -371,7 +370,6 @@ class FrameGuard(HandshakeGuard):
             return self._check_open(data, at)
         if code == CLOSE:
             self._phase = CLOSED
-            self._session = None
             self._is_open = False
             return True
         self._work += LINK_WORK if code in (ATTACH, DETACH) else SESSION_WORK
@@ -385,7 +383,6 @@ class FrameGuard(HandshakeGuard):
             return self._check_detach(data, at, session)
         self.peer_sessions.pop(channel)  # End
         self.attach_bytes -= sum([link.large_bytes for _, link in session.links.items()])
-        self._session = None
         if session.own is not None:
             session.own.peer = None
             session.own = None
