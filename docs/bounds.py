@@ -26,12 +26,22 @@ CONSTANTS = (
     ("router.guard.frame_guard", "MAX_NAME_BYTES", "Name of a link, in bytes.", "closed"),
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
-    ("router.departures", "LINKS_AT_ONCE", "Links that an ended connection loses at once.", "done in later rounds"),
-    ("router.departures", "MESSAGES_AT_ONCE", "Messages that get their outcomes at once then.", "done in later rounds"),
-    ("router.views.service", "MAX_WAITING", "Requests to `$management` of one connection that wait.", "rejected"),
-    ("router.views.service", "MAX_WAITING_BYTES", "The same in bytes.", "rejected"),
+    ("router.link_teardown", "LINKS_AT_ONCE", "Links that an ended connection loses at once.", "done in later rounds"),
+    (
+        "router.link_teardown",
+        "MESSAGES_AT_ONCE",
+        "Messages that get their outcomes at once then.",
+        "done in later rounds",
+    ),
+    (
+        "router.views.management_service",
+        "MAX_WAITING",
+        "Requests to `$management` of one connection that wait.",
+        "rejected",
+    ),
+    ("router.views.management_service", "MAX_WAITING_BYTES", "The same in bytes.", "rejected"),
     ("router.management.node", "MAX_RESULT_BYTES", "A reply of `$management`, in bytes.", "it ends there, and says so"),
-    ("router.dataplane.egress", "MAX_STREAMS", "Streaming links to one neighbor.", "large messages share them"),
+    ("router.dataplane.message_sender", "MAX_STREAMS", "Streaming links to one neighbor.", "large messages share them"),
     ("router.engine.neighbor_links", "CONTROL_BACKLOG", "Control messages that wait for a neighbor.", "closed"),
 )
 """Module and name of each; what it bounds, and what happens beyond it. `closed` is the connection."""

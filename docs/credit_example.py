@@ -16,7 +16,7 @@ if __name__ == "__main__":
     # Only then: tests may be of the installed package.
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from router.core.forwarding.orders import Timing
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.terms import RouterId
 from router.simulation.credit import CreditMesh
 from router.simulation.credit_clients import SimSubscriber, TopUp
@@ -255,7 +255,7 @@ STEPS = [
         """
         From now on the subscriber grants nothing. P3 has used all {was[b_own]} that B had dealt to it, and {b_wait}
         message waits at B. A has had {was[a]} credits and used none for more than {idle_ms} ms. Now that somebody is
-        hungry this is enough: B drains the circuit from A, and A lowers P1 from {was[p1]} to {p1}; {p1_lowered} are
+        backlogged this is enough: B drains the circuit from A, and A lowers P1 from {was[p1]} to {p1}; {p1_lowered} are
         in quarantine.
         """,
         ms=553,
@@ -319,7 +319,7 @@ COLUMNS = ("step", "ms", "S", "C→B", "B→A", "B", "A", "P1", "P2", "P3", "wai
 
 def play() -> list[tuple[Step, str, str, Numbers]]:
     """Each step with its title and text, filled in, and its numbers."""
-    story, timing = Story(), Timing()
+    story, timing = Story(), CreditTiming()
     found = []
     was: Numbers = {}
     for step in STEPS:

@@ -16,7 +16,7 @@ import oslo_messaging
 from oslo_config import cfg
 
 
-class Greeter:
+class HelloSender:
     """What can be called. Every method has the caller's context and named arguments."""
 
     target = oslo_messaging.Target(version="1.0")
@@ -46,7 +46,7 @@ def main() -> int:
     conf([])
     transport = oslo_messaging.get_rpc_transport(conf, url=options.url)
     target = oslo_messaging.Target(topic=options.topic, server=options.name)
-    server = oslo_messaging.get_rpc_server(transport, target, [Greeter(options.name)], executor="threading")
+    server = oslo_messaging.get_rpc_server(transport, target, [HelloSender(options.name)], executor="threading")
 
     is_over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

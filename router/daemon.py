@@ -17,12 +17,12 @@ from mesh_config.models import ConnectorSettings, ListenerSettings, Role, Router
 from router import __version__, speed
 from router.net.connector import Connector
 from router.net.listener import NO_BOUND, Guest, Listener, Refusal
-from router.net.octets import octets
 from router.net.poller import Poller
 from router.net.pump import Pump
+from router.net.tcp_counters import octets
 from router.runtime import Runtime
-from router.views.service import serve_management
-from router.views.state import log_state
+from router.views.management_service import serve_management
+from router.views.state_log import log_state
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 OTHERS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -181,7 +181,7 @@ class Daemon:
                 guest.served_by(pump.give_up)
                 await pump.run(handshake_timeout_s=timeout, opened=guest.opened)
             gone = trio.Event()
-            runtime.departures.when_gone(connection, gone.set)
+            runtime.teardowns.when_gone(connection, gone.set)
             await gone.wait()
         except Exception as error:  # a fault of ours must end one connection and not the router
             runtime.connection_fault(connection, error)

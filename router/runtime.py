@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from mesh_config.models import LinkSettings, RouterSettings
 from router import logs
+from router.batches import Turns
 from router.binding import memory
-from router.core.addressing.patterns import TreatmentTable
+from router.core.addressing.treatment_table import TreatmentTable
 from router.core.controlplane import ControlPlane
 from router.core.errors import RemoteProtocolError
 from router.core.events import (
@@ -31,16 +32,15 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.terms import Condition, ConnectionId, RouterId
-from router.dataplane.broker import Broker
-from router.dataplane.interface import EgressLink, IngressLink, Port
-from router.dataplane.relay import Relay
-from router.departures import Departures
+from router.dataplane.credit_controller import CreditController
+from router.dataplane.links import EgressLink, IngressLink, Port
+from router.dataplane.message_relay import MessageRelay
 from router.engine import codec
 from router.engine.connection import Connection
-from router.net.octets import Octets
-from router.peers import Peers
-from router.resync import Resync
-from router.turns import Turns
+from router.fib_resync import FibResync
+from router.link_teardown import LinkTeardowns
+from router.net.tcp_counters import TcpCounters
+from router.peer_events import PeerEvents
 
 TRIM_AFTER = 1000
 """Links freed before memory is given back; each took about 7 kB."""
@@ -74,7 +74,7 @@ class Runtime(Turns):
             settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
         )
         self.fib = Fib(self.me, treatments)
-        relay = Relay(self.fib, settings.forwarding, instance=instance)
+        relay = MessageRelay(self.fib, settings.forwarding, instance=instance)
         super().__init__(relay, settings.forwarding, clock, self.log)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
@@ -86,15 +86,15 @@ class Runtime(Turns):
         """Ends a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
         """Connections that a fault of ours has ended."""
-        self._resync = Resync(self.control, self.fib)
-        self.octets: dict[ConnectionId, Callable[[], Octets | None]] = {}
+        self._resync = FibResync(self.control, self.fib)
+        self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
-        self.departures = Departures(self._take_away, self._lose_messages, self.look_at_departures)
-        self._peers = Peers(
-            settings, self.relay, self.log, emit=self._emit, freed=self._count_freed, departures=self.departures
+        self.teardowns = LinkTeardowns(self._take_away, self._lose_messages, self.look_at_departures)
+        self._peers = PeerEvents(
+            settings, self.relay, self.log, emit=self._emit, freed=self._count_freed, teardowns=self.teardowns
         )
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
@@ -115,7 +115,7 @@ class Runtime(Turns):
         self,
         connection: Connection,
         flush: Callable[[], None],
-        octets: Callable[[], Octets | None] = lambda: None,
+        octets: Callable[[], TcpCounters | None] = lambda: None,
         abort: Callable[[], None] = lambda: None,
     ) -> None:
         """A socket is there; its peer has said nothing yet.
@@ -142,7 +142,7 @@ class Runtime(Turns):
                 self.settle()
         except Exception as error:  # a fault of ours must not keep the rest from being forgotten
             self._tell_of(connection, error)
-        self.departures.finish(connection)
+        self.teardowns.finish(connection)
         is_torn = connection.id in self._peers.torn
         self._faulty.discard(connection.id)
         self._peers.torn.discard(connection.id)
@@ -154,7 +154,7 @@ class Runtime(Turns):
         self.relay.gone_egress_of.pop(connection.id, None)
         self.account.forget(connection)
         if not is_torn:  # else to keep its memory is the lesser evil
-            self.departures.free(connection, self.clock())
+            self.teardowns.free(connection, self.clock())
         self._count_freed(CONNECTION_WEIGHT)
         if not self.connections:
             self.emptied()
@@ -199,7 +199,7 @@ class Runtime(Turns):
             self.account.handle_deadline(now)
             self.relay.handle_deadline(now)
             if self.departures_at <= now:
-                self.departures.go_on(now)
+                self.teardowns.go_on(now)
             if self.work_at <= now:
                 self.work_at = math.inf
                 self.work()
@@ -268,9 +268,9 @@ class Runtime(Turns):
         """Tell of a fault of ours that is no single connection's."""
         self.log.error("turn_fault", exc_info=error)
 
-    def _address_fault(self, broker: Broker, error: Exception) -> None:
+    def _address_fault(self, controller: CreditController, error: Exception) -> None:
         """A fault of ours with one address, which must not stop the others."""
-        self.log.error("address_fault", address=broker.entry.text, exc_info=error)
+        self.log.error("address_fault", address=controller.entry.text, exc_info=error)
 
     def _port_fault(self, port: Port, error: Exception) -> None:
         connection = self.connections.get(port.id)
@@ -325,7 +325,7 @@ class Runtime(Turns):
             case WithdrawAddress():
                 self._reconsider(self.fib.withdraw_address(action.address, action.router))
             case InstallRouter():
-                self.relay.brokerage.rerouted.add(action.router)
+                self.relay.credit_manager.rerouted.add(action.router)
                 for entry in self.fib.install_router(
                     action.router, action.connection, action.next_hop, action.cost, now=self.relay.now
                 ):
@@ -335,7 +335,7 @@ class Runtime(Turns):
                     self.relay.reconsider(entry)
             case TopologyChanged():
                 self.fib.topology_changed()
-                self.relay.brokerage.is_replanted = True
+                self.relay.credit_manager.is_replanted = True
             case CloseConnection():
                 connection = self.connections.get(action.connection)
                 if connection is not None:
@@ -368,7 +368,7 @@ class Runtime(Turns):
         """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
         self.relay.set_now(self.clock())
         self.relay.settlement.is_stopping = True
-        self.relay.brokerage.stop()
+        self.relay.credit_manager.stop()
         self.events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
         for connection in self.connections.values():
             for link in connection.links.values():

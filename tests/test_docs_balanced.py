@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mesh_config.models import ForwardingSettings
-from router.core.forwarding.allotting import WANTED_S
-from router.core.forwarding.load import HINT_S, RENEW_S, TELL_S
-from router.dataplane.anycast import LOOKED_AT
+from router.core.forwarding.anycast_scheduler import WANTED_S
+from router.core.forwarding.egress_load import HINT_S, RENEW_S, TELL_S
+from router.dataplane.anycast_controller import LOOKED_AT
 from tests.credit import expected_wait
 
 ROOT = Path(__file__).parent.parent

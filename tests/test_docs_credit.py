@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 from mesh_config.models import ForwardingSettings
-from router.core.forwarding.audience import Patience
-from router.core.forwarding.orders import Timing
-from router.dataplane.house import RETIRED_S, RETRY_S
+from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.local_subscribers import Patience
+from router.dataplane.controller_context import RETIRED_S, RETRY_S
 from router.simulation.credit import CreditMesh
 from router.simulation.credit_clients import TopUp
 
@@ -68,7 +68,7 @@ def test_the_tests_that_the_page_names_exist() -> None:
 
 
 def test_the_times_of_the_page_are_those_of_the_machine() -> None:
-    timing, patience, settings = Timing(), Patience(), ForwardingSettings()
+    timing, patience, settings = CreditTiming(), Patience(), ForwardingSettings()
     units = {"ms": 0.001, "s": 1.0}
     table = PAGE.partition("## The times")[2]
     rows = re.findall(r"\| +(?:`(\w+)`)? *\| ([\d.]+) (ms|s) \|$", table, re.MULTILINE)

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from router.bench.errors import BenchError
 from router.bench.routers import ROOT
-from router.launcher import mortal
+from router.child_processes import mortal
 
 BYTES: Final = 200
 WAIT_S: Final = 10.0

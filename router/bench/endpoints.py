@@ -19,7 +19,7 @@ from router.bench.tally import Tally
 from router.binding import handles as pn
 
 if not cython.compiled:
-    from router.bench.native import now_ns, receive_number, send_number
+    from router.bench.c_helpers import now_ns, receive_number, send_number
     from router.binding.handles import (
         ACCEPTED,
         Handle,

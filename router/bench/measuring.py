@@ -13,7 +13,7 @@ from router.bench.cases import CREDIT, Case, Path
 from router.bench.connection import Endpoint, Loop
 from router.bench.endpoints import Caller, Receiver, Responder, Sender
 from router.bench.errors import BenchError
-from router.bench.processes import cpu_seconds, resident_bytes
+from router.bench.process_usage import cpu_seconds, resident_bytes
 from router.bench.tally import Tally
 
 ATTACH_S: Final = 15.0

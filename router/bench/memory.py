@@ -10,7 +10,7 @@ import attrs
 
 from router.bench.connection import Connection, Endpoint, Loop
 from router.bench.errors import BenchError
-from router.bench.processes import cpu_seconds, resident_bytes
+from router.bench.process_usage import cpu_seconds, resident_bytes
 from router.bench.routers import RouterLine
 from router.binding import handles as pn
 from router.binding.handles import Handle

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 import router
-from router.bench.processes import processor
+from router.bench.process_usage import processor
 from router.bench.suite import Outcome, Plan
 
 SCHEMA: Final = "amqp-mesh-bench"

@@ -22,7 +22,7 @@ from mesh_config.render import render_mesh
 from router.bench.cases import Path as Way
 from router.bench.cases import hops_name
 from router.bench.errors import BenchError
-from router.launcher import mortal
+from router.child_processes import mortal
 
 LOOPBACK: Final = "127.0.0.1"
 START_S: Final = 120.0

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from mesh_config.models import LinkStateSettings, Treatment
-from router.core.addressing.sync import AddressSync
+from router.core.addressing.address_sync import AddressSync
 from router.core.errors import LocalError
 from router.core.events import (
     Action,
@@ -33,9 +33,8 @@ from router.core.events import (
     TopologyChanged,
     WithdrawRouter,
 )
-from router.core.linkstate.allowance import Allowances
+from router.core.linkstate.control_forwarder import Forwarder
 from router.core.linkstate.flood import Flood
-from router.core.linkstate.forwarder import Forwarder
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     ForeignMessage,
@@ -49,6 +48,7 @@ from router.core.linkstate.messages import (
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, Outbox, Reach, target_of
 from router.core.linkstate.protocol import LinkState
+from router.core.linkstate.rate_limit import NeighborRateLimits
 from router.core.linkstate.routes import RouteChange
 from router.core.linkstate.spf import Topology, Tree
 from router.core.terms import ConnectionId, RouterId
@@ -136,7 +136,7 @@ class ControlPlane:
         )
         self._forwarder = Forwarder(self._outbox, self._link_state.requests.answer_for)
         self._foreign: set[RouterId] = set()
-        self._allowances = Allowances(settings.max_control_messages)
+        self._allowances = NeighborRateLimits(settings.max_control_messages)
 
     # The three drivers
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from router.binding.handles import Handle
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.interface import EgressLink, IngressLink, Port
+from router.dataplane.links import EgressLink, IngressLink, Port
 
 
 class DataPlane:

@@ -3,12 +3,12 @@ import cython
 from libc.stdint cimport uint64_t
 
 from router.binding.handles cimport *
-from router.core.forwarding.credit cimport change as change_of
-from router.core.forwarding.credit cimport grown, is_used, shrunk
+from router.core.forwarding.link_window cimport change as change_of
+from router.core.forwarding.link_window cimport grown, is_used, shrunk
 from router.core.forwarding.fib cimport AddressEntry
-from router.core.forwarding.load cimport Load
-from router.dataplane.interface cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
-from router.dataplane.states cimport *
+from router.core.forwarding.egress_load cimport EgressLoad
+from router.dataplane.links cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.delivery_states cimport *
 
 
 cdef class Settlement:
@@ -42,7 +42,7 @@ cdef class Settlement:
     @cython.locals(delivery=size_t, link=EgressLink)
     cpdef object leave_egress(self, Transfer transfer)
     cpdef object strand(self, Transfer transfer)
-    @cython.locals(entry=AddressEntry, load=Load)
+    @cython.locals(entry=AddressEntry, load=EgressLoad)
     cdef _leave_load(self, Transfer transfer)
     @cython.locals(queued=Py_ssize_t, held=Py_ssize_t, change=Py_ssize_t, is_open=bint, in_flight=Py_ssize_t)
     cpdef object top_up(self, IngressLink link)

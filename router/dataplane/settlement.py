@@ -14,11 +14,11 @@ import cython
 
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
-from router.core.forwarding.credit import change as change_of
-from router.core.forwarding.credit import grown, is_used, shrunk
 from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.link_window import change as change_of
+from router.core.forwarding.link_window import grown, is_used, shrunk
 from router.core.terms import Condition
-from router.dataplane.interface import EgressLink, IngressLink, Transfer
+from router.dataplane.links import EgressLink, IngressLink, Transfer
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import (
@@ -55,7 +55,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_queued,
         set_delivery_context,
     )
-    from router.dataplane.states import DONE, SENT, STRANDED, STREAMING
+    from router.dataplane.delivery_states import DONE, SENT, STRANDED, STREAMING
 
 RELEASE: Final = RELEASED
 """The message surely went to nobody: its sender may try again."""
@@ -295,7 +295,7 @@ class Settlement:
             return
         load.datagrams -= 1
         load.unsettled -= 1
-        if entry is not None and entry.broker is not None:
+        if entry is not None and entry.controller is not None:
             self.freed.append(entry)
 
     # Credit
@@ -314,7 +314,7 @@ class Settlement:
 
     def top_up(self, link: IngressLink) -> None:
         """Grant or take back what `core.forwarding.credit` says for this link, if it has a window."""
-        if link.broker is not None:
+        if link.controller is not None:
             return
         queued = pn_link_queued(link.handle)
         held = pn_link_credit(link.handle) - queued
@@ -336,7 +336,7 @@ class Settlement:
 
     def _for_questions(self, link: IngressLink, held: int, change: int) -> int:
         """Of the credit that a link is to get, what it gets while its connection is above its mark: whoever asks the
-        router what is wrong gets an answer. The rest follows when that is over (`Relay.release`)."""
+        router what is wrong gets an answer. The rest follows when that is over (`MessageRelay.release`)."""
         if link.entry is None:
             return 1 if held == 0 else 0
         return change if link.entry.service is not None else 0

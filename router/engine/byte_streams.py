@@ -64,7 +64,7 @@ class ByteStreams:
         self.is_closing = False
         """Our Close is on its way."""
         self.moved_bytes = 0
-        """Read and written since what is held for the peer was counted (`weight.py`)."""
+        """Read and written since what is held for the peer was counted (`memory_meter.py`)."""
         self._violation: RemoteProtocolError | None = None
         """What the guard has found."""
         self._piece = LEAST_PIECE_BYTES

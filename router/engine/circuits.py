@@ -29,9 +29,9 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
 from router.core.terms import Condition, LinkId, RouterId
 from router.dataplane.data_plane import DataPlane
-from router.dataplane.interface import EgressLink, IngressLink
+from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
-from router.engine.terminus import read_address
+from router.engine.terminus_address import read_address
 
 # DEV-28: a qdrouterd takes and makes none.
 CIRCUIT: Final = "amqp-mesh.circuit"

@@ -27,13 +27,13 @@ from router.core.addressing.address import (
     with_vhost,
 )
 from router.core.errors import RemoteProtocolError
-from router.core.forwarding.credit import first_window
 from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.forwarding.link_window import first_window
 from router.core.terms import Condition, LinkId
 from router.dataplane.data_plane import DataPlane
-from router.dataplane.interface import EgressLink, IngressLink
+from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
-from router.engine.terminus import read_address
+from router.engine.terminus_address import read_address
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
 """Capability of a source that asks for a reply address in the manner of RabbitMQ's Direct Reply-To."""

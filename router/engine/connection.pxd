@@ -2,9 +2,9 @@ import cython
 
 from router.binding.handles cimport *
 from router.dataplane.data_plane cimport DataPlane
-from router.dataplane.interface cimport Port
+from router.dataplane.links cimport Port
 from router.engine.byte_streams cimport ByteStreams
-from router.engine.weight cimport Weight
+from router.engine.memory_meter cimport MemoryMeter
 
 
 cdef class Connection(ByteStreams):
@@ -20,7 +20,7 @@ cdef class Connection(ByteStreams):
     cdef public Py_ssize_t refused
     cdef public set closed_links
     cdef public dict _sessions
-    cdef public Weight weight
+    cdef public MemoryMeter weight
     cdef public object _failure
     cdef public Py_ssize_t _after_end
     cdef public bint _is_unbound

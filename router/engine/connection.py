@@ -21,11 +21,11 @@ from router.binding.handles import text
 from router.core.errors import RemoteProtocolError
 from router.core.terms import Condition, ConnectionId
 from router.dataplane.data_plane import DataPlane
-from router.dataplane.interface import EgressLink, IngressLink, Port
+from router.dataplane.links import EgressLink, IngressLink, Port
 from router.engine.byte_streams import ByteStreams
+from router.engine.credit_withdrawal import withdraw
+from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
 from router.engine.peer_open import PeerOpen, read_open
-from router.engine.weight import ANSWER_BYTES, FRAME_BYTES, Weight
-from router.engine.withdrawal import withdraw
 from router.guard.frame_guard import FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
@@ -105,7 +105,7 @@ class Connection(ByteStreams):
         """Those that were attached once: what still comes on them is thrown away."""
         self._sessions: dict[Handle, None] = {}
         """Those that have begun, and so have a channel."""
-        self.weight = Weight(port, self.links, self._sessions)
+        self.weight = MemoryMeter(port, self.links, self._sessions)
         self._failure: RemoteProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""

@@ -21,7 +21,7 @@ from router.core.forwarding.fib import Fib
 from router.core.linkstate.messages import CircuitStates
 from router.core.terms import Condition, LinkId
 from router.dataplane.data_plane import DataPlane
-from router.dataplane.interface import EgressLink, IngressLink
+from router.dataplane.links import EgressLink, IngressLink
 from router.engine.circuits import CIRCUIT, Circuits
 from router.engine.codec import encode_control
 from router.engine.connection import CIRCUITS, LSU_PUSH, NUMBERS, STREAMING_LINKS, Connection

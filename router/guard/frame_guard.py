@@ -19,7 +19,6 @@ from typing import Final
 
 import cython
 
-from router.guard.encoding import write_flow
 from router.guard.endpoints import (
     OwnLink,
     OwnSession,
@@ -32,9 +31,9 @@ from router.guard.endpoints import (
 )
 from router.guard.frame_watch import FrameWatch
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, HandshakeGuard
+from router.guard.value_check import write_flow
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.encoding import end_of
     from router.guard.performatives import size_at
     from router.guard.states import (
         ATTACH,
@@ -50,6 +49,7 @@ if not cython.compiled:  # else they come by the .pxd
         TRANSFER,
         WRONG,
     )
+    from router.guard.value_check import end_of
 
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
 HANDLE_IN_USE: Final = "amqp:session:handle-in-use"

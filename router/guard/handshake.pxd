@@ -1,6 +1,6 @@
 import cython
 
-from router.guard.encoding cimport end_of
+from router.guard.value_check cimport end_of
 from router.guard.performatives cimport PerformativeReader, size_at
 from router.guard.states cimport *
 

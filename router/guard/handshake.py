@@ -12,7 +12,6 @@ import cython
 from router.guard.performatives import PerformativeReader
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.encoding import end_of
     from router.guard.performatives import size_at
     from router.guard.states import (
         FRAMES,
@@ -25,6 +24,7 @@ if not cython.compiled:  # else they come by the .pxd
         SASL_RESPONSE,
         WRONG,
     )
+    from router.guard.value_check import end_of
 
 FRAMING_ERROR: Final = "amqp:connection:framing-error"
 DECODE_ERROR: Final = "amqp:decode-error"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.encoding import end_of
     from router.guard.states import ABSENT, WRONG
+    from router.guard.value_check import end_of
 
 
 class PerformativeReader:

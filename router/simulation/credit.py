@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import networkx as nx
 
-from router.core.forwarding.orders import Timing
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.terms import RouterId
 from router.simulation.credit_base import ClientMesh
 from router.simulation.credit_router import SimRouter
@@ -28,7 +28,7 @@ class CreditMesh(ClientMesh[SimRouter]):
         jitter_s: float = 0.0001,
         client_delay_s: float = 0.0001,
         news_s: float = 0.01,
-        timing: Timing | None = None,
+        timing: CreditTiming | None = None,
         is_closest: bool = False,
         distance: float = 0.25,
         has_outcomes: bool = False,
@@ -36,7 +36,7 @@ class CreditMesh(ClientMesh[SimRouter]):
     ) -> None:
         self.delivered_of: dict[int, int] = {}
         """Messages sent to subscribers, by publisher."""
-        self._timing = timing or Timing()
+        self._timing = timing or CreditTiming()
         self._is_closest = is_closest
         self._distance = distance
         self.has_outcomes = has_outcomes

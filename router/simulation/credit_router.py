@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.load import Load
-from router.core.forwarding.orders import Key, Orders, Timing
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.forwarding.egress_load import EgressLoad
 from router.core.terms import RouterId
 from router.simulation.credit_clients import SimPublisher
 from router.simulation.credit_links import Link, Wire, ignore_flow, ignore_transfer
@@ -44,14 +44,14 @@ class Surroundings(Protocol):
     """Subscribers settle messages, and routers look at loads."""
 
 
-class SimRouter(Orders):
-    """A router as far as the credit of one address goes. It carries out the machine's `Orders`."""
+class SimRouter(CreditActions):
+    """A router as far as the credit of one address goes. It carries out the machine's `CreditActions`."""
 
     def __init__(
-        self, name: RouterId, mesh: Surroundings, timing: Timing, *, is_closest: bool, distance: float = 0.0
+        self, name: RouterId, mesh: Surroundings, timing: CreditTiming, *, is_closest: bool, distance: float = 0.0
     ) -> None:
         self.name = name
-        self.machine = Allotting(self, timing=timing, is_closest=is_closest, distance=distance)
+        self.machine = AnycastScheduler(self, timing=timing, is_closest=is_closest, distance=distance)
         self.turns = Turns(mesh.network, self.machine, restate=self._restate, checked=mesh.checked)
         self.publishers: dict[Key, Link] = {}
         self.subscribers: list[Link] = []
@@ -67,7 +67,7 @@ class SimRouter(Orders):
         self._turn = 0
         self._sources: dict[int, Link] = {}
         """Messages that were sent on and have no outcome, each with the link that it came on."""
-        self._counted: dict[Link, tuple[RouterId | None, Load]] = {}
+        self._counted: dict[Link, tuple[RouterId | None, EgressLoad]] = {}
         """Links whose messages without an outcome are part of a load: to which neighbor, None for a subscriber."""
         self._report_at = math.inf
 

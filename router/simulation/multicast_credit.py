@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import networkx as nx
 
-from router.core.forwarding.audience import Patience
-from router.core.forwarding.orders import Timing
+from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.local_subscribers import Patience
 from router.core.linkstate.spf import Topology
 from router.core.terms import RouterId
 from router.simulation.credit_base import ClientMesh
@@ -32,7 +32,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         jitter_s: float = 0.0001,
         client_delay_s: float = 0.0001,
         news_s: float = 0.01,
-        timing: Timing | None = None,
+        timing: CreditTiming | None = None,
         patience: Patience | None = None,
         routers: Iterable[str] = (),
     ) -> None:
@@ -46,7 +46,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         """Copies that each subscriber missed."""
         self.passed: dict[RouterId, dict[int, int]] = {}
         """At each router, how often each message passed it."""
-        self._timing = timing or Timing()
+        self._timing = timing or CreditTiming()
         self._patience = patience or Patience()
         super().__init__(
             edges,
@@ -107,7 +107,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
             machine = router.machine
             machine.check_invariants()
             for link in router.subscribers:
-                assert machine.audience.subscribers[link].credit == link.credit
+                assert machine.local_subscribers.subscribers[link].credit == link.credit
             for (ingress, child), link in router.own.items():
                 assert machine.trees[ingress].children[child].credit == link.credit
         departed = sum(self.departed_of.values())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from router.core.forwarding.audience import Patience
-from router.core.forwarding.fanning import Fanning
-from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.credit_scheduler import CreditTiming, Key
+from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.terms import RouterId
 from router.simulation.credit_clients import SimPublisher
 from router.simulation.credit_links import Link, Wire, ignore_flow
@@ -30,7 +30,7 @@ class Surroundings(Protocol):
         """Both ways of the connection to a neighbor; None when it is down."""
 
     def departed(self, message: int) -> None:
-        """A message left its ingress router: a copy was sent on every outlet."""
+        """A message left its ingress router: a copy was sent on every branch."""
 
     def copied(self, message: int, router: RouterId, subscribers: Sequence[Link], missed: Sequence[Link]) -> None:
         """A message passed a router: copies were sent to some of its subscribers, and others missed it."""
@@ -46,11 +46,12 @@ class Surroundings(Protocol):
 
 
 class MulticastRouter:
-    """A router as far as the credit of one multicast address goes. It carries out the machine's `MulticastOrders`."""
+    """A router as far as the credit of one multicast address goes. It carries out the machine's
+    `MulticastCreditActions`."""
 
-    def __init__(self, name: RouterId, mesh: Surroundings, timing: Timing, patience: Patience) -> None:
+    def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: Patience) -> None:
         self.name = name
-        self.machine = Fanning(self, name, timing=timing, patience=patience)
+        self.machine = MulticastScheduler(self, name, timing=timing, patience=patience)
         self.turns = Turns(mesh.network, self.machine, restate=lambda now: None, checked=mesh.checked)
         self.publishers: dict[Key, Link] = {}
         self.subscribers: dict[Link, None] = {}

@@ -1,4 +1,4 @@
-"""Rows of credit, from the brokers and their links: who granted how much, who holds how much, and what waits."""
+"""Rows of credit, from the controllers and their links: who granted how much, who holds how much, and what waits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from router.binding.handles import pn_link_get_drain
+from router.core.forwarding.credit_lending import Publisher
+from router.core.forwarding.credit_pool import Circuit, CreditPool
 from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.forwarding.pools import Circuit, Pool
-from router.core.forwarding.publishers import Publisher
 from router.core.terms import ConnectionId, RouterId
-from router.dataplane.anycast import AnycastBroker
-from router.dataplane.broker import Broker
-from router.dataplane.interface import EgressLink, IngressLink, Transfer
-from router.dataplane.multicast import MulticastBroker
+from router.dataplane.anycast_controller import AnycastController
+from router.dataplane.credit_controller import CreditController
+from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.multicast_controller import MulticastController
 from router.engine.connection import Connection
 from router.management.snapshot import CreditRow, PartyRow
 from router.views.links import AnyLink, credit_of, key_of
@@ -25,7 +25,7 @@ from router.views.links import AnyLink, credit_of, key_of
 class Window:
     """Credit of the mesh's own making, toward a neighbor that takes no circuit."""
 
-    broker: Broker
+    controller: CreditController
     root: RouterId
     neighbor: RouterId | None
     credit: int
@@ -51,94 +51,96 @@ def entry_of(fib: Fib, key: str) -> AddressEntry | None:
 
 def has_credit(entry: AddressEntry) -> bool:
     """Whether there is somebody here whose credit can be told of."""
-    return entry.service is None and bool(entry.broker is not None or entry.subscribers)
+    return entry.service is None and bool(entry.controller is not None or entry.subscribers)
 
 
-def parties(links: Iterable[AnyLink], brokers: Iterable[Broker]) -> Iterator[Party]:
+def parties(links: Iterable[AnyLink], controllers: Iterable[CreditController]) -> Iterator[Party]:
     """Those of all addresses, links in the given order."""
     for link in links:
         is_client = link.root is None
-        if isinstance(link.broker, Broker) or (isinstance(link, EgressLink) and is_client and link.entry is not None):
+        if isinstance(link.controller, CreditController) or (
+            isinstance(link, EgressLink) and is_client and link.entry is not None
+        ):
             yield link
-    for broker in brokers:
-        yield from _windows(broker)
+    for controller in controllers:
+        yield from _windows(controller)
 
 
 def parties_of(entry: AddressEntry) -> Iterator[Party]:
     """Those of one address: who grants before who holds."""
     yield from _subscribers(entry)
-    broker = _broker_of(entry)
-    if broker is None:
+    controller = _broker_of(entry)
+    if controller is None:
         return
-    yield from _own_circuits(broker)
-    yield from _windows(broker)
-    for pool in _pools(broker):
+    yield from _own_circuits(controller)
+    yield from _windows(controller)
+    for pool in _pools(controller):
         for key in pool.circuits:
             assert isinstance(key, IngressLink)
             yield key
-    for link, _ in _publishers(broker):
+    for link, _ in _publishers(controller):
         yield link
 
 
-def _broker_of(entry: AddressEntry) -> Broker | None:
-    assert entry.broker is None or isinstance(entry.broker, Broker)
-    return entry.broker
+def _broker_of(entry: AddressEntry) -> CreditController | None:
+    assert entry.controller is None or isinstance(entry.controller, CreditController)
+    return entry.controller
 
 
 def _subscribers(entry: AddressEntry) -> list[EgressLink]:
     return [link for link in entry.subscribers if isinstance(link, EgressLink)]
 
 
-def _own_circuits(broker: Broker) -> Iterable[EgressLink]:
-    if isinstance(broker, (AnycastBroker, MulticastBroker)):
-        return broker.own.values()
+def _own_circuits(controller: CreditController) -> Iterable[EgressLink]:
+    if isinstance(controller, (AnycastController, MulticastController)):
+        return controller.own.values()
     return ()
 
 
-def _datagrams(broker: Broker, egress: RouterId) -> int:
-    load = broker.entry.remotes.get(egress)
+def _datagrams(controller: CreditController, egress: RouterId) -> int:
+    load = controller.entry.remotes.get(egress)
     return load.datagrams if load is not None else 0
 
 
-def _windows(broker: Broker) -> Iterator[Window]:
-    if isinstance(broker, AnycastBroker):
-        for egress in broker.windowed:
-            pool = broker.machine.pools.get(egress)
+def _windows(controller: CreditController) -> Iterator[Window]:
+    if isinstance(controller, AnycastController):
+        for egress in controller.windowed:
+            pool = controller.machine.pools.get(egress)
             if pool is not None:
-                yield Window(broker, egress, pool.next_hop, pool.capacity, _datagrams(broker, egress))
-    elif isinstance(broker, MulticastBroker):
-        for ingress, neighbor in broker.windowed:
-            tree = broker.machine.trees.get(ingress)
-            outlet = tree.children.get(neighbor) if tree is not None else None
-            if outlet is not None:
-                yield Window(broker, ingress, neighbor, outlet.credit, 0)
+                yield Window(controller, egress, pool.next_hop, pool.capacity, _datagrams(controller, egress))
+    elif isinstance(controller, MulticastController):
+        for ingress, neighbor in controller.windowed:
+            tree = controller.machine.trees.get(ingress)
+            branch = tree.children.get(neighbor) if tree is not None else None
+            if branch is not None:
+                yield Window(controller, ingress, neighbor, branch.credit, 0)
 
 
-def _pools(broker: Broker) -> list[Pool]:
-    if isinstance(broker, MulticastBroker):
-        return [tree.pool for tree in broker.machine.trees.values()]
-    assert isinstance(broker, AnycastBroker)
-    return list(broker.machine.pools.values())
+def _pools(controller: CreditController) -> list[CreditPool]:
+    if isinstance(controller, MulticastController):
+        return [tree.pool for tree in controller.machine.trees.values()]
+    assert isinstance(controller, AnycastController)
+    return list(controller.machine.pools.values())
 
 
 def _circuit(link: IngressLink) -> Circuit | None:
     """What the machine knows of a neighbor's circuit."""
-    broker, root = link.broker, link.root
+    controller, root = link.controller, link.root
     if root is None:
         return None
-    if isinstance(broker, MulticastBroker):
-        return broker.machine.trees[root].pool.circuits.get(link)
-    assert isinstance(broker, AnycastBroker)
-    return broker.machine.pools[root].circuits.get(link)
+    if isinstance(controller, MulticastController):
+        return controller.machine.trees[root].pool.circuits.get(link)
+    assert isinstance(controller, AnycastController)
+    return controller.machine.pools[root].circuits.get(link)
 
 
-def _publishers(broker: Broker) -> Iterator[tuple[IngressLink, Publisher | None]]:
+def _publishers(controller: CreditController) -> Iterator[tuple[IngressLink, Publisher | None]]:
     """Each link, with what the machine knows of it."""
-    for key, publisher in broker.publishers.attached.items():
+    for key, publisher in controller.publishers.attached.items():
         assert isinstance(key, IngressLink)
         yield key, publisher
-    if isinstance(broker, AnycastBroker):
-        for link in (*broker.first, *broker.second):
+    if isinstance(controller, AnycastController):
+        for link in (*controller.first, *controller.second):
             yield link, None
 
 
@@ -161,8 +163,8 @@ def credit_row(entry: AddressEntry, now: float) -> CreditRow:
     """The credit of one address, at *now* (seconds, monotonic)."""
     key = key_of(entry)
     subscribers = _subscribers(entry)
-    broker = _broker_of(entry)
-    publishers = list(_publishers(broker)) if broker is not None else []
+    controller = _broker_of(entry)
+    publishers = list(_publishers(controller)) if controller is not None else []
     blocked = [seconds for seconds in (_blocked_s(*each, now) for each in publishers) if seconds is not None]
     oldest = next(iter(entry.waiting), None)
     return CreditRow(
@@ -171,46 +173,46 @@ def credit_row(entry: AddressEntry, now: float) -> CreditRow:
         key=key,
         treatment=entry.treatment.value,
         has_subscriber=entry.is_open,
-        is_open=_is_open(broker) if broker is not None else any(map(credit_of, subscribers)),
-        granted=_granted(entry, subscribers, broker),
+        is_open=_is_open(controller) if controller is not None else any(map(credit_of, subscribers)),
+        granted=_granted(entry, subscribers, controller),
         held_by_publishers=sum(_held(*each) for each in publishers),
-        held_by_circuits=sum(c.out for pool in _pools(broker) for c in pool.circuits.values()) if broker else 0,
-        lowered=broker.publishers.lowered if broker is not None else 0,
+        held_by_circuits=sum(c.out for pool in _pools(controller) for c in pool.circuits.values()) if controller else 0,
+        lowered=controller.publishers.lowered if controller is not None else 0,
         subscriber_count=len(subscribers),
         publisher_count=len(publishers),
         blocked_count=len(blocked),
         blocked_seconds=int(max(blocked, default=0.0)),
         waiting_count=len(entry.waiting),
-        departed_count=broker.publishers.departed if broker is not None else 0,
+        departed_count=controller.publishers.departed if controller is not None else 0,
         oldest_wait_seconds=_age(oldest.arrived if isinstance(oldest, Transfer) else now, now),
     )
 
 
-def _is_open(broker: Broker) -> bool:
-    if isinstance(broker, MulticastBroker):
-        return broker.machine.own.machine.is_open
-    assert isinstance(broker, AnycastBroker)
+def _is_open(controller: CreditController) -> bool:
+    if isinstance(controller, MulticastController):
+        return controller.machine.own.machine.is_open
+    assert isinstance(controller, AnycastController)
     # To a reply address one credit is given before any was granted.
-    is_reached = any(pool.has_path for pool in broker.machine.pools.values())
-    return broker.machine.is_open or (broker.is_reply and is_reached)
+    is_reached = any(pool.has_path for pool in controller.machine.pools.values())
+    return controller.machine.is_open or (controller.is_reply and is_reached)
 
 
-def _granted(entry: AddressEntry, subscribers: list[EgressLink], broker: Broker | None) -> int:
+def _granted(entry: AddressEntry, subscribers: list[EgressLink], controller: CreditController | None) -> int:
     """What can be dealt here."""
-    if isinstance(broker, MulticastBroker):
-        return _granted_together(broker)
-    circuits = _own_circuits(broker) if broker is not None else ()
-    windows = _windows(broker) if broker is not None else ()
+    if isinstance(controller, MulticastController):
+        return _granted_together(controller)
+    circuits = _own_circuits(controller) if controller is not None else ()
+    windows = _windows(controller) if controller is not None else ()
     return sum(map(credit_of, (*subscribers, *circuits))) + sum(window.credit for window in windows)
 
 
-def _granted_together(broker: MulticastBroker) -> int:
-    machine = broker.machine
+def _granted_together(controller: MulticastController) -> int:
+    machine = controller.machine
     is_ingress = bool(machine.own.machine.publishers.attached)
     trees = [machine.own] if is_ingress else [tree for tree in machine.trees.values() if tree is not machine.own]
-    found = [outlet.credit for tree in trees for outlet in tree.children.values() if not outlet.is_closed]
-    if machine.audience.live:
-        found.append(machine.audience.capacity)
+    found = [branch.credit for tree in trees for branch in tree.children.values() if not branch.is_closed]
+    if machine.local_subscribers.live:
+        found.append(machine.local_subscribers.capacity)
     return min(found, default=0)
 
 
@@ -238,7 +240,7 @@ class PartyView:
         """Its row."""
         if isinstance(party, Window):
             return _window_row(party)
-        entry = party.broker.entry if isinstance(party.broker, Broker) else party.entry
+        entry = party.controller.entry if isinstance(party.controller, CreditController) else party.entry
         assert entry is not None
         if isinstance(party, EgressLink):
             row = self._granting(entry, party)
@@ -275,11 +277,15 @@ class PartyView:
         )
 
     def _subscribing(self, entry: AddressEntry, link: EgressLink, row: PartyRow) -> PartyRow:
-        broker = entry.broker
-        known = broker.machine.audience.subscribers.get(link) if isinstance(broker, MulticastBroker) else None
+        controller = entry.controller
+        known = (
+            controller.machine.local_subscribers.subscribers.get(link)
+            if isinstance(controller, MulticastController)
+            else None
+        )
         return attrs.evolve(
             row,
-            brokered=link.brokered if broker is not None else row.granted,
+            brokered=link.brokered if controller is not None else row.granted,
             missed_count=known.missed if known is not None else 0,
             zero_credit_seconds=self._since(known.zero_since) if known is not None else None,
             excluded_seconds=self._since(known.excluded_at) if known is not None else None,
@@ -295,8 +301,8 @@ class PartyView:
         circuit = _circuit(link)
         if circuit is not None:
             return attrs.evolve(row, held=circuit.out, weight=circuit.weight, is_draining=circuit.is_draining)
-        broker = entry.broker
-        publisher = broker.publishers.attached.get(link) if isinstance(broker, Broker) else None
+        controller = entry.controller
+        publisher = controller.publishers.attached.get(link) if isinstance(controller, CreditController) else None
         blocked_s = _blocked_s(link, publisher, self._now)
         return attrs.evolve(
             row,
@@ -320,7 +326,7 @@ class PartyView:
 
 
 def _window_row(window: Window) -> PartyRow:
-    entry = window.broker.entry
+    entry = window.controller.entry
     name = f"window/{key_of(entry)}/{window.root}/{window.neighbor}"
     return PartyRow(
         name=name,

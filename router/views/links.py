@@ -10,8 +10,8 @@ import attrs
 from router.binding.handles import pn_link_credit, pn_link_queued
 from router.core.addressing.address import AddressKind, masked
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.interface import EgressLink, IngressLink, LinkCounters, Transfer
-from router.dataplane.states import SENT
+from router.dataplane.delivery_states import SENT
+from router.dataplane.links import EgressLink, IngressLink, LinkCounters, Transfer
 from router.engine.connection import Connection
 from router.management.snapshot import AddressRow, LinkRow
 

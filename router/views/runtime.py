@@ -20,7 +20,7 @@ from router.core.controlplane import NeighborView, NodeView
 from router.core.forwarding.fib import AddressEntry
 from router.core.linkstate.messages import PROTOCOL_VERSION
 from router.core.terms import AREA, RouterId
-from router.dataplane.interface import EgressLink, IngressLink
+from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 from router.management.snapshot import (
     AddressRow,
@@ -37,11 +37,11 @@ from router.management.snapshot import (
 )
 from router.net.connector import Connector
 from router.net.listener import Listener
-from router.net.octets import Octets
+from router.net.tcp_counters import TcpCounters
 from router.runtime import Runtime
 from router.views.credit import Party, PartyView, Window, credit_row, entry_of, has_credit, parties, parties_of
 from router.views.links import Passed, UnderWay, address_row, is_blocked, key_of, link_row, passed, total
-from router.views.lists import AllLinks, Order
+from router.views.paged_lists import Order, PagedLinks
 
 CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
 """Words of Qpid Dispatch for those of `net.connector`."""
@@ -73,7 +73,7 @@ class RuntimeView:
             NodeRow: lambda _: self._nodes(),
             CreditRow: lambda goes_on: self._credit(self._with_credit.get(runtime.clock(), goes_on=goes_on)),
             PartyRow: lambda _: self._parties(
-                parties((link for _, link in self._all_links()), self._runtime.relay.brokerage)
+                parties((link for _, link in self._all_links()), self._runtime.relay.credit_manager)
             ),
             ListenerRow: lambda _: Rows(self._listeners, lambda found: self._listener(*found)),
             ConnectorRow: lambda _: Rows(self._connectors, _connector_row),
@@ -99,8 +99,8 @@ class RuntimeView:
         """Ids of this router and of those that it can reach, sorted."""
         return sorted([self._runtime.me, *self._runtime.fib.routes])
 
-    def _all_links(self) -> AllLinks:
-        return AllLinks(self._runtime.connections.values())
+    def _all_links(self) -> PagedLinks:
+        return PagedLinks(self._runtime.connections.values())
 
     def _under_way(self) -> UnderWay:
         return UnderWay(self._runtime.relay.transfers(), self._runtime.clock())
@@ -298,7 +298,7 @@ def _connector_row(connector: Connector) -> ConnectorRow:
 
 
 def _connection_row(
-    connection: Connection, neighbor: NeighborView | None, messages: Passed, octets: Octets | None, now: float
+    connection: Connection, neighbor: NeighborView | None, messages: Passed, octets: TcpCounters | None, now: float
 ) -> ConnectionRow:
     peer = connection.peer
     is_standby = neighbor is not None and neighbor.is_standby

@@ -18,7 +18,7 @@ import pytest
 import router
 from mesh_config.generators import generate
 from router.bench.cases import CASES
-from router.bench.processes import cpu_seconds
+from router.bench.process_usage import cpu_seconds
 from tests.bench.conftest import run
 from tests.helpers.processes import MeshProcesses, wait_until
 

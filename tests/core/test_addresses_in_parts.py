@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from mesh_config.models import Treatment
-from router.core.addressing.parts import MOST_CHANGES, PART, PART_BYTES, PARTS, Answer, cut, pieces
+from router.core.addressing.partial_updates import MOST_CHANGES, PART, PART_BYTES, PARTS, Answer, cut, pieces
 from router.core.events import (
     Action,
     ControlReceived,

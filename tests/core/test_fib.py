@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_config.models import Treatment
-from router.core.addressing.patterns import TreatmentTable
+from router.core.addressing.treatment_table import TreatmentTable
 from router.core.forwarding.fib import LONGEST_TARGET, MOST_TARGETS, Fib
 from router.core.terms import ConnectionId, RouterId
 

@@ -1,4 +1,4 @@
-"""The multicast credit machine alone: trees and outlets, and what the local subscribers can take."""
+"""The multicast credit machine alone: trees and branches, and what the local subscribers can take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from router.core.forwarding.branching import HUNGRY, MOST_CREDIT
+from router.core.forwarding.multicast_tree import HUNGRY, MOST_CREDIT
 from router.core.terms import RouterId
 from tests.helpers.multicast_bench import MulticastBench, Order
 
@@ -134,7 +134,7 @@ def test_credit_that_is_used_up_closes_nothing() -> None:
     assert bench.held("q") == 1
 
 
-# Outlets
+# Branches
 
 
 def test_all_children_are_told_the_weight_at_once_and_those_that_come_later_too() -> None:
@@ -148,12 +148,12 @@ def test_all_children_are_told_the_weight_at_once_and_those_that_come_later_too(
 def test_the_smallest_outlet_decides_and_each_gets_one_copy() -> None:
     bench = local(50, "p")
     bench.tree("me", "a", "b")
-    bench.outlet("me", "a", 40)
-    bench.outlet("me", "b", 2)
+    bench.branch("me", "a", 40)
+    bench.branch("me", "b", 2)
     assert sends(bench.publish("p", 1)) == [(1, ("a", "b", "s"), ())]
     assert sends(bench.publish("p", 2)) == [(2, ("a", "b", "s"), ())]
     assert sends(bench.publish("p", 3)) == []
-    assert sends(bench.outlet("me", "b", 1)) == [(3, ("a", "b", "s"), ())]
+    assert sends(bench.branch("me", "b", 1)) == [(3, ("a", "b", "s"), ())]
 
 
 def test_a_child_that_has_granted_nothing_yet_holds_up_the_tree_since_live_subscribers_may_be_below() -> None:
@@ -161,7 +161,7 @@ def test_a_child_that_has_granted_nothing_yet_holds_up_the_tree_since_live_subsc
     bench.tree("me", "a")
     assert sends(bench.publish("p", 1)) == []
     assert sends(bench.wait(30.0)) == []
-    assert sends(bench.outlet("me", "a", 3)) == [(1, ("a", "s"), ())]
+    assert sends(bench.branch("me", "a", 3)) == [(1, ("a", "s"), ())]
 
 
 def test_a_child_that_has_closed_does_not_count_until_it_grants_again() -> None:
@@ -170,7 +170,7 @@ def test_a_child_that_has_closed_does_not_count_until_it_grants_again() -> None:
     bench.publish("p", 1)
     assert sends(bench.closed("me", "a")) == [(1, ("s",), ())]
     assert sends(bench.publish("p", 2)) == [(2, ("s",), ())]
-    bench.outlet("me", "a", 1)
+    bench.branch("me", "a", 1)
     assert sends(bench.publish("p", 3)) == [(3, ("a", "s"), ())]
 
 
@@ -179,7 +179,7 @@ def test_it_counts_again_though_it_asks_at_once_for_what_it_granted() -> None:
     bench = local(9, "p")
     bench.tree("me", "a")
     bench.closed("me", "a")
-    orders = bench.outlet("me", "a", 1, is_draining=True)
+    orders = bench.branch("me", "a", 1, is_draining=True)
     assert ("drained_outlet", "me", "a") in orders + bench.wait(0.1)
     assert sends(bench.publish("p", 1)) == []
 
@@ -194,7 +194,7 @@ def test_a_child_that_is_not_in_the_tree_any_more_holds_up_nobody() -> None:
 def test_a_lost_circuit_is_made_anew_and_counts_meanwhile() -> None:
     bench = local(9, "p")
     bench.tree("me", "a")
-    bench.outlet("me", "a", 5)
+    bench.branch("me", "a", 5)
     bench.publish("p", 1)
     bench.machine.outlet_lost(RouterId("me"), RouterId("a"))
     orders = bench.turn()
@@ -206,10 +206,10 @@ def test_a_child_that_takes_no_circuits_has_credit_without_limit_and_publishers_
     bench = MulticastBench()
     bench.attach("p")
     bench.tree("me", "foreign")
-    bench.outlet("me", "foreign", 2**31)
+    bench.branch("me", "foreign", 2**31)
     for message in range(5000):
         bench.publish("p", message)
-        bench.outlet("me", "foreign", 2**31)
+        bench.branch("me", "foreign", 2**31)
         assert 1 <= bench.held("p") <= MOST_CREDIT + 1
 
 
@@ -217,12 +217,12 @@ def test_when_all_children_have_closed_publishers_lose_their_credit_and_what_wai
     bench = MulticastBench()
     bench.attach("p", "q")
     bench.tree("me", "a")
-    bench.outlet("me", "a", 1)
+    bench.branch("me", "a", 1)
     bench.publish("p", 1)
     bench.publish("p", 2)
     assert bench.closed("me", "a") == [("grant", "q", -1)]
     bench.wait(1.0)
-    assert sends(bench.outlet("me", "a", 1)) == [(2, ("a",), ())]
+    assert sends(bench.branch("me", "a", 1)) == [(2, ("a",), ())]
 
 
 def test_the_last_child_gone_returns_what_waits() -> None:
@@ -239,7 +239,7 @@ def test_a_lone_subscriber_is_excluded_only_when_there_are_subscribers_elsewhere
     bench.publish("p", 2)
     assert sends(bench.wait(10.0)) == []
     bench.tree("me", "a")
-    assert sends(bench.outlet("me", "a", 5)) == [(2, ("a",), ("s",))]
+    assert sends(bench.branch("me", "a", 5)) == [(2, ("a",), ("s",))]
 
 
 # Circuits
@@ -247,14 +247,14 @@ def test_a_lone_subscriber_is_excluded_only_when_there_are_subscribers_elsewhere
 
 def test_a_circuit_from_upstream_gets_the_smallest_credit_of_the_outlets() -> None:
     bench = transit("a", "b")
-    bench.outlet("in", "a", 9)
-    assert bench.outlet("in", "b", 2) == [("grant_circuit", "up", 2)]
+    bench.branch("in", "a", 9)
+    assert bench.branch("in", "b", 2) == [("grant_circuit", "up", 2)]
     assert sends(bench.arrive("in", "up", "m")) == [("m", ("a", "b"), ())]
 
 
 def test_no_credit_beyond_what_the_outlets_hold() -> None:
     bench = transit("a")
-    bench.outlet("in", "a", 1)
+    bench.branch("in", "a", 1)
     bench.arrive("in", "up", "m")
     assert bench.wait(10.0) == []
 
@@ -268,7 +268,7 @@ def test_its_weight_is_passed_on_to_every_outlet() -> None:
 
 def test_a_circuit_from_elsewhere_gets_nothing_and_what_comes_on_it_is_dropped() -> None:
     bench = transit("a")
-    bench.outlet("in", "a", 9)
+    bench.branch("in", "a", 9)
     assert bench.circuit("in", "other", "elsewhere", 5) == []
     assert not bench.machine.arrived(RouterId("in"), "other", "m", bench.now)
     assert sends(bench.turn()) == []
@@ -276,7 +276,7 @@ def test_a_circuit_from_elsewhere_gets_nothing_and_what_comes_on_it_is_dropped()
 
 def test_when_the_tree_changes_the_credit_moves_to_the_circuit_from_upstream() -> None:
     bench = transit("a")
-    bench.outlet("in", "a", 4)
+    bench.branch("in", "a", 4)
     bench.circuit("in", "new", "other", 1)
     orders = bench.tree("in", "a", predecessor="other")
     assert ("drain_circuit", "up") in orders
@@ -324,7 +324,7 @@ def test_with_children_it_does_not_close_and_its_own_miss_copies() -> None:
     bench = transit("a")
     bench.subscribe("s", 1)
     bench.tree("me", "elsewhere")
-    bench.outlet("in", "a", 5)
+    bench.branch("in", "a", 5)
     bench.arrive("in", "up", 1)
     assert "close_circuit" not in names(bench.wait(GRACE_S))
     assert sends(bench.arrive("in", "up", 2)) == [(2, ("a",), ("s",))]
@@ -366,14 +366,14 @@ def test_a_tree_is_forgotten_with_its_last_circuit() -> None:
 
 def test_but_not_before_its_outlets_have_no_credit_and_what_is_asked_back_later_is_given_back() -> None:
     bench = transit("a")
-    bench.outlet("in", "a", 3)
+    bench.branch("in", "a", 3)
     bench.machine.remove_circuit(RouterId("in"), "up")
     bench.turn()
     assert "in" in bench.machine.trees
-    assert bench.outlet("in", "a", 3, is_draining=True) == [("drained_outlet", "in", "a")]
+    assert bench.branch("in", "a", 3, is_draining=True) == [("drained_outlet", "in", "a")]
     bench.wait(0.0)
     assert "in" not in bench.machine.trees
-    assert bench.outlet("in", "a", 1, is_draining=True) == [("drained_outlet", "in", "a")]
+    assert bench.branch("in", "a", 1, is_draining=True) == [("drained_outlet", "in", "a")]
 
 
 # Drains
@@ -381,10 +381,10 @@ def test_but_not_before_its_outlets_have_no_credit_and_what_is_asked_back_later_
 
 def test_a_drain_asked_by_one_outlet_asks_all_back_and_gives_that_outlet_back_all_it_holds() -> None:
     bench = transit("a", "b")
-    bench.outlet("in", "a", 9)
-    bench.outlet("in", "b", 4)
+    bench.branch("in", "a", 9)
+    bench.branch("in", "b", 4)
     out = bench.of("in").pool.circuits["up"].out
-    assert bench.outlet("in", "a", 9, is_draining=True) == [("drain_circuit", "up")]
+    assert bench.branch("in", "a", 9, is_draining=True) == [("drain_circuit", "up")]
     assert ("drained_outlet", "in", "a") in bench.returned("in", "up", out)
     assert bench.of("in").children[RouterId("a")].credit == 0
     assert bench.of("in").children[RouterId("b")].credit == 4
@@ -395,24 +395,24 @@ def test_it_first_sends_what_waits() -> None:
     bench.attach("p")
     bench.tree("me", "a")
     bench.publish("p", 1)
-    orders = bench.outlet("me", "a", 3, is_draining=True)
+    orders = bench.branch("me", "a", 3, is_draining=True)
     assert names(orders)[0] == "send"
     assert ("drained_outlet", "me", "a") in orders + bench.wait(0.1)
 
 
 def test_it_is_answered_at_once_where_another_outlet_lets_nothing_through() -> None:
     bench = transit("a", "b")
-    assert ("drained_outlet", "in", "a") in bench.outlet("in", "a", 9, is_draining=True)
+    assert ("drained_outlet", "in", "a") in bench.branch("in", "a", 9, is_draining=True)
 
 
 def test_but_not_before_what_was_lent_on_it_has_come_back() -> None:
     bench = transit("a", "b")
-    bench.outlet("in", "a", 9)
-    bench.outlet("in", "b", 4)
-    bench.outlet("in", "b", 0)
+    bench.branch("in", "a", 9)
+    bench.branch("in", "b", 4)
+    bench.branch("in", "b", 0)
     out = bench.of("in").pool.circuits["up"].out
     assert out > 0
-    assert "drained_outlet" not in names(bench.outlet("in", "a", 9, is_draining=True))
+    assert "drained_outlet" not in names(bench.branch("in", "a", 9, is_draining=True))
     bench.wait(0.04)
     assert ("drained_outlet", "in", "a") in bench.returned("in", "up", out)
 

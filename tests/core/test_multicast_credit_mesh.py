@@ -10,8 +10,8 @@ import os
 
 import pytest
 
-from router.core.forwarding.audience import Patience
-from router.core.forwarding.orders import Timing
+from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.local_subscribers import Patience
 from router.core.terms import RouterId
 from router.simulation.credit import jain_index
 from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
@@ -96,7 +96,7 @@ def test_live_subscribers_miss_nothing_and_afterwards_the_sums_hold_again(chunk:
         play.finish()
         drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
         # It is the bound where messages keep coming one by one, since another subscriber has little credit.
-        assert max(drains, default=0.0) < Timing().drain_bound_s + 0.1
+        assert max(drains, default=0.0) < CreditTiming().drain_bound_s + 0.1
         total.add(play)
     print(total)
 

@@ -17,7 +17,7 @@ FEW, MANY = 20, 640
 GRACE_S = 1.0
 
 
-def audience(count: int) -> MulticastBench:
+def local_subscribers(count: int) -> MulticastBench:
     """A router with a publisher and so many subscribers."""
     bench = MulticastBench()
     bench.attach("p")
@@ -57,7 +57,7 @@ EVENTS: dict[str, Callable[[MulticastBench], object]] = {
 @pytest.mark.parametrize("event", EVENTS)
 def test_an_event_costs_the_same_however_many_subscribers_there_are(event: str) -> None:
     def work(count: int) -> int:
-        bench = audience(count)
+        bench = local_subscribers(count)
 
         def act() -> None:
             EVENTS[event](bench)
@@ -71,7 +71,7 @@ def test_an_event_costs_the_same_however_many_subscribers_there_are(event: str) 
 
 def test_those_who_come_back_cost_the_same_however_many_have_been_excluded() -> None:
     def work(count: int) -> int:
-        bench = audience(count)
+        bench = local_subscribers(count)
         for number in range(1, count):
             bench.machine.subscriber_changed(number, 0, bench.now)
         bench.turn()
@@ -92,7 +92,7 @@ def test_those_who_come_back_cost_the_same_however_many_have_been_excluded() -> 
 
 def test_a_copy_costs_the_same_however_many_subscribers_there_are() -> None:
     def work(count: int) -> int:
-        bench = audience(count)
+        bench = local_subscribers(count)
         return instructions(lambda: bench.machine.published("p", "m", bench.now))
 
     assert work(MANY) / MANY <= 2 * work(FEW) / FEW

@@ -9,7 +9,7 @@ from proton import Link, symbol
 
 from router.core.addressing.address import is_volatile_reply
 from router.engine.client_links import VOLATILE_QUEUE
-from router.views.service import serve_management
+from router.views.management_service import serve_management
 from tests.helpers.engine import Bench, settle_modes
 from tests.helpers.peer import Peer, PeerReceiver, decode, message
 

@@ -6,7 +6,7 @@ import pytest
 
 from mesh_config.models import AddressSettings, Treatment
 from router.core.terms import RouterId
-from router.dataplane.anycast import AnycastBroker
+from router.dataplane.anycast_controller import AnycastController
 from router.runtime import Runtime
 from tests.helpers.engine import Bench
 from tests.helpers.peer import PeerReceiver, message
@@ -77,8 +77,8 @@ def test_a_server_that_is_gone_is_kept_nowhere(bench: Bench) -> None:
     bench.run()
     entry = router.fib.find(BALANCED)
     assert entry is not None
-    assert isinstance(entry.broker, AnycastBroker)
-    assert set(entry.broker.local_load.idle or ()) <= set(entry.subscribers)
+    assert isinstance(entry.controller, AnycastController)
+    assert set(entry.controller.local_load.idle or ()) <= set(entry.subscribers)
     assert len(entry.subscribers) == 1
 
 
@@ -111,9 +111,9 @@ def test_where_there_is_one_subscriber_nothing_is_counted(bench: Bench) -> None:
     for router in (a, b):
         entry = router.fib.find(BALANCED)
         assert entry is not None
-        assert isinstance(entry.broker, AnycastBroker)
-        assert all(link.load is None for link in entry.broker.own.values())
-        assert entry.broker.local_load.unsettled == 0
+        assert isinstance(entry.controller, AnycastController)
+        assert all(link.load is None for link in entry.controller.own.values())
+        assert entry.controller.local_load.unsettled == 0
         assert all(load.unsettled == 0 for load in entry.remotes.values())
 
 

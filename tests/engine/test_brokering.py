@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from router.core.linkstate.messages import MobileAddressUpdate
-from router.dataplane.anycast import AnycastBroker
+from router.dataplane.anycast_controller import AnycastController
 from router.engine import codec
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
@@ -32,15 +32,15 @@ def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench:
 
 def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
     router = bench.router("A")
-    router.relay.brokerage.fault = router._address_fault
+    router.relay.credit_manager.fault = router._address_fault
     client = bench.client(router)
     receivers = [client.receiver(address, credit=5).accepting() for address in ("bad", "good")]
     senders = [client.sender(address) for address in ("bad", "good")]
     entry = router.fib.find("bad")
     assert entry is not None
-    broker = router.relay.brokerage.of(entry)
+    controller = router.relay.credit_manager.of(entry)
 
-    broker.windowed[router.me] = "broken"  # type: ignore[assignment]
+    controller.windowed[router.me] = "broken"  # type: ignore[assignment]
     for sender in senders:
         sender.send(message("x"))
     bench.run()
@@ -78,7 +78,7 @@ def test_a_requester_that_leaves_ends_the_circuits_of_its_reply_address(bench: B
         client.close()
     bench.advance(20)
     for router in routers:
-        assert not list(router.relay.brokerage)
+        assert not list(router.relay.credit_manager)
         assert not any(port.circuits_in or port.circuits_out for port in router.relay.ports.values())
 
 
@@ -186,15 +186,15 @@ def test_a_subscriber_that_grants_everything_and_reads_nothing_costs_its_publish
     assert len(receiver.messages) == 2000
 
 
-def brokers() -> int:
-    return sum(isinstance(one, AnycastBroker) for one in gc.get_objects())
+def controllers() -> int:
+    return sum(isinstance(one, AnycastController) for one in gc.get_objects())
 
 
 def test_nothing_is_left_of_an_address_for_the_collector(bench: Bench) -> None:
     router = bench.router("A")
     client = bench.client(router)
     gc.collect()
-    before = brokers()
+    before = controllers()
     gc.disable()
     try:
         for _ in range(10):
@@ -206,9 +206,9 @@ def test_nothing_is_left_of_an_address_for_the_collector(bench: Bench) -> None:
             sender.close()
             receiver.close()
             bench.run()
-        assert not list(router.relay.brokerage)
+        assert not list(router.relay.credit_manager)
         bench.advance(5)
-        assert brokers() <= before
+        assert controllers() <= before
     finally:
         gc.enable()
 

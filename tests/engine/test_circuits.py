@@ -12,8 +12,8 @@ from proton import Condition, Data, Link, int32, symbol
 from mesh_config.models import Role
 from router.binding import handles as pn
 from router.core.terms import RouterId
-from router.dataplane.interface import EgressLink, Port
-from router.dataplane.relay import Relay
+from router.dataplane.links import EgressLink, Port
+from router.dataplane.message_relay import MessageRelay
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
 from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection
 from router.engine.neighbor_links import CONTROL_BACKLOG, NeighborLinks
@@ -635,7 +635,7 @@ def test_the_neighbor_ends_a_circuit_of_its_own(bench: Bench, how: str) -> None:
 class Listening:
     """A relay, but for the words on circuits, which somebody else hears."""
 
-    def __init__(self, relay: Relay, circuits_told: Callable[..., object]) -> None:
+    def __init__(self, relay: MessageRelay, circuits_told: Callable[..., object]) -> None:
         self._relay = relay
         self.circuits_told = circuits_told
 

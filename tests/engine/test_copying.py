@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from router.dataplane.copying import FEW_COPIES, TURN_COPIES
+from router.dataplane.multicast_copier import FEW_COPIES, TURN_COPIES
 from router.runtime import Runtime
 from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import Peer, PeerReceiver, message

@@ -6,7 +6,7 @@ import pytest
 from proton import Link
 
 from router.binding.handles import pn_session_outgoing_bytes
-from router.dataplane.interface import EgressLink
+from router.dataplane.links import EgressLink
 from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.frames import Frame

@@ -15,7 +15,7 @@ from router.core.errors import DecodeError
 from router.core.linkstate.outbox import target_of
 from router.engine.codec import decode_control, decode_message
 from router.runtime import Runtime
-from router.views.service import serve_management
+from router.views.management_service import serve_management
 from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, decode, message

@@ -9,7 +9,7 @@ from proton import Data, Described, symbol, ulong
 
 from mesh_config.models import Role
 from router.engine.circuits import CIRCUIT
-from router.views.service import serve_management
+from router.views.management_service import serve_management
 from tests.helpers import frames
 from tests.helpers.engine import Bench, RawEnd
 from tests.helpers.peer import message

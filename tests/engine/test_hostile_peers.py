@@ -9,7 +9,7 @@ import pytest
 from proton import symbol, ubyte, ushort
 
 from mesh_config.models import Role
-from router.dataplane.egress import MAX_STREAMS
+from router.dataplane.message_sender import MAX_STREAMS
 from router.engine.connection import MAX_REFUSED, MAX_UNANSWERED, Connection
 from router.runtime import Runtime
 from tests.helpers import frames

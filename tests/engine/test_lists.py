@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from router.management.snapshot import Rows
-from router.views.lists import KEPT_S, AllLinks, Order
+from router.views.paged_lists import KEPT_S, Order, PagedLinks
 
 
 class Sorter:
@@ -61,7 +61,7 @@ class Holder:
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_links_come_connection_by_connection(size: int) -> None:
     connections: list[Any] = [Holder("a", "b", "c"), Holder(), Holder("d"), Holder("e", "f")]
-    links = AllLinks(connections)
+    links = PagedLinks(connections)
     expected = [(connection, link) for connection in connections for link in connection.links]
     assert list(links) == expected
     assert len(links) == 6

@@ -11,7 +11,7 @@ from mesh_config.models import LinkStateSettings
 from router.core.linkstate.messages import MAX_FIRST, MAX_INT, MAX_JUMP
 from router.core.terms import RouterId
 from router.runtime import Runtime
-from router.views.service import serve_management
+from router.views.management_service import serve_management
 from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
 from tests.helpers.neighbor import ALL_TO, Neighbor

@@ -10,8 +10,8 @@ from proton import symbol
 from router.management.node import MAX_COUNT
 from router.management.snapshot import ConnectionRow
 from router.runtime import Runtime
+from router.views.management_service import MAX_WAITING, ROWS_A_TURN, serve_management
 from router.views.runtime import SHOWN_CHARS, SHOWN_PROPERTIES, RuntimeView
-from router.views.service import MAX_WAITING, ROWS_A_TURN, serve_management
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, PeerSender, decode, message
 

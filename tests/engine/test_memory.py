@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from router.account import WINDOW_BYTES
-from router.dataplane.interface import Port
+from router.dataplane.links import Port
 from router.engine.connection import Connection
-from router.engine.weight import DUE_BYTES
+from router.engine.memory_meter import DUE_BYTES
+from router.memory_account import WINDOW_BYTES
 from router.runtime import Runtime
-from router.views.service import serve_management
+from router.views.management_service import serve_management
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import Peer, PeerReceiver, Sent, message

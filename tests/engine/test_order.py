@@ -14,7 +14,7 @@ CLOSEST = "exclusive.topic"
 
 
 def test_a_message_without_credit_waits_at_its_address_from_its_own_turn_on(bench: Bench) -> None:
-    """Whatever its broker knew of credit that came and went before."""
+    """Whatever its controller knew of credit that came and went before."""
     router = bench.router("A")
     receiver = bench.client(router).receiver(BALANCED, credit=1).accepting()
     sender = bench.client(router).sender(None)

@@ -9,8 +9,8 @@ from proton import symbol
 from router.core.addressing.address import masked
 from router.management.snapshot import AddressRow, LinkRow, PartyRow
 from router.runtime import Runtime
+from router.views.management_service import serve_management
 from router.views.runtime import RuntimeView
-from router.views.service import serve_management
 from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, message

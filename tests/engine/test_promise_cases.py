@@ -275,7 +275,7 @@ def test_lowered_credit_that_is_used_late(bench: Bench, late_s: float) -> None:
     a, c = bench.mesh(("A", "B"))
     receiver = bench.client(c).receiver("topic", credit=40).accepting()
     slow, other = bench.client(a), bench.client(a)
-    sender, hungry = slow.sender("topic"), other.sender("topic")
+    sender, backlogged = slow.sender("topic"), other.sender("topic")
     for _ in range(40):
         sender.send(message("use"))
         bench.run()
@@ -288,14 +288,14 @@ def test_lowered_credit_that_is_used_late(bench: Bench, late_s: float) -> None:
     slow.wire.is_still = True
     receiver.flow(-35)
     for number in range(50):
-        hungry.send(message(number))
+        backlogged.send(message(number))
     bench.advance(late_s)
     assert receiver.credit + len(receiver.messages) == 5
     late = [sender.send(message("late"), settled=True) for _ in range(held)]
     slow.wire.is_still = False
     bench.run()
     if late_s < 0.05:
-        links = (sender.link, hungry.link)
+        links = (sender.link, backlogged.link)
         inside = len(late) + 50 - len(receiver.messages)
         assert sum(link.credit for link in links) + inside <= receiver.credit + 2 + 35
     assert all(0 <= frame.flow("link_credit") < 2**31 for frame in link_flows(slow.wire.log[1]))
@@ -402,8 +402,8 @@ def test_two_routers_that_take_each_other_for_the_next_hop(bench: Bench) -> None
     assert {one.outcome for one in sent} == {"accepted"}
     assert len(receiver.messages) == len(sent)
     for router in bench.routers.values():
-        for broker in router.relay.brokerage:
-            broker.machine.check_invariants()  # type: ignore[attr-defined]
+        for controller in router.relay.credit_manager:
+            controller.machine.check_invariants()  # type: ignore[attr-defined]
 
 
 # Reply addresses
@@ -552,7 +552,7 @@ def test_thousands_of_addresses_between_two_routers(bench: Bench) -> None:
     publisher.wire.cut()
     bench.advance(8)
     assert not port.circuits_out
-    assert not list(a.relay.brokerage)
+    assert not list(a.relay.credit_manager)
 
 
 # Multicast

@@ -9,14 +9,14 @@ import pytest
 from proton import int32, symbol
 
 from router.binding.handles import pn_link_credit
-from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.orders import Key, Orders
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_scheduler import CreditActions, Key
 from router.core.linkstate.messages import MAX_WEIGHT
 from router.core.terms import RouterId
-from router.dataplane import brokerage
-from router.dataplane.anycast import AnycastBroker
-from router.dataplane.interface import EgressLink
-from router.dataplane.multicast import MulticastBroker
+from router.dataplane import credit_manager
+from router.dataplane.anycast_controller import AnycastController
+from router.dataplane.links import EgressLink
+from router.dataplane.multicast_controller import MulticastController
 from router.runtime import Runtime
 from tests.engine.test_circuits import attach, join
 from tests.helpers import frames
@@ -92,12 +92,12 @@ def test_weights_beyond_what_can_be_told(bench: Bench, address: str) -> None:
     raw.say("amqp:/_local/amqp-mesh.circuits", "CIRCUITS", {"weights": weights, "closed": []})
     bench.run()
     (link,) = (link for port in b.relay.ports.values() for link in port.circuits_in.values())
-    broker = b.relay.brokerage.of_link(link)
-    if isinstance(broker, AnycastBroker):
-        assert broker.machine.pools[RouterId("B")].circuits[link].weight == MAX_WEIGHT
+    controller = b.relay.credit_manager.of_link(link)
+    if isinstance(controller, AnycastController):
+        assert controller.machine.pools[RouterId("B")].circuits[link].weight == MAX_WEIGHT
     else:
-        assert isinstance(broker, MulticastBroker)
-        assert broker.machine.trees[RouterId("RAW")].pool.circuits[link].weight == MAX_WEIGHT
+        assert isinstance(controller, MulticastController)
+        assert controller.machine.trees[RouterId("RAW")].pool.circuits[link].weight == MAX_WEIGHT
 
 
 def test_what_waited_within_its_bounds_is_not_refused_when_its_subscriber_reads_again(bench: Bench) -> None:
@@ -164,11 +164,11 @@ def test_datagrams_to_a_multicast_use_up_the_credit_that_its_publishers_are_lent
 
 
 def test_deadlines_of_brokers_do_not_pile_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brokerage, "DEADLINES_ROOM", 20)
+    monkeypatch.setattr(credit_manager, "DEADLINES_ROOM", 20)
     a, b = bench.mesh(("A", "B"))
     receiver = bench.client(b).receiver("topic", credit=10).accepting()
     sender = bench.client(a).sender("topic")
-    rooms = [router.relay.brokerage for router in (a, b)]
+    rooms = [router.relay.credit_manager for router in (a, b)]
     for _ in range(200):
         sender.send(message("use"))
         bench.run()
@@ -177,7 +177,7 @@ def test_deadlines_of_brokers_do_not_pile_up(bench: Bench, monkeypatch: pytest.M
         assert all(len(room._deadlines) <= 30 for room in rooms)
 
 
-class Silent(Orders):
+class Silent(CreditActions):
     def grant_circuit(self, circuit: Key, credit: int) -> None:
         pass
 
@@ -187,7 +187,7 @@ class Silent(Orders):
 
 def deal_among(count: int) -> float:
     """CPU seconds of a turn that deals credit to so many circuits."""
-    machine = Allotting(Silent())
+    machine = AnycastScheduler(Silent())
     machine.set_path(RouterId("A"), cost=0, next_hop=None, now=0.0)
     for number in range(count):
         machine.add_circuit(RouterId("A"), number, RouterId(f"N{number}"))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mesh_config.models import ForwardingSettings
-from router.dataplane.interface import IngressLink
+from router.dataplane.links import IngressLink
 from router.runtime import Runtime
-from router.views.service import serve_management
+from router.views.management_service import serve_management
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, RawEnd
 from tests.helpers.peer import Peer, PeerSender, Sent, message

@@ -22,11 +22,11 @@ from mesh_config.models import AddressSettings, Treatment
 from router import speed
 from router.binding.message import MalformedMessage, Message, decode_message, encode_message
 from router.core.addressing import address
-from router.core.addressing.patterns import TreatmentTable
+from router.core.addressing.treatment_table import TreatmentTable
 from router.core.errors import DecodeError
 from router.core.linkstate.messages import KINDS, mobile_address, mobile_key
 from router.core.terms import RouterId
-from router.dataplane import scanner, sections
+from router.dataplane import annotation_writer, section_scanner
 from router.dataplane.scan_result import InvalidAnnotation, Scan
 from router.engine import codec
 from router.guard import frame_guard
@@ -76,11 +76,12 @@ AMQP_TOKENS: Final = tuple(mutation.encoded(it) for it in mutation.LEAVES)
 
 
 def check_scan(data: bytes) -> Scan | None:
-    """`scanner.scan`, `sections.annotate` and `sections.strip`; the first byte is arguments and which comparison."""
+    """`section_scanner.scan`, `annotation_writer.annotate` and `annotation_writer.strip`; the first byte is
+    arguments and which comparison."""
     flags, message = data[:1], data[1:]
     bits = flags[0] if flags else 0
     options = {"stop_at_annotations": bits & 2 > 0, "from_client": bits & 4 > 0}
-    found, error = _scan(scanner, message, complete=bits & 1 > 0, **options)
+    found, error = _scan(section_scanner, message, complete=bits & 1 > 0, **options)
     act = bits >> 3 & 3
     if act == 0:
         _compare_scans(message, found, error, complete=bits & 1 > 0, **options)
@@ -112,16 +113,16 @@ def _fields(found: Any) -> dict[str, object] | None:
 def _compare_scans(message: bytes, found: Scan | None, error: str, **options: bool) -> None:
     """Other kinds of buffer, and the interpreted twin, give the same."""
     for buffer in (memoryview(message), bytearray(message)):
-        other, other_error = _scan(scanner, buffer, **options)
+        other, other_error = _scan(section_scanner, buffer, **options)
         assert (_fields(other), other_error) == (_fields(found), error)
     if IS_COMPILED:
-        twin, twin_error = _scan(twins.interpreted("router.dataplane.scanner"), message, **options)
+        twin, twin_error = _scan(twins.interpreted("router.dataplane.section_scanner"), message, **options)
         assert (_fields(twin), twin_error) == (_fields(found), error), "compiled and interpreted"
 
 
 def _cut_scan(message: bytes, cut: int, found: Scan | None, error: str, options: Mapping[str, bool]) -> None:
     """What is said of the beginning of a message stays true when the rest comes."""
-    early, early_error = _scan(scanner, message[:cut], complete=False, **options)
+    early, early_error = _scan(section_scanner, message[:cut], complete=False, **options)
     if early is None and not early_error:
         return
     assert bool(early_error) == bool(error), "a fault that the whole message doesn't have, or none"
@@ -134,10 +135,10 @@ def _annotate(message: bytes, found: Scan, number: int) -> None:
     trace = ("A", "b" * 270, "C")[: number & 3]
     egress = "E" if number & 4 else None
     phase = 9 if number & 1 and to is not None else 0
-    head = sections.annotate(message, found, to, ME, trace, phase, egress)
-    assert head == sections.annotate(memoryview(message), found, to, ME, trace, phase, egress)
+    head = annotation_writer.annotate(message, found, to, ME, trace, phase, egress)
+    assert head == annotation_writer.annotate(memoryview(message), found, to, ME, trace, phase, egress)
     rest = message[found.rest_offset :]
-    again, error = _scan(scanner, head + rest, complete=False)
+    again, error = _scan(section_scanner, head + rest, complete=False)
     if again is None:  # longer than may be, or not whole
         assert not error or "beyond" in error or (found.properties_end == 0 and rest), error
         return
@@ -149,10 +150,10 @@ def _annotate(message: bytes, found: Scan, number: int) -> None:
     assert (head + rest)[again.user_start : again.user_end] == users
     if found.properties_end:
         assert again.to == found.to
-    bare = sections.strip(message, found)
+    bare = annotation_writer.strip(message, found)
     if found.has_router_annotations:  # else the section stays as it was, in whatever width
-        assert sections.strip(head + rest, again) == bare
-    naked, error = _scan(scanner, bare + rest, complete=False)
+        assert annotation_writer.strip(head + rest, again) == bare
+    naked, error = _scan(section_scanner, bare + rest, complete=False)
     assert naked is None or not naked.has_router_annotations
     assert not error or (found.properties_end == 0 and rest), error
 
@@ -162,7 +163,7 @@ def _scan_beside_proton(message: bytes, found: Scan, options: Mapping[str, bool]
     try:
         whole = decode_message(message[: found.properties_end or found.rest_offset])
     except MalformedMessage:
-        return  # the scanner steps over what it needs not
+        return  # the section_scanner steps over what it needs not
     assert found.priority == min(4 if whole.priority is None else whole.priority, 9)
     assert found.ttl_ms == whole.ttl_ms
     if found.properties_end:
@@ -502,9 +503,9 @@ def _address_seeds() -> list[bytes]:
     return [text.encode() for text in made]
 
 
-SCANNER: Final = ("router.dataplane.scanner", "router.dataplane.sections", "router.dataplane.annotations",
-                  "router.dataplane.values")  # fmt: skip
-GUARD: Final = ("router.guard.frame_guard", "router.guard.frame_watch", "router.guard.encoding",
+SCANNER: Final = ("router.dataplane.section_scanner", "router.dataplane.annotation_writer",
+                  "router.dataplane.annotation_reader", "router.dataplane.value_skipping")  # fmt: skip
+GUARD: Final = ("router.guard.frame_guard", "router.guard.frame_watch", "router.guard.value_check",
                 "router.guard.endpoints", "router.guard.performatives")  # fmt: skip
 ADDRESS_TOKENS: Final = tuple(
     it.encode()
@@ -540,7 +541,7 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
         ),
         EntryPoint(
             name="addresses", check=check_address, seeds=_address_seeds,
-            modules=("router.core.addressing.address", "router.core.addressing.patterns"), tokens=ADDRESS_TOKENS,
+            modules=("router.core.addressing.address", "router.core.addressing.treatment_table"), tokens=ADDRESS_TOKENS,
             max_bytes=300,
         ),
     )

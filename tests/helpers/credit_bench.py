@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.orders import Key, Orders, Timing
-from router.core.forwarding.pools import Pool
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_pool import CreditPool
+from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
 from router.core.terms import RouterId
 
 HERE = RouterId("here")
 Order = tuple[object, ...]
 
 
-class Bench(Orders):
+class Bench(CreditActions):
     """A machine, its time, and what it ordered since it was last asked."""
 
-    def __init__(self, *, is_closest: bool = False, timing: Timing | None = None) -> None:
+    def __init__(self, *, is_closest: bool = False, timing: CreditTiming | None = None) -> None:
         self.now = 100.0
         self.orders: list[Order] = []
-        self.machine = Allotting(self, timing=timing, is_closest=is_closest)
+        self.machine = AnycastScheduler(self, timing=timing, is_closest=is_closest)
         self._count = 0
 
     def grant(self, publisher: Key, credit: int) -> None:
@@ -101,7 +101,7 @@ class Bench(Orders):
 
     # What stands
 
-    def pool(self, egress: str = HERE) -> Pool:
+    def pool(self, egress: str = HERE) -> CreditPool:
         return self.machine.pools[RouterId(egress)]
 
     def held(self, key: Key) -> int:

@@ -25,11 +25,11 @@ from typing import Any, Protocol, TypeGuard
 
 from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
-from router.core.forwarding.load import Load
-from router.dataplane.anycast import AnycastBroker
-from router.dataplane.broker import Broker
-from router.dataplane.interface import EgressLink, IngressLink
-from router.dataplane.states import SENT, WAITING
+from router.core.forwarding.egress_load import EgressLoad
+from router.dataplane.anycast_controller import AnycastController
+from router.dataplane.credit_controller import CreditController
+from router.dataplane.delivery_states import SENT, WAITING
+from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 from router.runtime import Runtime
 from tests.helpers.peer import Peer
@@ -429,7 +429,7 @@ def check_accounts(runtime: Runtime) -> None:
     for entry in runtime.fib.entries():
         waiting = [transfer for transfer in entry.waiting if transfer.state == WAITING]
         assert entry.waiting_bytes == sum(transfer.size for transfer in waiting), entry.text
-    counted: dict[Load, int] = {}
+    counted: dict[EgressLoad, int] = {}
     for connection in runtime.connections.values():
         assert connection.port.held_bytes >= 0
         leaving = [link.current.leaving_bytes for link in connection.links.values() if is_leaving(link)]
@@ -447,8 +447,8 @@ def check_accounts(runtime: Runtime) -> None:
             datagrams = sum(one.load is load for one in transfers)
             assert load.datagrams == datagrams, (entry.text, router)
             assert load.unsettled == counted.get(load, 0) + datagrams, (entry.text, router)
-        if isinstance(entry.broker, AnycastBroker):
-            assert entry.broker.local_load.unsettled == counted.get(entry.broker.local_load, 0), entry.text
+        if isinstance(entry.controller, AnycastController):
+            assert entry.controller.local_load.unsettled == counted.get(entry.controller.local_load, 0), entry.text
 
 
 def check_nothing_left(runtime: Runtime) -> None:
@@ -470,7 +470,7 @@ def check_nothing_left(runtime: Runtime) -> None:
                 assert link.in_flight == 0, link.name
 
 
-def raise_again(broker: Broker, error: Exception) -> None:
+def raise_again(controller: CreditController, error: Exception) -> None:
     """A router would log a fault with an address and go on; a test shall fail of it."""
     raise error
 

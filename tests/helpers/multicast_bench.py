@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router.core.forwarding.audience import Patience
-from router.core.forwarding.branching import Branching
-from router.core.forwarding.fanning import Fanning
-from router.core.forwarding.orders import Key, Timing
+from router.core.forwarding.credit_scheduler import CreditTiming, Key
+from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.core.forwarding.multicast_tree import MulticastTree
 from router.core.terms import RouterId
 
 ME = RouterId("me")
@@ -17,10 +17,10 @@ Order = tuple[object, ...]
 class MulticastBench:
     """A machine, its time, and what it ordered since it was last asked."""
 
-    def __init__(self, *, timing: Timing | None = None, patience: Patience | None = None) -> None:
+    def __init__(self, *, timing: CreditTiming | None = None, patience: Patience | None = None) -> None:
         self.now = 100.0
         self.orders: list[Order] = []
-        self.machine = Fanning(self, ME, timing=timing, patience=patience)
+        self.machine = MulticastScheduler(self, ME, timing=timing, patience=patience)
         self._count = 0
 
     def grant(self, publisher: Key, credit: int) -> None:
@@ -104,7 +104,7 @@ class MulticastBench:
         self.machine.set_children(RouterId(ingress), [RouterId(child) for child in children], before)
         return self.turn()
 
-    def outlet(self, ingress: str, neighbor: str, credit: int, *, is_draining: bool = False) -> list[Order]:
+    def branch(self, ingress: str, neighbor: str, credit: int, *, is_draining: bool = False) -> list[Order]:
         self.machine.set_outlet(RouterId(ingress), RouterId(neighbor), credit, is_draining=is_draining)
         return self.turn()
 
@@ -133,7 +133,7 @@ class MulticastBench:
 
     # What stands
 
-    def of(self, ingress: str) -> Branching:
+    def of(self, ingress: str) -> MulticastTree:
         return self.machine.trees[RouterId(ingress)]
 
     def held(self, key: Key) -> int:

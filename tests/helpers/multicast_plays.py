@@ -203,7 +203,9 @@ class MulticastPlay:
         live: set[Link] = set()
         for router in self.mesh.routers.values():
             if router.is_alive:
-                live.update(link for link in router.subscribers if router.machine.audience.subscribers[link].is_live)
+                live.update(
+                    link for link in router.subscribers if router.machine.local_subscribers.subscribers[link].is_live
+                )
                 self.homes.update(dict.fromkeys(router.subscribers, router.name))
         for link in [link for link in self._live_since if link not in live]:
             self.live.setdefault(link, []).append((self._live_since.pop(link), now))

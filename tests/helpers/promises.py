@@ -17,9 +17,9 @@ from typing import Any
 import attrs
 from proton import Delivery
 
-from router.core.forwarding.allotting import Allotting
-from router.core.forwarding.fanning import Fanning
-from router.dataplane.interface import EgressLink
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.dataplane.links import EgressLink
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, End, Plug, Wire
@@ -576,8 +576,8 @@ class Play:
             assert not any(peer.closed for peer in peers), [(peer.closed, peer.description) for peer in peers]
         assert not any(wire.is_cut for wire in self.edges.values())
         for router in self.bench.routers.values():
-            for broker in router.relay.brokerage:
-                broker.machine.check_invariants()  # type: ignore[attr-defined]
+            for controller in router.relay.credit_manager:
+                controller.machine.check_invariants()  # type: ignore[attr-defined]
             if self.kind is Kind.CALM:
                 self.check_waiting(router)
             for connection in router.connections.values():
@@ -592,16 +592,16 @@ class Play:
 
     def check_waiting(self, router: Runtime) -> None:
         """Promise 2: in calm times nothing waits but at its publisher's router, or behind one that is being written."""
-        for broker in router.relay.brokerage:
-            machine = broker.machine
+        for controller in router.relay.credit_manager:
+            machine = controller.machine
             if any(taker.link.partial for taker in self.takers):
                 continue
-            if isinstance(machine, Allotting):
-                is_datagram = broker.entry.text.startswith("temp.")  # the first to a reply address
+            if isinstance(machine, AnycastScheduler):
+                is_datagram = controller.entry.text.startswith("temp.")  # the first to a reply address
                 assert is_datagram or not any(pool.core for pool in machine.pools.values()), (
                     "messages wait on their way"
                 )
-            elif isinstance(machine, Fanning):
+            elif isinstance(machine, MulticastScheduler):
                 assert not any(tree.pool.core for tree in machine.trees.values()), "messages wait on their way"
 
     def check_drains(self) -> None:
@@ -753,9 +753,9 @@ def is_reply(address: str) -> bool:
 def check_empty(router: Runtime) -> None:
     """No client is left, for longer than any circuit is kept: nor is any of what served them."""
     relay = router.relay
-    brokerage = relay.brokerage
-    assert not list(brokerage), [broker.entry.text for broker in brokerage]
-    assert not brokerage.touched
+    credit_manager = relay.credit_manager
+    assert not list(credit_manager), [controller.entry.text for controller in credit_manager]
+    assert not credit_manager.touched
     assert relay.settlement.count == 0
     for port in relay.ports.values():
         assert not port.circuits_in
@@ -764,7 +764,7 @@ def check_empty(router: Runtime) -> None:
         assert port.held_bytes == 0
     for entry in router.fib.entries():
         assert entry.service is not None, f"{entry.text} is not forgotten"
-    assert next(iter(brokerage.retired), None) is None
+    assert next(iter(credit_manager.retired), None) is None
 
 
 # Bytes on the wires

@@ -16,9 +16,9 @@ import pytest
 import trio
 
 from mesh_config.models import ListenerSettings, RouterSettings
-from router.dataplane.interface import IngressLink
-from router.dataplane.reader import TURN_BYTES
-from router.dataplane.states import PIECE_BYTES
+from router.dataplane.delivery_reader import TURN_BYTES
+from router.dataplane.delivery_states import PIECE_BYTES
+from router.dataplane.links import IngressLink
 from router.engine.byte_streams import LEAST_PIECE_BYTES, PIECE_COPIES
 from router.net.poller import Poller
 from router.net.pump import MOST_WRITTEN_BYTES, Pump

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from router.net.octets import octets
+from router.net.tcp_counters import octets
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell")

@@ -31,7 +31,7 @@ QUIET_FOR_S = 0.5
 QUIET_S = 20.0
 GONE = ("Connection", "EgressLink", "IngressLink", "Kept", "Port", "Pump", "Scan", "Transfer")
 """Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines."""
-BOUNDED = ("Brokerage._deadlines",)
+BOUNDED = ("CreditManager._deadlines",)
 """Tables that keep what is over, with a bound of their own."""
 FORBIDDEN = ("lost", "doubled", "unknown", "released, yet received")
 

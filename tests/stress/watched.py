@@ -20,7 +20,7 @@ from router.binding.memory import trim
 from router.cli import main
 
 FOLDER = "AMQP_MESH_STRESS_FOLDER"
-TABLES = {"Brokerage", "Forwarder", "House", "Reader", "Relay", "Runtime", "Settlement", "WaitingRoom"}
+TABLES = {"CreditManager", "Forwarder", "House", "Reader", "Relay", "Runtime", "Settlement", "WaitingMessages"}
 """Classes whose tables must be empty when nobody is there."""
 
 

@@ -23,7 +23,7 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
 )
 from router.core.terms import RouterId
-from router.dataplane.scanner import scan
+from router.dataplane.section_scanner import scan
 from router.engine.codec import (
     Control,
     Message,

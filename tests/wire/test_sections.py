@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from router.core.errors import DecodeError
 from router.core.terms import Condition
+from router.dataplane.annotation_writer import annotate, strip
 from router.dataplane.scan_result import InvalidAnnotation, Scan
-from router.dataplane.scanner import MAX_LEADING_BYTES, scan
-from router.dataplane.sections import annotate, strip
+from router.dataplane.section_scanner import MAX_LEADING_BYTES, scan
 from tests.wire import vectors
 
 DATA = vectors.files("data")

@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 
 import router
-from router.launcher import mortal
+from router.child_processes import mortal
 
 ROOT = Path(router.__file__).parents[1]
 """Where the package lies: `python -m` looks there first, so children run the very code that their parent runs."""

@@ -17,7 +17,7 @@ cdef class AddressEntry:
     cdef public list subscribers
     cdef public dict remotes
     cdef public dict publishers
-    cdef public object broker
+    cdef public object controller
     cdef public double distance
     cdef public object service
     cdef public Py_ssize_t service_bytes

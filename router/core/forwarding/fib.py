@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from mesh_config.models import Treatment
 from router.core.addressing.address import AddressKind, is_reserved, normalise, parse_address
-from router.core.addressing.patterns import TreatmentTable
-from router.core.forwarding.load import Load
+from router.core.addressing.treatment_table import TreatmentTable
+from router.core.forwarding.egress_load import EgressLoad
 from router.core.terms import ConnectionId, RouterId
 
 
@@ -82,7 +82,7 @@ class AddressEntry:
     """
 
     __slots__ = (
-        "broker",
+        "controller",
         "distance",
         "dropped",
         "egress",
@@ -113,13 +113,13 @@ class AddressEntry:
         self.owner = owner
         """Router whose reply address this is (kind ROUTER)."""
         self.subscribers: list[Subscriber] = []
-        self.remotes: dict[RouterId, Load] = {}
+        self.remotes: dict[RouterId, EgressLoad] = {}
         """Reachable routers with subscribers, each with the messages there that have no outcome."""
         self.distance = 0.0
         """What a unit of a path's cost is worth when a message is balanced, messages per subscriber."""
         self.publishers: dict[object, None] = {}
         """Their links, in the order in which they were attached."""
-        self.broker: object | None = None
+        self.controller: object | None = None
         """Who deals the credit of its subscribers, when somebody draws on it."""
         self.service: Service | None = None
         """An in-process receiver of whole messages, such as the management node,"""
@@ -146,7 +146,7 @@ class AddressEntry:
         """Whether nothing refers to it any more."""
         is_known = self.remotes and self.owner is None  # nobody tells of another router's reply addresses
         is_used = self.subscribers or is_known or self.publishers or self.waiting
-        return not (is_used or self.broker is not None or self.service is not None)
+        return not (is_used or self.controller is not None or self.service is not None)
 
 
 class AddressCounts:
@@ -293,10 +293,10 @@ class Fib:
             toward = self._toward[router] = AddressEntry(
                 f"_topo/0/{router}", AddressKind.ROUTER, Treatment.CLOSEST, router
             )
-        toward.remotes.setdefault(router, Load())
+        toward.remotes.setdefault(router, EgressLoad())
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
-            entry.remotes.setdefault(router, Load())
+            entry.remotes.setdefault(router, EgressLoad())
         return entries
 
     def withdraw_router(self, router: RouterId) -> list[AddressEntry]:
@@ -314,7 +314,7 @@ class Fib:
     def install_address(self, text: str, router: RouterId, hint: Treatment | None) -> AddressEntry:
         """*router* has subscribers of the mobile address *text*."""
         entry = self._mobile_entry(text, hint)
-        entry.remotes.setdefault(router, Load())
+        entry.remotes.setdefault(router, EgressLoad())
         return entry
 
     def withdraw_address(self, text: str, router: RouterId) -> AddressEntry | None:
@@ -430,7 +430,7 @@ class Fib:
         if entry is None:
             entry = entries[text] = AddressEntry(text, AddressKind.ROUTER, Treatment.CLOSEST, router)
             if router in self.routes:
-                entry.remotes[router] = Load()
+                entry.remotes[router] = EgressLoad()
         return entry
 
     def check_invariants(self) -> None:

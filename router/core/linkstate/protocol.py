@@ -21,8 +21,7 @@ from typing import Final
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived, Report
-from router.core.linkstate.catchup import catch_up
-from router.core.linkstate.greeter import Greeter
+from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.lsdb import Boot, LinkStateDatabase, Node
 from router.core.linkstate.messages import (
     MAX_FIRST,
@@ -32,6 +31,7 @@ from router.core.linkstate.messages import (
     LinkStateUpdate,
     RouterAdvertisement,
 )
+from router.core.linkstate.neighbor_sync import catch_up
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import (
     ALL,
@@ -101,7 +101,7 @@ class LinkState:
         self._mobile_seq = mobile_seq
         self._raise_mobile_seq = raise_mobile_seq
         self._on_restart = on_restart
-        self._greeter = Greeter(outbox=outbox, neighbors=neighbors, settings=settings, instance=instance, rng=rng)
+        self._greeter = HelloSender(outbox=outbox, neighbors=neighbors, settings=settings, instance=instance, rng=rng)
         self._used: dict[RouterId, ConnectionId] = {}
         self._revision = 0
         self._spf_throttle = Throttle(settings.spf_hold_down_s)

@@ -6,11 +6,11 @@ import math
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived
-from router.core.linkstate.due import DueRouters
 from router.core.linkstate.lsdb import LinkStateDatabase, Node
 from router.core.linkstate.messages import LinkStateRequest
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import Outbox, link_state_to
+from router.core.linkstate.router_timers import RouterTimers
 from router.core.terms import ConnectionId, RouterId
 
 
@@ -31,7 +31,7 @@ class Requests:
         self._neighbors = neighbors
         self._database = database
         self._settings = settings
-        self._due = DueRouters()
+        self._due = RouterTimers()
 
     def want(self, node: Node, at: float) -> None:
         """Ask for the link state of *node* at time *at* (seconds), unless it is there by then or asked for already."""

@@ -9,7 +9,7 @@ from mesh_config.findings import SettingsError, has_errors
 from mesh_config.links import links
 from mesh_config.loader import load_mesh
 from mesh_config.models import MeshSettings, Treatment
-from router.core.addressing.patterns import TreatmentTable
+from router.core.addressing.treatment_table import TreatmentTable
 from router.simulation.whatif.model import LinkEdge, Model, RouterNode, link_ids
 from router.simulation.whatif.sources.reading import Faults, FilePath
 

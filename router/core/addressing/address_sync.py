@@ -1,0 +1,367 @@
+"""Who subscribes to which mobile address: tells the others of this router's, keeps theirs.
+
+Each router numbers the changes of its addresses (`mobile_seq`) and floods each change (a differential MAU). Whoever
+missed one notices the gap and asks for everything (MAR, answered by an absolute MAU). What an unreachable router had is
+kept, so that it is there again with the router, unless that has changed or started anew in between.
+
+Source: qdrouterd-protocol.md, section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+import attrs
+
+from mesh_config.models import LinkStateSettings, Treatment
+from router.core.addressing.address import MAX_ADDRESS_BYTES, is_reserved_mobile, volatile_owner
+from router.core.addressing.partial_updates import MOST_PARTS, PARTS, Answer, Arriving, pieces
+from router.core.events import (
+    ControlReceived,
+    InstallAddress,
+    Report,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+    WithdrawAddress,
+)
+from router.core.linkstate.messages import (
+    HINT_OF_TREATMENT,
+    MAX_FIRST,
+    MAX_JUMP,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    mobile_address,
+    mobile_key,
+)
+from router.core.linkstate.outbox import ALL_ADDRESSES_TO, Outbox, addresses_to
+from router.core.linkstate.requests import retry_s
+from router.core.linkstate.router_timers import RouterTimers
+from router.core.terms import ConnectionId, RouterId
+
+
+@attrs.define(kw_only=True, eq=False)
+class Subscriptions:
+    """What is held of one other router."""
+
+    seq: int = 0
+    """The state that `addresses` shows."""
+    newest: int = 0
+    """The newest that is known to exist."""
+    relayed: int = 0
+    """The newest differential update passed on."""
+    addresses: dict[str, Treatment | None] = attrs.field(factory=dict)
+    is_installed: bool = False
+    """The router is reachable, so the forwarding side knows its addresses."""
+    ask_at: float | None = None
+    """When to ask (again) for everything, seconds; not None from the moment a gap was noticed."""
+    asked: int = 0
+    is_refused: bool = False
+    """Something that it advertised was refused, and told of."""
+    arriving: Arriving | None = None
+    """What has come of an answer in parts."""
+
+
+class AddressSync:
+    """Mobile addresses of this router and of all others."""
+
+    def __init__(self, outbox: Outbox, settings: LinkStateSettings) -> None:
+        self.router_id = outbox.router_id
+        self.mobile_seq = 0
+        """Changes of this router's own addresses since it started."""
+        self.own: dict[str, Treatment] = {}
+        """Addresses with local subscribers."""
+        self.routers: dict[RouterId, Subscriptions] = {}
+        """By router, as far as anything was heard of its addresses."""
+        self._outbox = outbox
+        self._settings = settings
+        self._advertised: dict[str, Treatment] = {}
+        self._touched: dict[str, None] = {}
+        self._questions: dict[RouterId, tuple[MobileAddressRequest, ConnectionId]] = {}
+        """Who asked for everything, and by which connection."""
+        self._answers: dict[RouterId, Answer] = {}
+        """Answers of which more will be asked for."""
+        self._asks = RouterTimers()
+        self._count = 0
+        """Addresses of all other routers together."""
+
+    # This router's own
+
+    def add(self, event: SubscriptionAdded) -> None:
+        """An address has its first local subscriber, or another treatment."""
+        self.own[event.address] = event.treatment
+        self._touched[event.address] = None
+
+    def remove(self, event: SubscriptionRemoved) -> None:
+        """An address has lost its last local subscriber."""
+        del self.own[event.address]
+        self._touched[event.address] = None
+
+    def overrule(self, mobile_seq: int) -> None:
+        """Others take *mobile_seq* for this router's: go beyond it, so that they ask for everything."""
+        if mobile_seq > self.mobile_seq:
+            self.mobile_seq = mobile_seq + 1
+            self._answers.clear()
+
+    def settle(self) -> bool:
+        """End a turn: tell the others what changed in it, answer who asked. Returns: whether `mobile_seq` rose."""
+        is_change = bool(self._touched) and self._tell()
+        for request, via in self._questions.values():
+            self._answer(request, via)
+        self._questions.clear()
+        return is_change
+
+    def _answer(self, request: MobileAddressRequest, via: ConnectionId) -> None:
+        router, first = request.id, request.part
+        answer = self._answers.pop(router, None)
+        if first == 0 or answer is None or answer.mobile_seq != request.part_seq:
+            # As long as nothing changes it is the same again.
+            first = first if self.mobile_seq == request.part_seq else 0
+            addresses = list(self._advertised.items())
+            answer = Answer(self.router_id, self.mobile_seq, addresses, in_parts=request.parts > 0)
+        end = min(first + max(1, min(request.parts, MOST_PARTS)), answer.count)
+        for number in range(first, end):
+            self._outbox.send(router, addresses_to(router), answer.part(number), via)
+        if end < answer.count:
+            self._answers[router] = answer
+
+    def _tell(self) -> bool:
+        # Compared with what was told last, so what came and went within the turn is not told at all.
+        gone = [a for a in self._touched if a in self._advertised and a not in self.own]
+        new = [a for a in self._touched if a in self.own and self._advertised.get(a) != self.own[a]]
+        self._touched.clear()
+        if not gone and not new:
+            return False
+        for address in gone:
+            del self._advertised[address]
+        self._advertised.update((address, self.own[address]) for address in new)
+        for added, deleted in zip_longest(pieces(new), pieces(gone), fillvalue=()):
+            self._flood(added, deleted)
+        return True
+
+    def _flood(self, new: Sequence[str], gone: Sequence[str]) -> None:
+        self.mobile_seq += 1
+        update = MobileAddressUpdate(
+            id=self.router_id,
+            mobile_seq=self.mobile_seq,
+            add=tuple(mobile_key(address) for address in new),
+            delete=tuple(mobile_key(address) for address in gone),
+            hints=tuple(HINT_OF_TREATMENT[self.own[address]] for address in new),
+        )
+        self._outbox.flood(ALL_ADDRESSES_TO, update)
+
+    # Messages
+
+    def on_request(self, received: ControlReceived, message: MobileAddressRequest) -> None:
+        """A MAR came; it is answered at the end of the turn, with what changed in the turn."""
+        if message.id != self.router_id and message.have_seq < self.mobile_seq:
+            self._questions[message.id] = (message, received.connection)
+
+    def on_advertised(self, router: RouterId, mobile_seq: int, now: float) -> None:
+        """*router* has got as far as *mobile_seq*."""
+        held = self.routers.get(router)
+        if held is None:
+            if mobile_seq == 0:
+                return
+            held = self.routers[router] = self._made(router)
+        held.newest = max(held.newest, mobile_seq)
+        self._want_rest(router, held, now)
+
+    def on_update(self, received: ControlReceived, message: MobileAddressUpdate, now: float) -> None:
+        """A MAU came from a router that is known."""
+        if message.id == self.router_id:
+            return
+        held = self.routers.get(message.id)
+        if held is None:
+            held = self.routers[message.id] = self._made(message.id)
+        if not message.is_absolute and message.mobile_seq > held.relayed:
+            held.relayed = message.mobile_seq
+            self._outbox.relay(received, message, received.to, is_news=True)
+            self._outbox.tell_origin(received, message, addresses_to(message.id))
+        # DEV-16: a qdrouterd floods along every path, so copies are common; it asks for everything at each copy.
+        if message.mobile_seq <= held.seq or message.mobile_seq > max(held.newest + MAX_JUMP, MAX_FIRST):
+            return
+        if message.exist is not None and message.mobile_seq > held.newest:
+            # It speaks of what nobody has advertised: if it is a lie, its router shall know.
+            claim = MobileAddressUpdate(id=message.id, mobile_seq=message.mobile_seq)
+            self._outbox.send(message.id, addresses_to(message.id), claim, None)
+        held.newest = max(held.newest, message.mobile_seq)
+        if message.exist is not None:
+            self._on_part(held, message, now)
+        elif message.mobile_seq == held.seq + 1:
+            self._change(message.id, held, message)
+            held.seq = message.mobile_seq
+        elif held.arriving is not None:
+            held.arriving.keep(message)
+        self._want_rest(message.id, held, now)
+
+    def _on_part(self, held: Subscriptions, message: MobileAddressUpdate, now: float) -> None:
+        """All addresses of a router came, or a part of them: what is in it is there at once, what is not is withdrawn
+        with the last part."""
+        arriving = held.arriving
+        if message.part == 0 and (arriving is None or arriving.mobile_seq != message.mobile_seq):
+            arriving = held.arriving = Arriving(message.mobile_seq)
+        if arriving is None or not arriving.is_next(message):
+            return  # one was lost, and is asked for again
+        assert message.exist is not None
+        arriving.next_part += 1
+        for key, treatment in zip(message.exist, message.treatments(), strict=True):
+            address = mobile_address(key)
+            if address is not None:
+                arriving.addresses.add(address)
+                self._install(message.id, held, address, treatment)
+        held.asked = 0
+        if arriving.next_part < message.parts:
+            if held.ask_at is not None:
+                held.ask_at = max(held.ask_at, now + retry_s(self._settings, 1))
+            if arriving.next_part % PARTS == 0:
+                self._ask_for(message.id, held)
+            return
+        for address in [address for address in held.addresses if address not in arriving.addresses]:
+            self._withdraw(message.id, held, address)
+        held.seq = arriving.mobile_seq
+        held.ask_at = None
+        held.arriving = None
+        while (change := arriving.changes.get(held.seq + 1)) is not None:
+            self._change(message.id, held, change)
+            held.seq += 1
+
+    # Reachability
+
+    def reach(self, router: RouterId, now: float) -> None:
+        """*router* is reachable now."""
+        held = self.routers.get(router)
+        if held is None:
+            return
+        held.is_installed = True
+        for address, treatment in held.addresses.items():
+            self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
+        self._want_rest(router, held, now)
+
+    def lose(self, router: RouterId) -> None:
+        """*router* is unreachable now; what it had is kept."""
+        self._answers.pop(router, None)
+        held = self.routers.get(router)
+        if held is None:
+            return
+        for address in held.addresses:
+            self._outbox.do(WithdrawAddress(address=address, router=router))
+        held.is_installed = False
+        held.arriving = None
+        held.ask_at = None
+        held.asked = 0
+
+    def forget(self, router: RouterId) -> None:
+        """*router* started anew, or is gone for good."""
+        held = self.routers.pop(router, None)
+        if held is not None:
+            self._count -= len(held.addresses)
+        if held is not None and held.is_installed:
+            for address in held.addresses:
+                self._outbox.do(WithdrawAddress(address=address, router=router))
+
+    # Asking
+
+    def next_deadline(self) -> float:
+        """When `ask` has something to do, seconds; `math.inf` when never."""
+        return self._asks.next
+
+    def ask(self, now: float) -> None:
+        """Ask for the addresses that are due."""
+        for router in self._asks.take(now) if self._asks.next <= now else ():
+            held = self.routers.get(router)
+            if held is None or held.ask_at is None:
+                continue
+            if held.ask_at <= now:
+                self._ask_for(router, held)
+                held.asked += 1
+                held.ask_at = now + retry_s(self._settings, held.asked)
+            self._asks.set(router, held.ask_at)
+
+    def _ask_for(self, router: RouterId, held: Subscriptions) -> None:
+        arriving = held.arriving
+        request = MobileAddressRequest(
+            id=self.router_id,
+            have_seq=held.seq,
+            parts=PARTS,
+            part=arriving.next_part if arriving is not None else 0,
+            part_seq=arriving.mobile_seq if arriving is not None else 0,
+        )
+        self._outbox.send(router, addresses_to(router), request, None)
+
+    def _want_rest(self, router: RouterId, held: Subscriptions, now: float) -> None:
+        if held.newest <= held.seq:
+            held.arriving = None
+            held.ask_at = None
+            held.asked = 0
+        elif held.ask_at is None and held.is_installed:
+            held.ask_at = now
+            self._asks.set(router, now)
+
+    def _made(self, router: RouterId) -> Subscriptions:
+        return Subscriptions(is_installed=router in self._outbox.routes)
+
+    # What the forwarding side gets
+
+    def _change(self, router: RouterId, held: Subscriptions, message: MobileAddressUpdate) -> None:
+        for key, treatment in zip(message.add, message.treatments(), strict=True):
+            address = mobile_address(key)
+            if address is not None:
+                self._install(router, held, address, treatment)
+        for key in message.delete:
+            address = mobile_address(key)
+            if address is not None and address in held.addresses:
+                self._withdraw(router, held, address)
+
+    def _install(self, router: RouterId, held: Subscriptions, address: str, treatment: Treatment | None) -> None:
+        if address not in held.addresses:
+            if not self._has_room(router, held, address):
+                return
+            self._count += 1
+        elif held.addresses[address] == treatment:
+            return
+        held.addresses[address] = treatment
+        if held.is_installed:
+            self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
+
+    def _has_room(self, router: RouterId, held: Subscriptions, address: str) -> bool:
+        """Whether *router* may have one more address, and this one; what is refused is told of once."""
+        settings = self._settings
+        owner = volatile_owner(address)
+        if is_reserved_mobile(address) or (owner is not None and owner != router):
+            reason = "it is not that router's to receive from"
+        elif "\0" in address:
+            reason = "it has a NUL"
+        elif len(address) > MAX_ADDRESS_BYTES:
+            reason = f"it is longer than {MAX_ADDRESS_BYTES} bytes"
+        elif len(held.addresses) >= settings.max_router_addresses:
+            reason = f"the router has more than {settings.max_router_addresses}"
+        elif self._count >= settings.max_addresses:
+            reason = f"all routers together have more than {settings.max_addresses}"
+        else:
+            return True
+        if not held.is_refused:
+            held.is_refused = True
+            self._outbox.do(Report.warning("address_refused", remote=router, address=address[:100], reason=reason))
+        return False
+
+    def _withdraw(self, router: RouterId, held: Subscriptions, address: str) -> None:
+        del held.addresses[address]
+        self._count -= 1
+        if held.is_installed:
+            self._outbox.do(WithdrawAddress(address=address, router=router))
+
+    def check_invariants(self) -> None:
+        """Assert that sequences agree, nothing is left untold, and what is missing is asked for while it can be."""
+        assert self._advertised == self.own
+        assert not self._touched
+        assert not self._questions
+        assert self._count == sum(len(held.addresses) for held in self.routers.values())
+        for router, held in self.routers.items():
+            assert router != self.router_id
+            assert held.seq <= held.newest
+            assert held.is_installed == (router in self._outbox.routes)
+            is_behind = held.seq < held.newest
+            assert (held.ask_at is not None) == (is_behind and held.is_installed)
+            assert held.arriving is None or is_behind
+            assert held.ask_at is None or (router in self._asks and self._asks.next <= held.ask_at)

@@ -1,0 +1,58 @@
+import cython
+from router.core.forwarding.egress_load cimport EgressLoad
+from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActions
+from router.core.forwarding.credit_pool cimport Circuit, CreditPool
+from router.core.forwarding.credit_lending cimport Publisher, Publishers
+
+
+cdef class AnycastScheduler(CreditScheduler):
+    cdef CreditActions _orders
+    cdef object _timing
+    cdef bint _is_closest
+    cdef double _distance
+    cdef public Publishers publishers
+    cdef public dict pools
+    cdef list _candidates
+    cdef public bint is_stopping
+    cdef bint _is_lending
+    cdef double _debt_since
+    cdef double _deadline
+    cdef public bint is_due
+    cdef Py_ssize_t _unlent
+    cdef bint _is_sated
+    cdef bint _is_calm
+
+    @cython.locals(pool=CreditPool)
+    cpdef bint has_enough(self)
+    @cython.locals(pool=CreditPool, publishers=Publishers)
+    cpdef bint is_unused(self)
+    @cython.locals(pool=CreditPool)
+    cpdef Py_ssize_t allotted(self)
+    @cython.locals(publisher=Publisher, pool=CreditPool, lent=Py_ssize_t, was_busy=bint, is_kept=bint)
+    cpdef bint published(self, object key, object message, double now, bint is_ready=*)
+    @cython.locals(allotted=Py_ssize_t)
+    cdef _look_after(self, Publisher publisher, double now)
+    cdef bint _keep_published(self, object message)
+    cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
+    @cython.locals(pool=CreditPool, circuit=Circuit)
+    cpdef bint arrived(self, object egress, object key, object message, double now, bint is_ready=*)
+    @cython.locals(pool=CreditPool)
+    cpdef object turn(self, double now)
+    cpdef double next_deadline(self)
+    @cython.locals(pool=CreditPool, only=CreditPool)
+    cdef _serve_waiting(self, double now)
+    @cython.locals(pool=CreditPool, chosen=CreditPool, able=list, least=double, wait=double, latest=Py_ssize_t)
+    cdef CreditPool _choose(self, double now)
+    @cython.locals(pool=CreditPool, chosen=CreditPool, most=Py_ssize_t)
+    cdef CreditPool _next_in_turn(self, list able)
+    cdef _send_local(self, CreditPool pool, object message, double now)
+    @cython.locals(pool=CreditPool, demand=Py_ssize_t, nearer=Py_ssize_t, is_wanted=bint)
+    cdef _weigh(self, double now)
+    @cython.locals(pool=CreditPool, is_awaited=bint)
+    cdef bint _has_opened(self)
+    cdef bint _lend(self, double now)
+    @cython.locals(pool=CreditPool)
+    cdef double _take_back(self, double now)
+    cdef bint _is_missed(self, CreditPool pool)
+    cdef _pay(self, CreditPool pool, double now)
+    cdef double _back(self, double now)

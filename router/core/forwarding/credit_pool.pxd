@@ -1,0 +1,93 @@
+import cython
+from router.core.forwarding.egress_load cimport EgressLoad, Report
+from router.core.forwarding.credit_scheduler cimport CreditActions
+
+
+cdef class Claimant:
+    cdef public Py_ssize_t out
+    cdef public Py_ssize_t weight
+    cdef public double served
+    cdef public double since
+    cdef public Py_ssize_t window
+    cdef public Py_ssize_t used
+    cdef public Py_ssize_t goal
+
+    cpdef object use(self, double now, Py_ssize_t most)
+    cpdef object rest(self, Py_ssize_t window)
+
+
+cdef class Circuit(Claimant):
+    cdef public object key
+    cdef public object neighbor
+    cdef public bint is_draining
+    cdef public bint has_returned
+    cdef public Report report
+
+
+cdef class CreditPool:
+    cdef public object egress
+    cdef CreditActions _orders
+    cdef object _timing
+    cdef public bint has_path
+    cdef public Py_ssize_t cost
+    cdef public object next_hop
+    cdef public Py_ssize_t capacity
+    cdef public Py_ssize_t returning
+    cdef public double returning_since
+    cdef public dict circuits
+    cdef public Py_ssize_t circuits_out
+    cdef public Claimant local
+    cdef public object core
+    cdef public dict coming
+    cdef public bint is_open
+    cdef public bint opens_early
+    cdef public bint is_closed
+    cdef public double withdrawn_at
+    cdef public double debt_since
+    cdef public Py_ssize_t told_weight
+    cdef public Py_ssize_t overruns
+    cdef public Py_ssize_t turns
+    cdef public EgressLoad load
+    cdef public double distance
+    cdef public double wanted_until
+    cdef public bint is_missed
+
+    cpdef Py_ssize_t free(self)
+    cpdef object set_capacity(self, Py_ssize_t credit, Py_ssize_t returning, double now, bint is_withdrawn)
+    @cython.locals(circuit=Circuit)
+    cdef _set_returning(self, Py_ssize_t credit, double now)
+    @cython.locals(circuit=Circuit)
+    cpdef bint arrived(self, object key, object message, double now, bint is_ready=*)
+    cpdef bint drop(self, object message)
+    cpdef object set_weight(self, Claimant claimant, Py_ssize_t weight)
+    cpdef object spend(self, double now)
+    @cython.locals(c=Circuit, found=list)
+    cdef list _claimants(self)
+    cpdef object serve_core(self, double now)
+    cpdef object deal(self, Py_ssize_t waiting, double now)
+    cdef _deal(self, list claimants, Py_ssize_t free, double now)
+    @cython.locals(window=Py_ssize_t)
+    cdef Py_ssize_t _target(self, Claimant claimant, Py_ssize_t total)
+    @cython.locals(target=Py_ssize_t)
+    cdef bint _is_worth(self, Claimant claimant, Py_ssize_t credit, Py_ssize_t total, Py_ssize_t out)
+    @cython.locals(claimants=list, claimant=Claimant, total=Py_ssize_t)
+    cpdef bint starves_circuits(self)
+    cpdef Py_ssize_t return_unlent(self, Py_ssize_t unlent, double now)
+    @cython.locals(circuit=Circuit)
+    cpdef double drain_idle(self, double now)
+    @cython.locals(circuit=Circuit)
+    cpdef object drain_loops(self)
+    @cython.locals(circuit=Circuit)
+    cpdef double drain_unneeded(self, double now)
+    cdef _drain(self, Circuit circuit)
+    cpdef object answer_drain(self, double now)
+    cpdef object note_debt(self, double now)
+    @cython.locals(circuit=Circuit)
+    cpdef bint close_if_withdrawn(self, double now)
+    @cython.locals(circuit=Circuit, weight=Py_ssize_t, told=Py_ssize_t)
+    cpdef object tell_weight(self)
+    cpdef double next_deadline(self)
+
+
+@cython.locals(claimant=Claimant, total=Py_ssize_t)
+cdef Py_ssize_t _total(list claimants)

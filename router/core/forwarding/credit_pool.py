@@ -1,0 +1,460 @@
+"""The credit toward one egress router, and those who draw on it at this one.
+
+    U = capacity - what the claimants hold - messages of the core        U >= 0 whenever credit is dealt.
+
+Claimants are the incoming circuits and, all together, the local publishers. Credit on a circuit is always backed: it is
+set aside out of the capacity until it is used or returned. Shares follow the busy publishers behind each claimant, the
+least served first, so that publishers share equally wherever they are: equal shares for each claimant would not
+(parking lot).
+
+Source: design, section 6; Kung, Blackwell and Chapman (1994), credit-based flow control for each hop.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import OrderedDict
+
+from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.forwarding.egress_load import EgressLoad, Report
+from router.core.terms import RouterId
+
+
+class Claimant:
+    """Who draws on a pool: an incoming circuit, or the local publishers together."""
+
+    __slots__ = ("goal", "out", "served", "since", "used", "weight", "window")
+
+    def __init__(self, window: int) -> None:
+        self.out = 0
+        """Credit allotted to it and not used."""
+        self.weight = 0
+        """Busy publishers behind it."""
+        self.served = 0.0
+        """Credit that it was dealt, divided by its weight at the time: the least served is next."""
+        self.since = -math.inf
+        """When it last used credit, or was given some after having none, seconds."""
+        self.window = window
+        """What it may hold at most, messages: what lies idle at one is missing elsewhere."""
+        self.used = 0
+        """Credit used since the window was last doubled, which is when half of it is used."""
+        self.goal = 0
+        """What it was to hold when it was last dealt some."""
+
+    def use(self, now: float, most: int) -> None:
+        """One credit was used.
+
+        Args:
+            most: what the window need not grow beyond.
+        """
+        self.since = now
+        self.used += 1
+        if 2 * self.used >= self.window:
+            self.window, self.used = max(self.window, min(2 * self.window, most)), 0
+
+    def rest(self, window: int) -> None:
+        """It does not use what it has: begin again with *window*."""
+        self.window, self.used = window, 0
+
+
+class Circuit(Claimant):
+    """An incoming circuit: a neighbor's link toward the egress."""
+
+    __slots__ = ("has_returned", "is_draining", "key", "neighbor", "report")
+
+    def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
+        super().__init__(window)
+        self.key = key
+        self.neighbor = neighbor
+        self.is_draining = False
+        """Asked to return what it holds; gets nothing until it has."""
+        self.has_returned = False
+        """Has returned credit since downstream asked for its own: nothing waits behind it."""
+        self.report = Report()
+        """What its neighbor was told of the load at the egress."""
+
+
+class CreditPool:
+    """The credit toward one egress.
+
+    Args:
+        egress: the router whose subscribers granted it; ours when they are local.
+    """
+
+    def __init__(self, egress: RouterId, orders: CreditActions, timing: CreditTiming) -> None:
+        self.egress = egress
+        self._orders = orders
+        self._timing = timing
+        self.has_path = False
+        """The egress is reachable and has subscribers."""
+        self.cost = 0
+        """Of the path; 0 at the egress itself."""
+        self.next_hop: RouterId | None = None
+        """Neighbor toward the egress; None at the egress itself."""
+        self.capacity = 0
+        """Unspent credit from downstream: of the local subscribers, or of the own circuit."""
+        self.returning = 0
+        """How much of it downstream asks back."""
+        self.returning_since = math.inf
+        self.circuits: dict[Key, Circuit] = {}
+        self.circuits_out = 0
+        """What all of them hold."""
+        self.local = Claimant(timing.first_window)
+        self.core: OrderedDict[Key, None] = OrderedDict()
+        """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
+        self.coming: dict[Key, None] = {}
+        """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
+        self.is_open = False
+        """There was credit since the last close."""
+        self.opens_early = False
+        """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
+        publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
+        self.is_closed = False
+        """All subscribers have withdrawn, and upstream was told."""
+        self.withdrawn_at = math.inf
+        """Since when all local subscribers have taken back what they granted, seconds."""
+        self.debt_since = math.inf
+        """Since when U is below 0, seconds."""
+        self.told_weight = 0
+        self.overruns = 0
+        """Transfers on circuits that found no credit."""
+        self.turns = 0
+        """Local messages that were sent here in turn with other egresses, since these were the nearest."""
+        self.load = EgressLoad()
+        """Messages at its subscribers."""
+        self.distance = 0.0
+        """What its cost is worth, messages."""
+        self.wanted_until = -math.inf
+        """Until when local messages are expected to go here though there is credit toward nearer egresses, seconds."""
+        self.is_missed = False
+        """The last time that a local message would have gone here there was no credit."""
+
+    def free(self) -> int:
+        """U of the rule, messages."""
+        return self.capacity - self.local.out - self.circuits_out - len(self.core) - len(self.coming)
+
+    # What happens
+
+    def set_capacity(self, credit: int, returning: int, now: float, is_withdrawn: bool) -> None:
+        """Downstream's word, messages: unspent credit, and how much of it is asked back."""
+        assert self.has_path or credit == 0, "credit for nowhere"
+        if credit > 0:
+            self.is_open, self.is_closed = True, False
+        # Credit that is merely used up closes nothing, however long the subscriber works on it.
+        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else math.inf
+        self.capacity = credit
+        self._set_returning(min(returning, credit), now)
+
+    def _set_returning(self, credit: int, now: float) -> None:
+        if credit == 0:
+            self.returning_since = math.inf
+            for circuit in self.circuits.values():
+                circuit.has_returned = False
+        elif self.returning == 0:
+            self.returning_since = now
+        self.returning = credit
+
+    def reset(self, now: float) -> None:
+        """The own circuit is lost or leads elsewhere: nothing is granted on it yet. Claimants keep theirs for a
+        while."""
+        self.capacity = self.local.out = self.told_weight = 0
+        self.withdrawn_at = math.inf
+        self._set_returning(0, now)
+
+    def remove_circuit(self, key: Key) -> None:
+        """A circuit is gone, with the credit that it held."""
+        self.circuits_out -= self.circuits.pop(key).out
+
+    def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
+        """A message arrived on a circuit, or begins to: it is sent, or waits. Returns whether there is a path."""
+        circuit = self.circuits[key]
+        if circuit.out > 0:
+            circuit.out -= 1
+            self.circuits_out -= 1
+        else:
+            self.overruns += 1
+            self._orders.grant_circuit(key, 1)
+        if circuit.out == 0:
+            # A drain that crosses the last use of the credit gets no answer.
+            circuit.is_draining = False
+        circuit.use(now, 2 * self.capacity)
+        if self.has_path:
+            if is_ready and self.capacity > 0 and not self.core:
+                self.spend(now)
+                self._orders.send(message, self.egress)
+            else:
+                (self.core if is_ready else self.coming)[message] = None
+        return self.has_path
+
+    def ready(self, message: Key) -> None:
+        """A message that began to arrive may leave."""
+        del self.coming[message]
+        self.core[message] = None
+
+    def drop(self, message: Key) -> bool:
+        """A message of the core is no more. Returns whether it was here."""
+        for place in (self.core, self.coming):
+            if message in place:
+                del place[message]
+                return True
+        return False
+
+    def circuit_drained(self, key: Key, credit: int) -> None:
+        """A neighbor returned *credit*. A late answer, after all was used, finds nothing to return."""
+        circuit = self.circuits[key]
+        credit = min(credit, circuit.out)
+        circuit.out -= credit
+        self.circuits_out -= credit
+        circuit.has_returned = circuit.has_returned or self.returning > 0
+        if circuit.out == 0:
+            circuit.is_draining = False
+
+    def set_weight(self, claimant: Claimant, weight: int) -> None:
+        """How many busy publishers are behind *claimant* now."""
+        if claimant.weight == 0 and weight > 0:
+            # Who was away has no claim to what others were dealt meanwhile.
+            claimant.served = max(claimant.served, min([d.served for d in self._claimants()], default=0.0))
+        claimant.weight = weight
+
+    def spend(self, now: float) -> None:
+        """One message goes downstream; of local subscribers to one that drains, if any does."""
+        assert self.capacity > 0, "sent without a subscriber's credit"
+        self.capacity -= 1
+        if self.returning:
+            self._set_returning(self.returning - 1, now)
+
+    # Dealing
+
+    def _claimants(self) -> list[Claimant]:
+        """Those who may be dealt credit, in the order of joining; never a circuit from one's own next hop: a loop."""
+        found: list[Claimant] = [
+            c for c in self.circuits.values() if c.weight > 0 and not c.is_draining and c.neighbor != self.next_hop
+        ]
+        if self.local.weight > 0:
+            found.append(self.local)
+        return found
+
+    def serve_core(self, now: float) -> None:
+        """Send what came by circuits, as far as there is credit."""
+        while self.core and self.capacity > 0:
+            message, _ = self.core.popitem(last=False)
+            self.spend(now)
+            self._orders.send(message, self.egress)
+
+    def deal(self, waiting: int, now: float) -> None:
+        """Allot what is free. What downstream asks back is for messages that wait, here and upstream, and nobody else.
+
+        Args:
+            waiting: local messages that wait and have nothing allotted yet.
+        """
+        claimants = self._claimants()
+        before = self.free()
+        if before > self.returning and claimants:
+            self._deal(claimants, before - self.returning, now)
+        if self.returning and (free := self.free()) > 0:
+            credit = min(free, waiting)
+            self.local.out += credit
+            # Whether something waits upstream only a circuit's answer tells: it is dealt credit and drained of it.
+            asked: list[Claimant] = [
+                c for c in self.circuits.values() if c in claimants and c.out == 0 and not c.has_returned
+            ]
+            if asked and free > credit:
+                self._deal(asked, free - credit, now)
+        assert self.free() >= min(0, before), "dealt more than is backed"
+
+    def _deal(self, claimants: list[Claimant], free: int, now: float) -> None:
+        total = _total(claimants)
+        before = {d: d.out for d in claimants if self._is_worth(d, free, total, d.out)}
+        able = [(d.served, at, self._target(d, total), d) for at, d in enumerate(before)]
+        able = [item for item in able if item[3].out < item[2]]
+        heapq.heapify(able)  # the least served first, of equals the one that joined first
+        while free > 0 and able:
+            _, at, target, claimant = able[0]
+            claimant.goal = target
+            credit = min(free, target - claimant.out, max(1, target // 4))
+            claimant.out += credit
+            claimant.served += credit / claimant.weight
+            free -= credit
+            if claimant.out < target:
+                heapq.heapreplace(able, (claimant.served, at, target, claimant))
+            else:
+                heapq.heappop(able)
+        small = 0
+        for claimant, out in before.items():
+            credit = claimant.out - out
+            if credit and not self._is_worth(claimant, credit, total, out):
+                # Others were served before it. What is left is for them rather than for nobody.
+                claimant.out = out
+                claimant.served -= credit / claimant.weight
+                small += credit
+            elif credit:
+                if out == 0:
+                    claimant.since = now
+                if isinstance(claimant, Circuit):
+                    self.circuits_out += credit
+                    self._orders.grant_circuit(claimant.key, credit)
+        if small:
+            self._deal([d for d in claimants if d is self.local or d.out != before.get(d)], free + small, now)
+
+    def _target(self, claimant: Claimant, total: int) -> int:
+        """What a claimant may hold: twice its share, so that it never runs dry while its own top-up is on the way, and
+        no more than its window, or two for each of its publishers."""
+        if not claimant.weight:
+            return 0
+        window = max(claimant.window, 2 * claimant.weight)
+        return max(1, min(self.capacity, 2 * self.capacity * claimant.weight // total, window))
+
+    def _is_worth(self, claimant: Claimant, credit: int, total: int, out: int) -> bool:
+        """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
+        target = self._target(claimant, total)
+        return claimant is self.local or 4 * out <= target or 4 * min(credit, target - out) >= target
+
+    # Taking back
+
+    def starves_circuits(self) -> bool:
+        """Whether a neighbor with busy publishers has next to nothing."""
+        if not self.circuits:
+            return False
+        claimants = self._claimants()
+        total = _total(claimants)
+        for claimant in claimants:
+            if claimant is not self.local and 4 * claimant.out <= self._target(claimant, total):
+                return True
+        return False
+
+    def return_unlent(self, unlent: int, now: float) -> int:
+        """For the backlogged: what local publishers were allotted and do not use. Returns how much was taken back.
+
+        Args:
+            unlent: X, messages.
+        """
+        excess = self.local.out
+        is_idle = excess > 0 and self.local.since + self._timing.idle_s <= now
+        if is_idle:
+            self.local.rest(self._timing.first_window)
+        else:
+            excess -= self._target(self.local, max(1, _total(self._claimants())))
+        credit = max(0, min(excess, unlent))
+        self.local.out -= credit
+        return credit
+
+    def drain_idle(self, now: float) -> float:
+        """Drain circuits that have not used their credit for a while. Returns when the next will be due, seconds."""
+        due = math.inf
+        for circuit in self.circuits.values():
+            if circuit.out > 0 and not circuit.is_draining:
+                if circuit.since + self._timing.idle_s <= now:
+                    self._drain(circuit)
+                else:
+                    due = min(due, circuit.since + self._timing.idle_s)
+        return due
+
+    def drain_for(self, credit: int) -> int:
+        """Drain circuits until *credit* is on its way back, the least recently used first. Returns what is missing."""
+        credit -= sum(c.out for c in self.circuits.values() if c.is_draining)
+        for circuit in sorted(self.circuits.values(), key=lambda c: c.since):
+            if credit <= 0:
+                break
+            if circuit.out > 0 and not circuit.is_draining:
+                credit -= circuit.out
+                self._drain(circuit)
+        return max(0, credit)
+
+    def drain_loops(self) -> None:
+        """Drain circuits of a neighbor that has become our own next hop."""
+        for circuit in self.circuits.values():
+            if circuit.neighbor == self.next_hop and circuit.out > 0 and not circuit.is_draining:
+                self._drain(circuit)
+
+    def drain_unneeded(self, now: float) -> float:
+        """Drain circuits with much credit and nobody behind them who is busy, before others are backlogged for it.
+
+        Returns: when the next will be due, seconds.
+        """
+        due = math.inf
+        for circuit in self.circuits.values():
+            if circuit.weight == 0 and circuit.out > self._timing.first_window and not circuit.is_draining:
+                if circuit.since + self._timing.busy_s <= now:
+                    self._drain(circuit)
+                else:
+                    due = min(due, circuit.since + self._timing.busy_s)
+        return due
+
+    def _drain(self, circuit: Circuit) -> None:
+        circuit.is_draining = True
+        circuit.rest(self._timing.first_window)
+        self._orders.drain_circuit(circuit.key)
+
+    def answer_drain(self, now: float) -> None:
+        """Give back what downstream asked for, once it is lent to nobody."""
+        if not self.returning:
+            return
+        is_late = self.next_hop is None and self.returning_since + self._timing.drain_bound_s <= now
+        if self.free() >= self.returning or is_late:
+            credit = self.returning
+            self.capacity -= credit
+            self._set_returning(0, now)
+            self._orders.drained(self.egress, credit)
+            self.note_debt(now)
+
+    def note_debt(self, now: float) -> None:
+        """Remember since when more is out than there is."""
+        self.debt_since = math.inf if self.free() >= 0 else min(self.debt_since, now)
+
+    # Telling
+
+    def close_if_withdrawn(self, now: float) -> bool:
+        """Local subscribers that have all withdrawn for the linger close the pool. Returns whether it closed now."""
+        if self.is_open and self.next_hop is None and self.withdrawn_at + self._timing.linger_s <= now:
+            self.close()
+            return True
+        return False
+
+    def close(self) -> None:
+        """The egress's subscribers have withdrawn; pass it on."""
+        self.is_open, self.is_closed = False, True
+        self.withdrawn_at = math.inf
+        for circuit in self.circuits.values():
+            self._orders.close_circuit(circuit.key)
+
+    def tell_weight(self) -> None:
+        """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
+        if self.next_hop is None or not self.has_path:
+            return
+        weight = self.local.weight + bool(self.core or self.coming)
+        for circuit in self.circuits.values():
+            if circuit.neighbor != self.next_hop:
+                weight += circuit.weight
+        told = self.told_weight
+        if weight != told and (not weight or not told or 4 * abs(weight - told) >= told):
+            self.told_weight = weight
+            self._orders.weigh(self.egress, weight)
+
+    def next_deadline(self) -> float:
+        """When something is due without an event, whether others are backlogged or not, seconds."""
+        due = math.inf
+        if self.next_hop is None:
+            if self.is_open:
+                due = self.withdrawn_at + self._timing.linger_s
+            due = min(due, self.returning_since + self._timing.drain_bound_s)
+        return min(due, self.debt_since + self._timing.debt_s)
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a count is impossible."""
+        assert 0 <= self.returning <= self.capacity
+        assert self.local.out >= 0
+        assert all(c.out >= 0 and c.weight >= 0 for c in self.circuits.values())
+        assert self.circuits_out == sum(c.out for c in self.circuits.values())
+        assert not any(c.is_draining and c.out == 0 for c in self.circuits.values())
+        assert self.has_path or self.capacity == 0
+        # A turn leaves a debt only with its time noted, and no message of the core beside credit for it.
+        assert self.free() >= 0 or self.debt_since < math.inf
+
+
+def _total(claimants: list[Claimant]) -> int:
+    """Busy publishers behind all of *claimants*."""
+    total = 0
+    for claimant in claimants:
+        total += claimant.weight
+    return total

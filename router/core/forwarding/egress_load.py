@@ -1,0 +1,114 @@
+"""Loads: how many messages are before the next one at the subscribers of one egress router.
+
+A *balanced* message goes where its expected wait is the least: where the fewest messages per subscriber have no outcome
+yet, what the distance is worth added. This router counts what it has sent itself; of what others have sent the egress
+router tells, through the circuits that lead to it (`router.dataplane.anycast_controller`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from router.core.forwarding.credit_scheduler import Key
+
+HINT_S: Final = 1.0
+"""What was told of others' messages is believed for so long; whoever told it says so again before."""
+TELL_S: Final = 0.01
+"""A neighbor is told no more often than this."""
+RENEW_S: Final = 0.4
+"""What is worth telling is told again after so long."""
+
+
+class EgressLoad:
+    """Messages without an outcome at the subscribers of one egress router, as far as this router knows.
+
+    Counted only for addresses with a choice of subscribers, so that one subscriber costs nothing.
+    """
+
+    __slots__ = ("believed_until", "chosen", "datagrams", "elsewhere", "idle", "subscribers", "unsettled")
+
+    def __init__(self, *, is_local: bool = False) -> None:
+        self.unsettled = 0
+        """Sent from here; at the egress router itself to subscribers that can take another one."""
+        self.datagrams = 0
+        """Those of them that went as datagrams."""
+        self.elsewhere = 0
+        """What else is there, as the egress router tells; below 0 when some of `unsettled` is at subscribers that can
+        take no other message."""
+        self.believed_until = -math.inf
+        """When that is too old, seconds."""
+        self.subscribers = 1
+        """Those that can take a message, as the egress router tells; at least 1."""
+        self.chosen = 0
+        """Number of the choice that was last for it, one more than all others had: of equals the lowest is next."""
+        self.idle: dict[Key, None] | None = {} if is_local else None
+        """Of local ones: subscribers that may be without any message, the one that has waited longest first."""
+
+    def sent(self) -> None:
+        """One more message is on its way."""
+        self.unsettled += 1
+
+    def settled(self, subscriber: Key, is_idle: bool) -> None:
+        """One of them has an outcome, or never will have one.
+
+        Args:
+            is_idle: *subscriber* has no other one.
+        """
+        self.unsettled -= 1
+        if is_idle and self.idle is not None:
+            self.idle[subscriber] = None
+
+    def forget(self, subscriber: Key) -> None:
+        """It takes no message now, or is gone."""
+        if self.idle is not None:
+            self.idle.pop(subscriber, None)
+
+    def told(self, elsewhere: int, subscribers: int, now: float) -> None:
+        """The neighbor on the way there tells what others have sent, messages, and who can take one."""
+        self.elsewhere = elsewhere
+        self.subscribers = max(1, subscribers)
+        self.believed_until = now + HINT_S
+
+    def messages(self, now: float) -> int:
+        """All that is known to be there."""
+        elsewhere = self.elsewhere if now < self.believed_until else 0
+        return max(0, self.unsettled + elsewhere)
+
+    def wait(self, now: float) -> int:
+        """Messages before the next one, at the subscriber that has the fewest."""
+        return self.messages(now) // self.subscribers
+
+
+class Report:
+    """What one neighbor was told of a load, and whether to tell it again.
+
+    It adds what it sends itself, so it is told only of the others' messages.
+    """
+
+    __slots__ = ("elsewhere", "subscribers", "told_at")
+
+    def __init__(self) -> None:
+        self.elsewhere = 0
+        self.subscribers = 1
+        self.told_at = -math.inf
+
+    def next_time(self, load: EgressLoad, own: int, now: float) -> float:
+        """When the neighbor is to be told: now or before, if at once; infinity when it knows all that matters.
+
+        Args:
+            own: messages of the neighbor itself that have no outcome.
+        """
+        subscribers = load.subscribers
+        wait = load.messages(now) / subscribers
+        believed = max(0, self.elsewhere + own) / self.subscribers
+        if abs(wait - believed) >= max(1.0, wait / 4) or (subscribers != self.subscribers and wait + believed > 0):
+            return self.told_at + TELL_S
+        return self.told_at + RENEW_S if self.elsewhere else math.inf
+
+    def tell(self, load: EgressLoad, own: int, now: float) -> tuple[int, int]:
+        """Messages of others, and subscribers, to be told now."""
+        self.elsewhere = load.messages(now) - own
+        self.subscribers = load.subscribers
+        self.told_at = now
+        return self.elsewhere, self.subscribers

@@ -1,0 +1,433 @@
+"""The local subscribers of a multicast address: who counts, and what they can take together.
+
+A subscriber counts from its first grant on: it gets a copy of every message, and no message is sent while it has no
+credit. One that stays at zero beyond the grace while others are held up by it is excluded: it counts no more and misses
+copies, until it holds half its usual grant again and has paused. The pause doubles with each relapse, so that whoever
+comes back only to stall again holds up the others for less and less of the time.
+
+One that grants a little within each grace is judged by what it takes in one, its *window*: it is excluded too if
+messages waited for its credit nearly all that time and it took next to nothing of what others could have taken.
+
+Times are seconds, monotonic; credit is messages. Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import attrs
+
+from router.core.forwarding.credit_scheduler import Key
+from router.core.forwarding.min_multiset import MinMultiset
+
+SPARE = 64
+"""Times that are put off before what is no longer true is thrown away."""
+HELD_UP_PART = 0.9
+"""Who is judged was at zero, and others were held up, for so much of its window: it took that long to grant, and not
+they."""
+FAR_BELOW = 10
+"""It took no more than the so-manieth part of what half the subscribers can take at once, or one message."""
+MOST_COUNTED = 1000
+"""Who can take more than this at once counts as if this were all, messages: 100 in a window are always enough."""
+
+
+@attrs.frozen(kw_only=True)
+class Patience:
+    """How long a subscriber without credit may hold up the others, seconds."""
+
+    grace_s: float = 1.0
+    """At zero for so long, it is excluded; and the window in which it has to take more than next to nothing."""
+    first_pause_s: float = 1.0
+    """It stays excluded for at least so long."""
+    longest_pause_s: float = 60.0
+    """The pause doubles up to this. A subscriber that was excluded again within this time after it came back has
+    relapsed; one that holds any credit at all comes back after this, whatever its usual grant was."""
+
+
+class Subscriber:
+    """One local subscriber."""
+
+    __slots__ = (
+        "back_at",
+        "credit",
+        "excluded_at",
+        "held_from",
+        "held_s",
+        "is_draining",
+        "is_live",
+        "is_withdrawn",
+        "judged_at",
+        "key",
+        "missed",
+        "pause_s",
+        "readmitted_at",
+        "usual",
+        "window_from",
+        "zero_since",
+    )
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.credit = 0
+        """What it can take now."""
+        self.is_draining = False
+        """It asks for its credit back."""
+        self.is_live = False
+        """It counts."""
+        self.is_withdrawn = False
+        """It took its credit back by itself."""
+        self.usual = 0
+        """The largest credit that it had after a grant, while live."""
+        self.zero_since = math.inf
+        """Since when it is live without credit."""
+        self.held_from = 0.0
+        """`LocalSubscribers.held_s` at that time."""
+        self.judged_at = math.inf
+        """When its window ends; `math.inf` outside of one."""
+        self.held_s = 0.0
+        """In its window, time at zero while others were held up, up to its last grant."""
+        self.window_from = 0
+        """Messages that had been sent when its window began."""
+        self.excluded_at = math.inf
+        """Since when it is excluded; `math.inf` when it is live or has never granted."""
+        self.back_at = math.inf
+        """When it counts again, excluded and with credit, if nothing changes."""
+        self.readmitted_at = -math.inf
+        self.pause_s = 0.0
+        """From its last exclusion on."""
+        self.missed = 0
+        """Copies that went past it."""
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether it has counted, and does not now."""
+        return self.excluded_at < math.inf
+
+
+class LocalSubscribers:
+    """All local subscribers of one multicast address at one router.
+
+    A message costs time by the number of its copies. All else costs the same however many subscribers there are, or
+    grows with the logarithm of their number.
+
+    Attributes:
+        is_elsewhere: other routers have subscribers too, which a stalled one here may hold up.
+    """
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self.subscribers: dict[Key, Subscriber] = {}
+        self.draining: dict[Key, Subscriber] = {}
+        """Those that ask for their credit back."""
+        self.is_elsewhere = False
+        self.missed = 0
+        """Copies that went past subscribers, in all, departed ones too."""
+        self._live: dict[Key, Subscriber] = {}
+        self._excluded: dict[Key, Subscriber] = {}
+        self._zero: dict[Key, Subscriber] = {}
+        """Live ones without credit, the one that was for longest first."""
+        self._limits = MinMultiset()
+        """What each live one can take, and has taken: a message to all of them changes none."""
+        self._sent = 0
+        """Messages to all that were live."""
+        self._drains = 0
+        """Live ones that ask for their credit back."""
+        self._willing = 0
+        """Live ones that have not taken their credit back."""
+        self._returns: list[tuple[float, int, Subscriber]] = []
+        """Excluded ones by when they count again; what was put off since, or has happened, too."""
+        self._returns_room = SPARE
+        self._windows: list[tuple[float, int, Subscriber]] = []
+        """Live ones by when they are judged, and some that are not to be any more."""
+        self._number = 0
+        self._held_s = 0.0
+        self._noted_at = 0.0
+        self._is_pressed = False
+        """Since then, publishers wait and somebody could take what they have."""
+        self._typical = (-math.inf, 0)
+        """When it was last looked up what half the live ones can take, and what that was."""
+
+    # What stands
+
+    @property
+    def live(self) -> list[Subscriber]:
+        """Those that count, in the order in which they came to."""
+        return list(self._live.values())
+
+    @property
+    def excluded(self) -> list[Subscriber]:
+        """Those that counted once and do not now, in the order in which they ceased to."""
+        return list(self._excluded.values())
+
+    @property
+    def has_live(self) -> bool:
+        """Whether somebody counts."""
+        return bool(self._live)
+
+    @property
+    def capacity(self) -> int:
+        """Messages of which every live subscriber can take a copy; 0 when none is live."""
+        return self._limits.value(self._sent) - self._sent
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether a live subscriber asks for its credit back."""
+        return self._drains > 0
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether all that are live took their credit back."""
+        return self._willing == 0
+
+    # What happens
+
+    def add(self, key: Key) -> None:
+        """A subscriber attached. It does not count before it grants, or each attach would hold up the others."""
+        assert key not in self.subscribers, f"subscriber {key} attached twice"
+        self.subscribers[key] = Subscriber(key)
+
+    def remove(self, key: Key) -> None:
+        """A subscriber is gone."""
+        subscriber = self.subscribers.pop(key)
+        self._leave_out(subscriber)
+        subscriber.judged_at = math.inf
+        for table in (self._live, self._excluded, self._zero, self.draining):
+            table.pop(key, None)
+
+    def changed(self, key: Key, credit: int, now: float, *, is_draining: bool, is_withdrawn: bool) -> None:
+        """What a subscriber can take now."""
+        subscriber = self.subscribers[key]
+        self._leave_out(subscriber)
+        if credit > 0 and not (subscriber.is_live or subscriber.is_excluded):
+            subscriber.is_live = True
+            self._live[key] = subscriber
+        if subscriber.is_live and credit > subscriber.credit:
+            subscriber.usual = max(subscriber.usual, credit)
+            if subscriber.zero_since < math.inf:
+                self._note_grant(subscriber, now)
+        subscriber.credit = credit
+        subscriber.is_draining = is_draining and credit > 0
+        subscriber.is_withdrawn = credit == 0 and (is_withdrawn or subscriber.is_withdrawn)
+        self._count(subscriber, now)
+
+    def _leave_out(self, subscriber: Subscriber) -> None:
+        """It is about to change: undo `_count`."""
+        subscriber.back_at = math.inf
+        if subscriber.is_live:
+            self._limits.remove(subscriber.credit + self._sent)
+            self._drains -= subscriber.is_draining
+            self._willing -= not subscriber.is_withdrawn
+
+    def _count(self, subscriber: Subscriber, now: float) -> None:
+        """It has changed: keep sums and tables true."""
+        key = subscriber.key
+        if subscriber.is_draining:
+            self.draining[key] = subscriber
+        else:
+            self.draining.pop(key, None)
+        if subscriber.is_live:
+            self._limits.add(subscriber.credit + self._sent)
+            self._drains += subscriber.is_draining
+            self._willing += not subscriber.is_withdrawn
+        if subscriber.is_live and subscriber.credit == 0:
+            if subscriber.zero_since == math.inf:
+                subscriber.zero_since = now
+                subscriber.held_from = self.held_s(now)
+            self._zero.setdefault(key, subscriber)
+        else:
+            subscriber.zero_since = math.inf
+            self._zero.pop(key, None)
+        if subscriber.is_excluded and subscriber.credit > 0 and not subscriber.is_draining:
+            self._put_off(subscriber)
+
+    def _put_off(self, subscriber: Subscriber) -> None:
+        is_usual = 2 * subscriber.credit >= subscriber.usual
+        pause_s = subscriber.pause_s if is_usual else self._patience.longest_pause_s
+        subscriber.back_at = subscriber.excluded_at + pause_s
+        self._number += 1
+        heapq.heappush(self._returns, (subscriber.back_at, self._number, subscriber))
+        if len(self._returns) > self._returns_room:
+            self._returns = [item for item in self._returns if item[2].back_at == item[0]]
+            heapq.heapify(self._returns)
+            self._returns_room = 2 * len(self._returns) + SPARE
+
+    def spend(self, now: float) -> tuple[list[Key], list[Key]]:
+        """One message is sent to all that are live. Returns: who gets a copy, and who misses it."""
+        self._sent += 1
+        for subscriber in self._live.values():
+            assert subscriber.credit > 0, "sent without a subscriber's credit"
+            subscriber.credit -= 1
+            if subscriber.credit == 0:
+                subscriber.zero_since = now
+                subscriber.held_from = self.held_s(now)
+                self._zero[subscriber.key] = subscriber
+                if subscriber.is_draining:
+                    subscriber.is_draining = False
+                    self._drains -= 1
+                    del self.draining[subscriber.key]
+        return list(self._live), self._miss(self._excluded)
+
+    def miss(self) -> list[Key]:
+        """One message goes past all subscribers. Returns: who misses it, which is not who has never granted."""
+        return [*self._miss(self._live), *self._miss(self._excluded)]
+
+    def _miss(self, subscribers: dict[Key, Subscriber]) -> list[Key]:
+        for subscriber in subscribers.values():
+            subscriber.missed += 1
+        self.missed += len(subscribers)
+        return list(subscribers)
+
+    def drained(self, subscriber: Subscriber, now: float) -> None:
+        """A subscriber got back all it had granted."""
+        self._leave_out(subscriber)
+        subscriber.credit = 0
+        subscriber.is_draining = False
+        subscriber.is_withdrawn = True
+        self._count(subscriber, now)
+
+    # Windows
+
+    def press(self, now: float, *, is_wanted: bool) -> None:
+        """A turn is over.
+
+        Args:
+            is_wanted: publishers wait for credit.
+        """
+        self._held_s, self._noted_at = self.held_s(now), now
+        self._is_pressed = is_wanted and self._is_held_up
+
+    def held_s(self, now: float) -> float:
+        """For how long publishers have waited while somebody could take what they have, seconds, ever."""
+        return self._held_s + (now - self._noted_at if self._is_pressed else 0.0)
+
+    def _note_grant(self, subscriber: Subscriber, now: float) -> None:
+        """A live one grants that was at zero: its window begins when it came to, if it is in none."""
+        held_s = self.held_s(now) - subscriber.held_from
+        if subscriber.judged_at < math.inf:
+            subscriber.held_s += held_s
+        elif self._patience.grace_s > 0:
+            subscriber.held_s = held_s
+            subscriber.window_from = self._sent  # nothing is sent while it is at zero
+            subscriber.judged_at = subscriber.zero_since + self._patience.grace_s
+            self._number += 1
+            heapq.heappush(self._windows, (subscriber.judged_at, self._number, subscriber))
+
+    def _next_judged(self) -> Subscriber | None:
+        """The live one of which the window ends before all others'."""
+        while self._windows:
+            judged_at, _, subscriber = self._windows[0]
+            if subscriber.judged_at == judged_at:
+                return subscriber
+            heapq.heappop(self._windows)
+        return None
+
+    def _judge(self, subscriber: Subscriber, now: float) -> None:
+        """A window is over: exclude one that has held up the others and taken next to nothing."""
+        held_s = subscriber.held_s
+        if subscriber.zero_since < math.inf:
+            held_s += self.held_s(now) - subscriber.held_from
+        window_s = now - subscriber.judged_at + self._patience.grace_s
+        subscriber.judged_at = math.inf
+        taken = self._sent - subscriber.window_from
+        is_alone = len(self._live) == 1 and not self.is_elsewhere
+        if is_alone or held_s < HELD_UP_PART * window_s or taken > MOST_COUNTED // FAR_BELOW:
+            return
+        if taken <= 1 or FAR_BELOW * taken <= self._typical_credit(now):
+            self._exclude(subscriber, now)
+
+    def _typical_credit(self, now: float) -> int:
+        """What half of the live ones can take at once, as it is or was a short time ago: one that can take very much
+        tells nothing of the others."""
+        looked_at, credit = self._typical
+        if looked_at + self._patience.grace_s / FAR_BELOW <= now:
+            credits_ = sorted(subscriber.credit for subscriber in self._live.values())
+            credit = min(credits_[len(credits_) // 2], MOST_COUNTED)
+            self._typical = (now, credit)
+        return credit
+
+    # Time
+
+    def update(self, now: float) -> None:
+        """Exclude who is at zero for too long or takes next to nothing, and readmit who has come back."""
+        while (subscriber := self._next_back()) is not None:
+            if subscriber.back_at > now and (self.is_elsewhere or self._live):
+                break
+            self._readmit(subscriber, now)  # at once if it can hold up nobody
+        while self._is_held_up and self._zero:
+            subscriber = next(iter(self._zero.values()))
+            if subscriber.zero_since + self._patience.grace_s > now:
+                break
+            self._exclude(subscriber, now)
+        while (judged := self._next_judged()) is not None and judged.judged_at <= now:
+            self._judge(judged, now)
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether somebody could take messages if those at zero did not count: the only one holds up nobody."""
+        return self.is_elsewhere or len(self._live) > len(self._zero)
+
+    def _next_back(self) -> Subscriber | None:
+        """The excluded one that counts again before all others, if nothing changes."""
+        while self._returns:
+            back_at, _, subscriber = self._returns[0]
+            if subscriber.back_at == back_at:
+                return subscriber
+            heapq.heappop(self._returns)
+        return None
+
+    def _exclude(self, subscriber: Subscriber, now: float) -> None:
+        patience = self._patience
+        is_relapse = subscriber.readmitted_at + patience.longest_pause_s >= now
+        pause_s = 2 * subscriber.pause_s if is_relapse else patience.first_pause_s
+        self._leave_out(subscriber)
+        subscriber.pause_s = min(pause_s, patience.longest_pause_s)
+        subscriber.is_live = False
+        subscriber.judged_at = math.inf
+        subscriber.excluded_at = now
+        del self._live[subscriber.key]
+        self._excluded[subscriber.key] = subscriber
+        self._count(subscriber, now)
+
+    def _readmit(self, subscriber: Subscriber, now: float) -> None:
+        self._leave_out(subscriber)
+        if 2 * subscriber.credit < subscriber.usual:
+            subscriber.usual = subscriber.credit  # its habit has changed
+        subscriber.is_live = True
+        subscriber.readmitted_at = now
+        subscriber.excluded_at = math.inf
+        del self._excluded[subscriber.key]
+        self._live[subscriber.key] = subscriber
+        self._count(subscriber, now)
+
+    def next_deadline(self) -> float:
+        """When `update` has something to do, seconds."""
+        due = math.inf
+        if self._is_held_up and self._zero:
+            due = next(iter(self._zero.values())).zero_since + self._patience.grace_s
+        subscriber = self._next_back()
+        if subscriber is not None:
+            can_hold_up = self.is_elsewhere or self._live
+            due = min(due, subscriber.back_at if can_hold_up else subscriber.excluded_at)
+        judged = self._next_judged()
+        return due if judged is None else min(due, judged.judged_at)
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a state is impossible, or a sum does not fit."""
+        for subscriber in self.subscribers.values():
+            assert subscriber.credit >= 0
+            assert not (subscriber.is_live and subscriber.is_excluded)
+            assert (subscriber.zero_since < math.inf) == (subscriber.is_live and subscriber.credit == 0)
+            assert subscriber.credit == 0 or subscriber.is_live or subscriber.is_excluded
+            assert not (subscriber.is_draining and subscriber.credit == 0)
+            assert subscriber.is_live or subscriber.judged_at == math.inf
+        everybody = self.subscribers.items()
+        assert self._live == {key: s for key, s in everybody if s.is_live}
+        assert self._excluded == {key: s for key, s in everybody if s.is_excluded}
+        assert self._zero == {key: s for key, s in everybody if s.zero_since < math.inf}
+        assert self.draining == {key: s for key, s in everybody if s.is_draining}
+        assert self.capacity == min((s.credit for s in self._live.values()), default=0)
+        assert self.is_draining == any(s.is_draining for s in self._live.values())
+        assert self.is_withdrawn == all(s.is_withdrawn for s in self._live.values())
+        since = [s.zero_since for s in self._zero.values()]
+        assert since == sorted(since)

@@ -1,0 +1,393 @@
+"""The multicast tree of one ingress router, at one router of it.
+
+Messages of a multicast that enter at the ingress router run along its shortest-path tree. Here they come from the local
+publishers, when this router is the ingress, or by a circuit from the predecessor, and a copy of each goes out on every
+*branch*: the circuit to each child below which there are subscribers, and the local share. So what may come is the
+smallest of the branches' credit. That is dealt upstream by the rule of anycast: an `AnycastScheduler` whose one pool
+has this capacity, as if all branches together were one next hop.
+
+An branch that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
+below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
+again with its next credit.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_pool import Circuit, CreditPool
+from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.terms import RouterId
+
+OUTLETS: Final = RouterId("")
+"""The branches together, which the pool of a tree takes for its egress and next hop."""
+
+HUNGRY: Final = 1000
+"""What a busy publisher counts as while publishers of its router have to wait for credit, or had to a short time ago.
+All routers are told this one weight, so all deal alike: little to a tree that needs little."""
+
+MOST_CREDIT: Final = 1000
+"""More is never dealt in a tree: branches to routers that take no circuits have credit without limit."""
+
+
+class MulticastCreditActions(Protocol):
+    """What the machine asks for. Each is carried out at once, and calls no event of the machine but `published` and
+    `arrived`, and these only from within `send_copies`. Counts change before orders."""
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Add *credit* to a publisher's link, or take it back when negative."""
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Add *credit* to an incoming circuit."""
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Ask an incoming circuit for its credit; the answer is the event `circuit_drained`."""
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Tell the neighbor of an incoming circuit that nobody below is live: its event `outlet_closed`."""
+
+    def send_copies(
+        self,
+        message: Key,
+        ingress: RouterId,
+        neighbors: Sequence[RouterId],
+        subscribers: Sequence[Key],
+        missed: Sequence[Key],
+    ) -> None:
+        """Send a copy of a message that waits here on the circuit to each of *neighbors* and to each of *subscribers*,
+        all of which have credit. It waits no more: its sender gets its outcome.
+
+        Args:
+            missed: excluded subscribers, which get none.
+        """
+
+    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """Give all credit back on the circuit to *neighbor*."""
+
+    def drained_subscriber(self, subscriber: Key) -> None:
+        """Give a local subscriber all its credit back."""
+
+    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+        """Tell a child how many busy publishers are upstream. The first is reason to make the circuit."""
+
+
+class TreeBranch:
+    """Where a copy of each message of a tree goes."""
+
+    __slots__ = ("credit", "is_closed", "is_draining", "told_weight")
+
+    def __init__(self) -> None:
+        self.credit = 0
+        """Unspent, messages."""
+        self.is_draining = False
+        """It asks for its credit back."""
+        self.is_closed = False
+        """Nobody below it is live."""
+        self.told_weight = 0
+
+
+class MulticastTree(CreditActions):
+    """The tree of *ingress* at one router.
+
+    Args:
+        spend: called when a copy is sent to the local share. Returns the subscribers that get it, and that miss it.
+        miss: called when a message goes past the local subscribers, none of which is live. Returns who misses it.
+        give_back: called when the local share gets its credit back.
+        stir: called when something has happened that needs a turn.
+    """
+
+    def __init__(
+        self,
+        ingress: RouterId,
+        orders: MulticastCreditActions,
+        timing: CreditTiming,
+        *,
+        spend: Callable[[], tuple[list[Key], list[Key]]],
+        miss: Callable[[], list[Key]],
+        give_back: Callable[[], None],
+        stir: Callable[[], None],
+    ) -> None:
+        self.ingress = ingress
+        self._orders = orders
+        self._spend = spend
+        self._miss = miss
+        self._give_back = give_back
+        self._timing = timing
+        self.machine = AnycastScheduler(self, timing=timing)
+        self.machine.set_path(OUTLETS, cost=0, next_hop=OUTLETS, now=0.0)
+        self.pool.opens_early = False
+        self.local = TreeBranch()
+        self.local.is_closed = True
+        self.is_awaited = False
+        """Local subscribers count, though all may have taken their credit back: what came for them stays."""
+        self.children: dict[RouterId, TreeBranch] = {}
+        self.predecessor: RouterId | None = None
+        self.weight = 0
+        """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
+        self._busy = 0
+        self._hungry_until = -math.inf
+        self.is_touched = False
+        """Something has happened since the last turn."""
+        self._stir = stir
+        self._told: dict[Key, int] = {}
+        """Weights of circuits as their neighbors told them."""
+        self._closed: dict[Key, None] = {}
+        """Circuits that were told that nobody is live, and have not been granted any credit since."""
+        self.touch()
+
+    def touch(self) -> None:
+        """Something happened: `turn` is needed."""
+        self.is_touched = True
+        self._stir()
+
+    @property
+    def pool(self) -> CreditPool:
+        """The one pool of the tree."""
+        return self.machine.pools[OUTLETS]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to know of it: no circuit leads here, and no branch waits for a word."""
+        if self.pool.circuits or self.pool.core or self.pool.coming:
+            return False
+        return not any(branch.told_weight or branch.credit for branch in self.children.values())
+
+    def _counting(self) -> list[tuple[RouterId | None, TreeBranch]]:
+        """The branches that count, the local share as None."""
+        found: list[tuple[RouterId | None, TreeBranch]] = [
+            (neighbor, branch) for neighbor, branch in self.children.items() if not branch.is_closed
+        ]
+        if not self.local.is_closed:
+            found.append((None, self.local))
+        return found
+
+    # Orders of the machine within
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Of the machine within."""
+        self._orders.grant(publisher, credit)
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Of the machine within."""
+        if circuit in self._closed:
+            del self._closed[circuit]
+            self.touch()  # from now on it has the weight that it told
+        self._orders.grant_circuit(circuit, credit)
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Of the machine within."""
+        self._orders.drain_circuit(circuit)
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Of the machine within."""
+        self._closed[circuit] = None
+        self._orders.close_circuit(circuit)
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Of the machine within."""
+        neighbors: list[RouterId] = []
+        for neighbor, branch in self._counting():
+            assert branch.credit > 0, "sent without an outlet's credit"
+            branch.credit -= 1
+            branch.is_draining = branch.is_draining and branch.credit > 0
+            if neighbor is not None:
+                neighbors.append(neighbor)
+        if self.local.is_closed:
+            self._orders.send_copies(message, self.ingress, neighbors, [], self._miss())
+        else:
+            self._orders.send_copies(message, self.ingress, neighbors, *self._spend())
+
+    def drained(self, egress: RouterId, credit: int) -> None:
+        """Of the machine within: nothing upstream holds what the branches ask for."""
+        for neighbor, branch in self._asking():
+            self._return(neighbor, branch)
+
+    def _return(self, neighbor: RouterId | None, branch: TreeBranch) -> None:
+        branch.credit = 0
+        branch.is_draining = False
+        if neighbor is None:
+            self._give_back()
+        else:
+            self._orders.drained_outlet(self.ingress, neighbor)
+
+    def weigh(self, egress: RouterId, weight: int) -> None:
+        """Of the machine within."""
+        self._busy = weight
+
+    # Events
+
+    def set_children(self, neighbors: Sequence[RouterId], predecessor: RouterId | None) -> None:
+        """The tree here: neighbors below which there are subscribers, and the one upstream."""
+        self.touch()
+        self.predecessor = predecessor
+        self.children = {neighbor: self.children.get(neighbor) or TreeBranch() for neighbor in neighbors}
+
+    def set_outlet(self, neighbor: RouterId, credit: int, *, is_draining: bool) -> None:
+        """What is unspent on the own circuit to *neighbor*."""
+        branch = self.children.get(neighbor)
+        if branch is not None:
+            self.touch()
+            branch.is_draining = is_draining and credit > 0
+            if credit > branch.credit:
+                branch.is_closed = False
+            branch.credit = credit
+
+    def outlet_lost(self, neighbor: RouterId) -> None:
+        """The own circuit to *neighbor* is gone."""
+        if neighbor in self.children:
+            self.touch()
+            self.children[neighbor] = TreeBranch()
+
+    def outlet_closed(self, neighbor: RouterId) -> None:
+        """Nobody below *neighbor* is live."""
+        if neighbor in self.children:
+            self.touch()
+            self.children[neighbor].is_closed = True
+
+    def add_circuit(self, key: Key, neighbor: RouterId) -> None:
+        """*neighbor* attached a circuit of this tree."""
+        self.touch()
+        self._told[key] = 0
+        self.machine.add_circuit(OUTLETS, key, neighbor)
+
+    def remove_circuit(self, key: Key) -> None:
+        """A circuit is gone."""
+        self.touch()
+        del self._told[key]
+        self._closed.pop(key, None)
+        self.machine.remove_circuit(OUTLETS, key)
+
+    def set_weight(self, key: Key, weight: int) -> None:
+        """A neighbor told how many busy publishers are behind its circuit."""
+        self.touch()
+        self._told[key] = weight
+
+    def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> None:
+        """A message of a publisher arrived."""
+        self.touch()
+        self._restate(now)  # it may be sent at once
+        self.machine.published(key, message, now, is_ready=is_ready)
+
+    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
+        """A message came on a circuit. Returns whether it is kept; not from a neighbor that is not upstream."""
+        self.touch()
+        if self._is_upstream(self.pool.circuits[key]):
+            self._restate(now)
+            return self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
+        self.pool.arrived(key, message, now, is_ready=False)
+        self.pool.drop(message)
+        return False
+
+    def circuit_drained(self, key: Key, credit: int) -> None:
+        """A neighbor returned *credit* of a circuit."""
+        self.touch()
+        self.machine.circuit_drained(OUTLETS, key, credit)
+
+    def is_upstream(self, key: Key) -> bool:
+        """Whether a circuit comes from the neighbor upstream."""
+        return self._is_upstream(self.pool.circuits[key])
+
+    def _is_upstream(self, circuit: Circuit) -> bool:
+        return circuit.neighbor == self.predecessor
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Send, deal, lend and take back."""
+        self.is_touched = False
+        for circuit in self.pool.circuits.values():
+            self._look_after(circuit)
+        self._restate(now)
+        self.pool.opens_early = any(not branch.is_closed for branch in self.children.values())
+        if not self._counting():
+            self._close()
+        elif self.pool.opens_early:
+            self.pool.is_closed = False
+        self.machine.turn(now)
+        self._answer_drains()
+        self._weigh(now)
+        for neighbor, branch in self.children.items():
+            if branch.told_weight != self.weight:
+                branch.told_weight = self.weight
+                self._orders.weigh_outlet(self.ingress, neighbor, self.weight)
+
+    def _weigh(self, now: float) -> None:
+        if self.machine.publishers.is_backlogged:
+            self._hungry_until = now + self._timing.busy_s
+        self.weight = self._busy * HUNGRY if now < self._hungry_until else self._busy
+
+    def _look_after(self, circuit: Circuit) -> None:
+        weight = self._told[circuit.key]
+        if not self._is_upstream(circuit):
+            weight = 0
+            if circuit.out > 0 and not circuit.is_draining:
+                self._recall(circuit)
+        elif circuit.key in self._closed:
+            # Only credit tells it that somebody is live again, and until then live subscribers miss its messages.
+            weight = max(HUNGRY, weight)
+        if circuit.weight != weight:
+            self.machine.set_weight(OUTLETS, circuit.key, weight)
+
+    def _recall(self, circuit: Circuit) -> None:
+        circuit.is_draining = True
+        self._orders.drain_circuit(circuit.key)
+
+    def _restate(self, now: float) -> None:
+        counting = self._counting()
+        capacity = min((branch.credit for _, branch in counting), default=0)
+        capacity = min(capacity, MOST_CREDIT)
+        is_asked = any(branch.is_draining for _, branch in counting)
+        self.machine.set_capacity(OUTLETS, capacity, now, returning=capacity if is_asked else 0)
+
+    def _close(self) -> None:
+        """Nobody is live below: nothing may come, and what came is for nobody."""
+        pool = self.pool
+        for message in [] if self.is_awaited else list(pool.core):
+            del pool.core[message]
+            self._orders.send_copies(message, self.ingress, [], [], self._miss())
+        for circuit in pool.circuits.values():
+            if circuit.out > 0 and not circuit.is_draining:
+                self._recall(circuit)
+        if not pool.is_closed and not any(circuit.out for circuit in pool.circuits.values()):
+            pool.close()
+
+    def _asking(self) -> list[tuple[RouterId | None, TreeBranch]]:
+        found: list[tuple[RouterId | None, TreeBranch]] = [(n, o) for n, o in self.children.items() if o.is_draining]
+        if self.local.is_draining:
+            found.append((None, self.local))
+        return found
+
+    def _answer_drains(self) -> None:
+        """Where another branch lets nothing through, or the asking one does not count, the pool has nothing to return:
+        the answer waits only for what is still lent."""
+        pool = self.pool
+        publishers = self.machine.publishers
+        # Messages that wait here already are not sent on credit that is under way: they wait for any.
+        is_lent = publishers.lent > len(publishers.waiting) + len(publishers.coming)
+        is_lent = is_lent or any(circuit.out for circuit in pool.circuits.values())
+        for neighbor, branch in self._asking():
+            if branch.is_closed or (pool.capacity == 0 and not is_lent):
+                self._return(neighbor, branch)
+
+    def next_deadline(self) -> float:
+        """When `turn` is due without an event, seconds."""
+        due = self.machine.next_deadline()
+        return min(due, self._hungry_until) if self.weight != self._busy else due
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a sum does not fit."""
+        self.machine.check_invariants()
+        assert len(self.machine.pools) == 1
+        assert self._closed.keys() <= self.pool.circuits.keys() == self._told.keys()
+        for branch in (self.local, *self.children.values()):
+            assert branch.credit >= 0
+            assert not (branch.is_draining and branch.credit == 0)
+        if self._counting():
+            assert self.pool.capacity <= min(branch.credit for _, branch in self._counting())
+        else:
+            assert self.pool.capacity == 0

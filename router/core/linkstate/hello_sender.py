@@ -1,0 +1,84 @@
+"""Says HELLO: at once to whom it matters, periodically to all that must know this router to be there."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Final
+
+from mesh_config.models import LinkStateSettings
+from router.core.events import CloseConnection, Report
+from router.core.linkstate.messages import Hello
+from router.core.linkstate.neighbors import Neighbors
+from router.core.linkstate.outbox import HELLO_TO, Outbox
+from router.core.terms import Condition, ConnectionId
+
+HELLO_JITTER: Final = 0.1
+"""Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
+
+
+class HelloSender:
+    """The HELLOs of one router, and the connections that it closes because of others'.
+
+    Args:
+        instance: boot number to speak of; may be changed later.
+    """
+
+    def __init__(
+        self, *, outbox: Outbox, neighbors: Neighbors, settings: LinkStateSettings, instance: int, rng: random.Random
+    ) -> None:
+        self.instance = instance
+        self.next_hello = math.inf
+        """When HELLOs are due, seconds; `math.inf` without connections."""
+        self._outbox = outbox
+        self._neighbors = neighbors
+        self._interval_s = settings.hello_interval_s
+        self._rng = rng
+
+    def elapse(self, now: float) -> None:
+        """Find who fell silent, and say HELLO when it is due."""
+        late_s = now - self.next_hello
+        self._neighbors.elapse(now, late_s=late_s if late_s > self._interval_s / 2 else 0.0)
+        if self.next_hello <= now:
+            self.hello(now)
+
+    def hello(self, now: float) -> None:
+        """Say HELLO to everybody now."""
+        for connection in self._neighbors.speakers(now):
+            self._write(connection)
+        self.next_hello = self._due(now) if self._neighbors.connections else math.inf
+
+    def settle(self, now: float) -> None:
+        """End a turn: close what was refused, answer who was heard for the first time."""
+        if self._neighbors.refusals:
+            self._refuse()
+        if self._neighbors.greetings:
+            self._greet(now)
+
+    def _greet(self, now: float) -> None:
+        due, self._neighbors.greetings = self._neighbors.greetings, {}
+        speakers = set(self._neighbors.speakers(now))
+        for connection in due:
+            if connection in speakers:
+                self._write(connection)
+        if self.next_hello == math.inf:
+            self.next_hello = self._due(now)
+
+    def _refuse(self) -> None:
+        refusals, self._neighbors.refusals = self._neighbors.refusals, []
+        for refusal in refusals:
+            self._outbox.do(Report.warning("duplicate_router_id", id=refusal.router, connection=refusal.connection))
+            self._outbox.do(
+                CloseConnection(
+                    connection=refusal.connection,
+                    condition=Condition.NOT_ALLOWED,
+                    description=refusal.description,
+                )
+            )
+
+    def _write(self, connection: ConnectionId) -> None:
+        hello = Hello(id=self._outbox.router_id, instance=self.instance, seen=self._neighbors.seen())
+        self._outbox.write(connection, HELLO_TO, hello)
+
+    def _due(self, now: float) -> float:
+        return now + self._interval_s * (1 - HELLO_JITTER * self._rng.random())

@@ -1,0 +1,429 @@
+"""The credit of an anycast address on real links: publishers and circuits share what subscribers granted at each
+egress.
+
+An egress behind a neighbor that takes no circuits, or no more of them, has a *window* instead: credit of the mesh's own
+making, and its messages travel as datagrams.
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import islice
+from typing import Final
+
+import cython
+
+from router.core.addressing.address import AddressKind
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_lending import Publishers
+from router.core.forwarding.credit_scheduler import Key
+from router.core.forwarding.egress_load import EgressLoad
+from router.core.forwarding.fib import CLOSEST, AddressEntry
+from router.core.terms import RouterId
+from router.dataplane.controller_context import ControllerContext
+from router.dataplane.credit_controller import CreditController
+from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.settlement import RELEASE
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import pn_link_credit, pn_link_get_drain
+    from router.dataplane.delivery_states import NEW, WAITING
+
+LOOKED_AT: Final = 16
+"""Local subscribers among which `balanced` looks for the one with the least unsettled."""
+
+
+class AnycastController(CreditController):
+    """The credit of one closest or balanced address (an `orders.CreditActions`)."""
+
+    machine: AnycastScheduler
+
+    def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
+        super().__init__(entry, context)
+        self.is_closest = entry.treatment is CLOSEST
+        self._scheduler = AnycastScheduler(
+            self, timing=context.timing, is_closest=self.is_closest, distance=entry.distance
+        )
+        self.machine = self._scheduler
+        # The same twice: compiled, only the one of its own type is called at once.
+        self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
+        """A client's reply address at another router: the first message of each publisher goes as a datagram."""
+        self.first: dict[IngressLink, None] = {}
+        """Publishers to a reply address that have not sent anything."""
+        self._is_reached = False
+        """Some egress is reached: each of them has one credit."""
+        self.second: dict[IngressLink, None] = {}
+        """Those that have sent one message; the next brings them under the rule."""
+        self._connections: dict[RouterId, object] = {}
+        """The connection that leads to each egress."""
+        self._draining: dict[EgressLink, None] = {}
+        """Local subscribers that ask for their credit back."""
+        self._local_credit = 0
+        self._able: OrderedDict[EgressLink, None] = OrderedDict()
+        """Local subscribers with credit, the one that was longest without a message first."""
+        self._chosen: EgressLink | None = None
+        """The one that got the last message."""
+        self.local_load = EgressLoad(is_local=True)
+        """Messages at local subscribers."""
+        self._has_choice = False
+        """There are several subscribers, so that loads are counted."""
+        self.update_paths()
+
+    @property
+    def publishers(self) -> Publishers:
+        """The publishers of this router, and what of theirs waits."""
+        return self.machine.publishers
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody needs it any more."""
+        if not super().is_idle or self.first or self.second:
+            return False
+        return not any(pool.circuits or pool.core or pool.coming for pool in self.machine.pools.values())
+
+    def let_go(self, nobody: AnycastScheduler) -> None:
+        """It is forgotten: machine and controller would keep each other until Python looks through all of its objects.
+
+        Args:
+            nobody: a machine that knows no one.
+        """
+        self.windowed.clear()
+        self._scheduler = self.machine = nobody
+
+    def stop(self) -> None:
+        """Give publishers no credit any more."""
+        self.machine.is_stopping = True
+        self.touch()
+
+    def flowed(self, link: EgressLink) -> None:
+        """A local subscriber or a circuit of ours may have other credit or room than before."""
+        if link.root is None and link not in self._draining and not pn_link_get_drain(link.handle):
+            is_more = 0 < link.brokered <= pn_link_credit(link.handle)
+            if (is_more and self._scheduler.has_enough()) or self._scheduler.is_unused():
+                self._changed[link] = None  # looked at with the next message, or with the next who wants credit
+                return
+        self.touch(link)
+
+    # Publishers
+
+    def add_publisher(self, link: IngressLink) -> None:
+        """A publisher attached here."""
+        if not self.is_reply:
+            super().add_publisher(link)
+            return
+        link.controller = self
+        self.first[link] = None
+        if self._is_reached:
+            self.grant(link, 1)
+
+    def remove_publisher(self, link: IngressLink) -> None:
+        """It is gone; `drop` what was never delivered."""
+        if link in self.first or link in self.second:
+            self.first.pop(link, None)
+            self.second.pop(link, None)
+            self.touch()
+        else:
+            super().remove_publisher(link)
+
+    def closed(self, link: EgressLink) -> None:
+        """The next hop of a circuit of ours tells that the subscribers have withdrawn."""
+        if link.root is not None and self.own.get(link.root) is link:
+            self.machine.closed(link.root)
+            self.touch()
+
+    # Messages
+
+    def take(self, transfer: Transfer) -> None:
+        """A message of the address: it is sent, or waits."""
+        if self.is_reply:
+            link = transfer.ingress
+            if link is not None and link in self.first and not transfer.is_brokered:
+                self._take_first(transfer, link)
+                return
+            if link is not None and link in self.second:
+                del self.second[link]
+                self.machine.add_publisher(link, held=1)
+        CreditController.take(self, transfer)
+
+    def _take_first(self, transfer: Transfer, link: IngressLink) -> None:
+        """The first message to a reply address pays no round trip for a circuit."""
+        if not self._is_ready(transfer):
+            self._context.forwarder.hold(transfer)
+            return
+        assert self.entry.owner is not None
+        route = self._context.fib.route(self.entry.owner)
+        self.grant(link, 1)
+        if route is None:
+            self._context.settlement.settle(transfer, RELEASE)
+            return
+        del self.first[link]
+        self.second[link] = None
+        self._context.forwarder.send_datagram(transfer, route)
+
+    def _sent_at_once(self) -> None:
+        if self._scheduler.is_due:
+            self.touch()
+
+    def _is_ready(self, transfer: Transfer) -> bool:
+        """Only a client must get it as a whole; what comes by a circuit for elsewhere goes on as it comes."""
+        link = transfer.ingress
+        return CreditController._is_ready(self, transfer) or (
+            link is not None and link.root is not None and link.root != self._me
+        )
+
+    def _requeue(self, transfer: Transfer) -> bool:
+        link = transfer.ingress
+        return self.machine.requeue(transfer, self._me if link is None or link.root is None else link.root)
+
+    def drop(self, transfer: Transfer) -> None:
+        """If the message waits here it no longer does."""
+        link = transfer.ingress
+        if link is not None and link in self.first and not transfer.is_brokered:
+            self.grant(link, 1)  # it was given up before it was whole
+        CreditController.drop(self, transfer)
+
+    def used_for_nothing(self, link: IngressLink) -> None:
+        """A transfer without a message used a credit of a publisher or a circuit."""
+        if link in self.first or link in self.second:
+            self.grant(link, 1)
+        else:
+            super().used_for_nothing(link)
+
+    # Paths and links of our own
+
+    def update_paths(self) -> None:
+        """Routes or subscribers have changed."""
+        context = self._context
+        routes = {router: context.fib.route(router) for router in self.entry.remotes}
+        wanted = {router for router, route in routes.items() if route is not None}
+        if self.entry.subscribers:
+            wanted.add(self._me)
+        for egress in sorted(router for router, pool in self.machine.pools.items() if pool.has_path):
+            if egress not in wanted:
+                self._leave(egress)
+                for message in self.machine.remove_path(egress, context.now):
+                    assert isinstance(message, Transfer)
+                    self._try_elsewhere(message)
+        for egress in sorted(wanted):
+            route = routes.get(egress)
+            connection = None if egress == self._me or route is None else route.connection
+            if self._connections.get(egress, connection) != connection:
+                self._leave(egress)
+            self._connections[egress] = connection
+            if egress == self._me or route is None:
+                self.machine.set_path(egress, cost=0, next_hop=None, now=context.now, load=self.local_load)
+                self._changed.update(dict.fromkeys(self._subscribers()))
+            else:
+                load = self.entry.remotes[egress]
+                self.machine.set_path(egress, cost=route.cost, next_hop=route.next_hop, now=context.now, load=load)
+                if egress not in self.own and egress not in self.windowed:
+                    self.machine.circuit_lost(egress, context.now)  # so that it is made, now that it may be possible
+        if not wanted and self.entry.kind is not AddressKind.MOBILE:
+            # Nobody else will tell the routers upstream that a requester is gone.
+            for pool in list(self.machine.pools.values()):
+                for circuit in list(pool.circuits):
+                    assert isinstance(circuit, IngressLink)
+                    circuit.port.end_circuit(circuit)
+        self._count_loads()
+        if bool(wanted) != self._is_reached:
+            self._is_reached = bool(wanted)
+            for link in (*self.first, *self.second):
+                self.grant(link, 1 if wanted else -1)
+        self.touch()
+
+    def _count_loads(self) -> None:
+        """Count messages by their egress, if there is a choice."""
+        has_choice = not self.is_closest and (len(self.entry.subscribers) > 1 or self._scheduler.has_choice)
+        if has_choice == self._has_choice:
+            return
+        self._has_choice = has_choice
+        for egress, link in self.own.items():
+            self._count_load(link, self.entry.remotes.get(egress))
+        for link in self._able:
+            self._count_load(link, self.local_load)
+
+    def _count_load(self, link: EgressLink, load: EgressLoad | None) -> None:
+        """Count the messages on a link from now on, or no more."""
+        if not self._has_choice:
+            load = None
+        if link.load is load:
+            return
+        if link.load is not None:
+            link.load.unsettled -= link.outstanding
+            link.load.forget(link)
+        link.load = load
+        if load is not None:
+            load.unsettled += link.outstanding
+            if load.idle is not None and link.outstanding == 0:
+                load.idle[link] = None
+
+    def _make_circuit(
+        self, place: RouterId, toward: RouterId, root: RouterId, *, is_multicast: bool
+    ) -> EgressLink | None:
+        link = super()._make_circuit(place, toward, root, is_multicast=is_multicast)
+        if link is not None:
+            self._count_load(link, self.entry.remotes.get(root))
+        return link
+
+    def _leave(self, place: RouterId) -> None:
+        self._connections.pop(place, None)
+        super()._leave(place)
+
+    def _circuit_lost(self, place: RouterId) -> None:
+        if place in self.machine.pools:
+            self.machine.circuit_lost(place, self._context.now)
+
+    def subscriber_gone(self, link: EgressLink) -> None:
+        """A local subscriber is no more."""
+        self._forget_subscriber(link)
+        self._draining.pop(link, None)
+        self._able.pop(link, None)
+        self._chosen = None
+        self._count_load(link, None)
+        self.local_load.forget(link)
+        self.local_load.subscribers = max(1, len(self._able))
+        self._local_credit -= link.brokered
+        link.brokered = 0
+        self.touch(link)  # what the others have is all that there is now
+
+    # The turn
+
+    def _restate(self, now: float) -> bool:
+        changed, self._changed = self._changed, {}
+        machine = self._scheduler
+        is_local = is_due = False
+        for link in changed:
+            if link.is_gone:
+                is_local |= link.root is None
+            elif link.root is not None:
+                credit = self._measure(link)
+                returning = credit if pn_link_get_drain(link.handle) else 0
+                is_due |= machine.set_capacity(link.root, credit, now, returning=returning)
+            else:
+                self._restate_subscriber(link)
+                is_local = True
+        for egress in self.windowed:
+            if machine.pools[egress].has_path:
+                load = self.entry.remotes.get(egress)
+                room = max(0, self._context.window - (load.datagrams if load is not None else 0))
+                is_due |= machine.set_capacity(egress, room, now)
+        if is_local and self.entry.subscribers:
+            is_due |= machine.set_capacity(
+                self._me,
+                self._local_credit,
+                now,
+                returning=sum([link.brokered for link in self._draining]),
+                is_withdrawn=self._local_credit == 0 and all([link.is_withdrawn for link in self._subscribers()]),
+            )
+        return is_due
+
+    def _restate_subscriber(self, link: EgressLink) -> None:
+        self._see_withdrawal(link)
+        credit = min(self._measure(link), self._context.brokered_messages)
+        self._local_credit += credit - link.brokered
+        link.brokered = credit
+        if credit > 0:
+            self._able.setdefault(link)
+            self._count_load(link, self.local_load)
+        else:
+            self._able.pop(link, None)
+            self._count_load(link, None)
+        self.local_load.subscribers = max(1, len(self._able))
+        if credit > 0 and pn_link_get_drain(link.handle):
+            self._draining[link] = None
+        else:
+            self._draining.pop(link, None)
+
+    def turn(self, now: float) -> None:
+        """Tell the machine what credit there is, let it work, see to what waits, and tell neighbors of loads."""
+        CreditController.turn(self, now)
+        if self._has_choice:
+            self._report_loads(now)
+
+    def _report_loads(self, now: float) -> None:
+        """Tell neighbors what others have sent where their circuits lead."""
+        reports, due = self._scheduler.reports(_in_flight, now)
+        for link, messages, subscribers in reports:
+            assert isinstance(link, IngressLink)
+            self._context.word_to(link.port).loads[link.name] = (messages, subscribers)
+        self.deadline = min(self.deadline, due)
+
+    # Orders of the machine
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Send a message toward an egress that has credit for it."""
+        assert isinstance(message, Transfer)
+        transfer = message
+        if transfer.state == WAITING:
+            self._context.waiting.give_up(transfer)
+        transfer.state = NEW
+        if egress == self._me:
+            link = self._choose_subscriber()
+            link.brokered -= 1  # as the machine has it: its credit is looked at again when this is written
+            self._local_credit -= 1
+            if link.brokered > 0:
+                if len(self._able) > 1:
+                    self._able.move_to_end(link)
+            else:
+                del self._able[link]
+                self._count_load(link, None)
+                self.local_load.subscribers = max(1, len(self._able))
+        elif egress in self.own:
+            link = self.own[egress]
+        else:
+            route = self._context.fib.route(egress)
+            assert route is not None, "sent out of reach"
+            self._context.forwarder.send_datagram(transfer, route)
+            return
+        self._context.egress.commit(transfer, link)
+        if link.current is not None or not link.can_send():
+            self.touch(link)  # it can take less than what was counted on
+
+    def _choose_subscriber(self) -> EgressLink:
+        """A local subscriber with credit: one that drains, else by turns, or `balanced` one without a message, or else
+        the least busy of the next few.
+
+        However many there are, looking at few costs the same for each message.
+        """
+        assert self._able, "sent without a subscriber's credit"
+        if self._draining:
+            for link in self._draining:
+                if link in self._able:
+                    return link
+        if len(self._able) == 1 and self._chosen is not None and self._chosen.brokered > 0:
+            return self._chosen  # it must be the one
+        idle = self.local_load.idle
+        while idle and not self.is_closest:
+            first = next(iter(idle))
+            del idle[first]
+            if first in self._able:
+                assert isinstance(first, EgressLink)
+                if not (first.outstanding or first.waiting):
+                    return first
+        chosen = None
+        for link in self._able if self.is_closest else islice(self._able, LOOKED_AT):
+            if chosen is None or link.outstanding + len(link.waiting) < chosen.outstanding + len(chosen.waiting):
+                chosen = link
+            if self.is_closest:
+                break
+        assert chosen is not None
+        self._chosen = chosen
+        return chosen
+
+    def drained(self, egress: RouterId, credit: int) -> None:
+        """Give credit back on our circuit, or to the local subscribers that ask for it."""
+        links = list(self._draining) if egress == self._me else [self.own[egress]]
+        for link in links:
+            self._answer_drain(link)
+
+    def weigh(self, egress: RouterId, weight: int) -> None:
+        """Tell the next hop how many busy publishers are behind this router; make the circuit for the first."""
+        self._tell_weight(egress, weight, toward=egress, root=egress, is_multicast=False)
+
+
+def _in_flight(circuit: Key) -> int:
+    """Messages of a neighbor's circuit that have no outcome."""
+    assert isinstance(circuit, IngressLink)
+    return circuit.in_flight

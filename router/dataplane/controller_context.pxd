@@ -1,0 +1,37 @@
+from router.core.forwarding.fib cimport Fib
+from router.binding.handles cimport *
+from router.dataplane.multicast_copier cimport MulticastCopier
+from router.dataplane.message_sender cimport MessageSender
+from router.dataplane.links cimport EgressLink, Port
+from router.dataplane.multicast_repair cimport MulticastRepair
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.waiting_messages cimport WaitingMessages
+
+
+cdef class ControllerContext:
+    cdef public object forwarder
+    cdef public object end_circuit
+    cdef public double now
+    cdef public Fib fib
+    cdef public dict ports
+    cdef public object settings
+    cdef public Settlement settlement
+    cdef public MessageSender egress
+    cdef public WaitingMessages waiting
+    cdef public MulticastRepair repair
+    cdef public MulticastCopier copying
+    cdef public Py_ssize_t window
+    cdef public Py_ssize_t brokered_messages
+    cdef public double circuit_idle_s
+    cdef public double retry_s
+    cdef public object patience
+    cdef public object timing
+    cdef public dict touched
+    cdef public dict words
+    cdef public dict retired
+
+    cpdef object word_to(self, Port port)
+    cpdef object retire(self, EgressLink link)
+    cpdef object end_if_settled(self, EgressLink link)
+    cpdef object _give_back_retired(self, EgressLink link)
+    cpdef object end(self, EgressLink link)

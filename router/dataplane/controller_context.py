@@ -1,0 +1,135 @@
+"""What the controllers of a router share: tables, ways to send, words to neighbors, and circuits that are to go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+import cython
+
+from mesh_config.models import ForwardingSettings
+from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.fib import Fib, Route
+from router.core.forwarding.local_subscribers import Patience
+from router.core.terms import ConnectionId, RouterId
+from router.dataplane.links import EgressLink, Port, Transfer
+from router.dataplane.message_sender import MessageSender
+from router.dataplane.multicast_copier import MulticastCopier
+from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.settlement import Settlement
+from router.dataplane.waiting_messages import WaitingMessages
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import pn_link_drained, pn_link_get_drain, pn_link_queued
+
+
+@attrs.define
+class Word:
+    """What a neighbor is to be told of circuits at the end of a turn."""
+
+    weights: dict[str, int] = attrs.Factory(dict)
+    """Of our circuits, by link name."""
+    closed: list[str] = attrs.Factory(list)
+    """Its circuits whose subscribers have withdrawn, by link name."""
+    loads: dict[str, tuple[int, int]] = attrs.Factory(dict)
+    """Where its circuits lead, by link name: messages of others, and subscribers."""
+
+
+class Sender(Protocol):
+    """What a controller asks of the forwarder."""
+
+    def dispatch(self, transfer: Transfer) -> None:
+        """Choose a way for a message anew."""
+
+    def hold(self, transfer: Transfer) -> None:
+        """Collect a message until it is whole, or too large; then `dispatch` it."""
+
+    def fan_out(self, transfer: Transfer) -> None:
+        """Copy a whole multicast without credit that was set aside for it."""
+
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
+        """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""
+
+    def send_datagram(self, transfer: Transfer, route: Route) -> None:
+        """Send a message on the data links of a neighbor."""
+
+
+class ControllerContext:
+    """What the controllers of one router share."""
+
+    forwarder: Sender
+    end_circuit: Callable[[EgressLink], None]
+    """Forgets a circuit of ours and ends its link."""
+
+    def __init__(
+        self,
+        fib: Fib,
+        ports: dict[ConnectionId, Port],
+        settings: ForwardingSettings,
+        settlement: Settlement,
+        egress: MessageSender,
+        waiting: WaitingMessages,
+        repair: MulticastRepair,
+    ) -> None:
+        self.now = 0.0
+        """Seconds, monotonic; set before each batch of events."""
+        self.fib = fib
+        self.ports = ports
+        self.settings = settings
+        self.settlement = settlement
+        self.egress = egress
+        self.waiting = waiting
+        self.repair = repair
+        self.copying = MulticastCopier(egress, settlement)
+        self.window = settings.publisher_window
+        self.brokered_messages = settings.brokered_messages
+        self.circuit_idle_s = settings.circuit_idle_s
+        self.retry_s = RETRY_S
+        self.patience = Patience(grace_s=settings.grace_s)
+        self.timing = CreditTiming(
+            quarantine_s=settings.quarantine_s, linger_s=settings.linger_s, drain_bound_s=settings.drain_bound_s
+        )
+        self.touched: dict[object, None] = {}
+        """Controllers that are to have a turn."""
+        self.words: dict[Port, Word] = {}
+        """What neighbors are to be told at the end of this turn."""
+        self.retired: dict[EgressLink, float] = {}
+        """Circuits that lead another way than the path now goes, until their messages have outcomes; seconds."""
+
+    def word_to(self, port: Port) -> Word:
+        """What *port*'s neighbor will be told at the end of this turn."""
+        return self.words.setdefault(port, Word())
+
+    # Circuits of ours that are to go
+
+    def retire(self, link: EgressLink) -> None:
+        """Send nothing more on a circuit; end it when its messages have their outcomes."""
+        link.controller = None
+        if link.is_gone:
+            return
+        self.retired[link] = self.now + RETIRED_S
+        self.word_to(link.port).weights[link.name] = 0
+        self.end_if_settled(link)
+
+    def end_if_settled(self, link: EgressLink) -> None:
+        """A message on a circuit has its outcome: a retired one may be through."""
+        if link in self.retired and not (link.outstanding or link.current or link.waiting):
+            self.end(link)
+
+    def _give_back_retired(self, link: EgressLink) -> None:
+        is_idle = link.current is None and not link.waiting and not pn_link_queued(link.handle)
+        if pn_link_get_drain(link.handle) and is_idle and pn_link_drained(link.handle):
+            link.port.touch()
+
+    def end(self, link: EgressLink) -> None:
+        """End a circuit of ours. Messages on it that have no outcome get one."""
+        self.retired.pop(link, None)
+        if not link.is_gone:
+            self.end_circuit(link)
+
+
+RETRY_S = 5.0
+"""A circuit that a neighbor refused is tried again after so long."""
+RETIRED_S = 1.0
+"""Longest time that messages on a circuit are given for their outcomes when the path goes elsewhere."""

@@ -1,0 +1,47 @@
+import cython
+
+from router.binding.handles cimport *
+from router.core.forwarding.fib cimport AddressEntry
+from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActions
+from router.dataplane.controller_context cimport ControllerContext
+from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer
+from router.dataplane.delivery_states cimport *
+
+
+cdef class CreditController(CreditActions):
+    cdef public CreditScheduler machine
+    cdef public AddressEntry entry
+    cdef public ControllerContext _context
+    cdef public str _me
+    cdef public str _address
+    cdef public dict own
+    cdef public dict windowed
+    cdef public double deadline
+    cdef public double scheduled
+    cdef public bint _is_due
+    cdef public dict _changed
+    cdef public list _fresh
+    cdef public dict _beside
+
+    cpdef object touch(self, EgressLink link=*)
+    cpdef object flowed(self, EgressLink link)
+    cpdef object returned(self, IngressLink link)
+    @cython.locals(link=IngressLink, is_ready=bint, is_kept=bint, now=double)
+    cpdef object take(self, Transfer transfer)
+    @cython.locals(link=EgressLink, beside=dict)
+    cdef _look_beside(self, Port port)
+    cpdef object _sent_at_once(self)
+    cpdef bint _is_ready(self, Transfer transfer)
+    cpdef object drop(self, Transfer transfer)
+    cpdef object turn(self, double now)
+    @cython.locals(link=IngressLink, is_own=bint)
+    cdef _let_wait(self, Transfer transfer)
+    cpdef bint _restate(self, double now)
+    cdef _see_withdrawal(self, EgressLink link)
+    @cython.locals(credit=Py_ssize_t)
+    cdef Py_ssize_t _measure(self, EgressLink link)
+    @cython.locals(link=EgressLink, due=double)
+    cdef double _end_idle_circuits(self, double now)
+    @cython.locals(link=IngressLink, handle=size_t, left=Py_ssize_t, taken=Py_ssize_t, kept=Py_ssize_t)
+    cpdef object grant(self, object publisher, Py_ssize_t credit)
+    cpdef object give_back(self, EgressLink link)

@@ -1,0 +1,471 @@
+"""The credit of one address, on real links.
+
+The machines of `core.forwarding` decide who may send and what leaves. A controller tells its machine what happens on
+the links of its address and carries out its orders. Here is what the two kinds have in common; `anycast_controller.py`
+and `multicast_controller.py` have the rest. Links and transfers are the machine's keys.
+
+Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import cython
+
+from router.core.addressing.address import router_address
+from router.core.forwarding.credit_lending import Publishers
+from router.core.forwarding.credit_scheduler import CreditActions, CreditScheduler, Key
+from router.core.forwarding.fib import AddressEntry
+from router.core.terms import RouterId
+from router.dataplane.controller_context import ControllerContext
+from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
+from router.dataplane.settlement import RELEASE
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import (
+        pn_link_credit,
+        pn_link_drain,
+        pn_link_drained,
+        pn_link_flow,
+        pn_link_get_drain,
+        pn_link_queued,
+    )
+    from router.dataplane.delivery_states import HOLDING, NEW, QUEUED, WAITING
+
+
+Place = Any
+"""What a circuit of ours stands for: an egress router, or an ingress router and a child of this one in its tree."""
+
+
+class CreditController(CreditActions):
+    """The credit of one address."""
+
+    machine: CreditScheduler
+
+    def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
+        self.entry = entry
+        self._context = context
+        self._me = context.fib.me
+        self._address = router_address(entry.owner, entry.text) if entry.owner is not None else entry.text
+        """As other routers know it."""
+        self.own: dict[Place, EgressLink] = {}
+        """Our circuits."""
+        self.windowed: dict[Place, float] = {}
+        """Where no circuit can be on the present path, and when to try again, seconds."""
+        self.deadline = math.inf
+        """When a turn is due without an event, seconds."""
+        self.scheduled = math.inf
+        """For when that is scheduled."""
+        self._is_due = False
+        self._changed: dict[EgressLink, None] = {}
+        """Links whose credit is to be looked at."""
+        self._fresh: list[Transfer] = []
+        """Messages that came since the last turn."""
+        self._beside: dict[Port, dict[EgressLink, None]] = {}
+        """Local subscribers by their connections."""
+
+    @property
+    def publishers(self) -> Publishers:
+        """The publishers of this router, and what of theirs waits."""
+        raise NotImplementedError
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody needs it any more. It knows that subscribers have granted credit as long as there are any."""
+        publishers = self.publishers
+        return not (self.entry.subscribers or publishers.attached or publishers.waiting or self._fresh or self.own)
+
+    def stop(self) -> None:
+        """Give publishers no credit any more."""
+        raise NotImplementedError
+
+    def touch(self, link: EgressLink | None = None) -> None:
+        """Something happened: have a turn, or look at the credit of *link* to see whether one is needed."""
+        if link is not None:
+            self._changed[link] = None
+        elif self._is_due:
+            return  # it was told so already
+        else:
+            self._is_due = True
+        self._context.touched[self] = None
+
+    def flowed(self, link: EgressLink) -> None:
+        """A local subscriber or a circuit of ours may have other credit or room than before."""
+        self.touch(link)
+
+    # Publishers and circuits of neighbors
+
+    def add_publisher(self, link: IngressLink) -> None:
+        """A publisher attached here."""
+        link.controller = self
+        self.machine.add_publisher(link)
+        self.touch()
+
+    def remove_publisher(self, link: IngressLink) -> None:
+        """It is gone; `drop` what was never delivered."""
+        self.machine.remove_publisher(link)
+        self._bound_departed()
+        self.touch()
+
+    def _bound_departed(self) -> None:
+        """Pre-settled messages stay when their publisher leaves: who comes, casts and leaves must not fill memory."""
+        publishers, entry, settings = self.publishers, self.entry, self._context.settings
+        if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
+            return
+        for message, owner in reversed(list(publishers.waiting.items())):
+            if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
+                break
+            if not owner.is_attached:
+                assert isinstance(message, Transfer)
+                self.drop(message)
+                self._context.waiting.refuse(message)
+
+    def add_circuit(self, link: IngressLink) -> None:
+        """A neighbor attached a circuit."""
+        link.controller = self
+        assert link.port.neighbor is not None
+        self.machine.add_circuit(root_of(link), link, link.port.neighbor)
+        self.touch()
+
+    def remove_circuit(self, link: IngressLink) -> None:
+        """It is gone; `drop` what was never delivered."""
+        self.machine.remove_circuit(root_of(link), link)
+        self.touch()
+
+    def set_weight(self, link: IngressLink, weight: int) -> None:
+        """A neighbor told how many busy publishers are behind its circuit."""
+        self.machine.set_weight(root_of(link), link, weight)
+        self.touch()
+
+    def returned(self, link: IngressLink) -> None:
+        """Flow arrived on a neighbor's circuit: perhaps the answer to a drain."""
+        credit = pn_link_drained(link.handle)
+        if credit > 0:
+            self.machine.circuit_drained(root_of(link), link, credit)
+            self.touch()
+
+    def closed(self, link: EgressLink) -> None:
+        """The next hop of a circuit of ours tells that nobody takes messages there any more."""
+        raise NotImplementedError
+
+    # Messages
+
+    def take(self, transfer: Transfer) -> None:
+        """A message of the address: it is sent, or waits."""
+        link = transfer.ingress
+        if link is not None:
+            self._look_beside(link.port)
+        if self._changed and self._restate(
+            self._context.now
+        ):  # nothing is sent on credit that was taken back meanwhile
+            self.touch()
+        is_ready = self._is_ready(transfer)
+        now = self._context.now
+        if transfer.is_coming:
+            if not is_ready:
+                return
+            transfer.is_coming = False
+            is_kept = self.machine.ready(transfer)
+        elif transfer.is_brokered or link is None or link.controller is not self:
+            self.touch()
+            if self._requeue(transfer):
+                transfer.is_brokered = True
+                self._let_wait(transfer)  # from now on: what its sender sends next must not overtake it
+            else:
+                self._context.settlement.settle(transfer, RELEASE)
+            return
+        else:
+            transfer.state = QUEUED  # the machine may order it to be sent at once
+            transfer.is_brokered = True
+            if link.root is not None:
+                is_kept = self.machine.arrived(link.root, link, transfer, now, is_ready=is_ready)
+            else:
+                is_kept = self.machine.published(link, transfer, now, is_ready=is_ready)
+            if is_kept and transfer.state != QUEUED:
+                self._sent_at_once()
+                return
+        self.touch()
+        if not is_kept:
+            self._context.settlement.settle(transfer, RELEASE)
+        elif is_ready:
+            transfer.state = QUEUED
+            self._fresh.append(transfer)
+        else:
+            transfer.is_coming = True
+            self._context.forwarder.hold(transfer)
+
+    def _look_beside(self, port: Port) -> None:
+        """Look at subscribers of the connection that a message came on: flows in the same write have changed their
+        credit already, though their events come after that of the message."""
+        beside = self._beside.get(port)
+        if beside is None:
+            return
+        for link in beside:
+            if pn_link_credit(link.handle) != link.unspent:
+                self.touch(link)
+
+    def _sent_at_once(self) -> None:
+        """A message was sent as it came."""
+        self.touch()
+
+    def _is_ready(self, transfer: Transfer) -> bool:
+        """Whether it may leave before its end has come, or its end is there."""
+        return transfer.is_complete or transfer.may_stream
+
+    def _requeue(self, transfer: Transfer) -> bool:
+        """A message on nobody's account is to wait for credit. Returns whether it may."""
+        return False
+
+    def used_for_nothing(self, link: IngressLink) -> None:
+        """A transfer without a message used a credit of a publisher or a circuit."""
+        nothing = object()
+        if link.root is not None:
+            self.machine.arrived(link.root, link, nothing, self._context.now, is_ready=False)
+        else:
+            self.machine.published(link, nothing, self._context.now, is_ready=False)
+        self.machine.drop(nothing)
+        self.touch()
+
+    def drop(self, transfer: Transfer) -> None:
+        """If the message waits here it no longer does."""
+        transfer.is_coming = False
+        if transfer.is_brokered and self.machine.drop(transfer):
+            self.touch()
+
+    def _try_elsewhere(self, transfer: Transfer) -> None:
+        """It has nowhere to go from here."""
+        if transfer.state == WAITING:
+            self._context.waiting.give_up(transfer)
+        transfer.is_coming = False
+        if transfer.state != HOLDING:  # else when it is whole
+            transfer.state = NEW
+            self._context.forwarder.dispatch(transfer)
+
+    # Paths and links of our own
+
+    def update_paths(self) -> None:
+        """Routes or subscribers have changed."""
+        raise NotImplementedError
+
+    def _circuit_lost(self, place: Place) -> None:
+        """Tell the machine that a circuit of ours is gone, or can be made after it could not."""
+        raise NotImplementedError
+
+    def _place_of(self, link: EgressLink) -> Place | None:
+        """What a circuit of ours stands for; None when it does no longer."""
+        return next((place for place, own in self.own.items() if own is link), None)
+
+    def circuit_gone(self, link: EgressLink) -> None:
+        """A circuit of ours was lost, or refused by the next hop."""
+        place = self._place_of(link)
+        self._changed.pop(link, None)
+        if place is None:
+            return
+        del self.own[place]
+        if link.is_refused:
+            self.windowed[place] = self._context.now + self._context.retry_s
+        self._circuit_lost(place)
+        self.touch()
+
+    def _leave(self, place: Place) -> None:
+        """The way there is another one, or none."""
+        self.windowed.pop(place, None)
+        link = self.own.pop(place, None)
+        if link is not None:
+            self._changed.pop(link, None)
+            self._context.retire(link)
+
+    def subscriber_gone(self, link: EgressLink) -> None:
+        """A local subscriber is no more."""
+        raise NotImplementedError
+
+    def _subscribers(self) -> list[EgressLink]:
+        return [link for link in self.entry.subscribers if isinstance(link, EgressLink)]
+
+    def _tell_weight(self, place: Place, weight: int, *, toward: RouterId, root: RouterId, is_multicast: bool) -> None:
+        """Tell the next hop *toward* a router how many busy publishers are behind us; the first makes the circuit."""
+        link = self.own.get(place)
+        if link is None and weight and place not in self.windowed:
+            link = self._make_circuit(place, toward, root, is_multicast=is_multicast)
+        if link is not None:
+            link.weight = weight
+            self._context.word_to(link.port).weights[link.name] = weight
+
+    def _make_circuit(self, place: Place, toward: RouterId, root: RouterId, *, is_multicast: bool) -> EgressLink | None:
+        context = self._context
+        route = context.fib.route(toward)
+        port = context.ports.get(route.connection) if route is not None else None
+        if port is None:
+            return None  # its connection is gone; the new path brings us here again
+        link = port.open_circuit(self._address, root, is_multicast) if port.open_circuit is not None else None
+        if link is None:
+            self.windowed[place] = context.now + context.retry_s if port.open_circuit is not None else math.inf
+            self.touch()
+            return None
+        link.controller = self
+        link.idle_since = context.now
+        self.own[place] = link
+        return link
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Tell the machine what credit there is, let it work, and see to what waits."""
+        for place in [place for place, until in self.windowed.items() if until <= now]:
+            del self.windowed[place]
+            self._circuit_lost(place)
+        is_due = self._restate(now) or self._is_due or self.deadline <= now
+        self._is_due = False
+        if not is_due:
+            return
+        self.machine.turn(now)
+        fresh, self._fresh = self._fresh, []
+        for transfer in fresh:
+            if transfer.state == QUEUED:
+                self._let_wait(transfer)
+        due = min(self.windowed.values(), default=math.inf)
+        self.deadline = min(due, self.machine.next_deadline(), self._end_idle_circuits(now))
+
+    def _let_wait(self, transfer: Transfer) -> None:
+        """It waits for longer than this turn. A publisher's own needs no bound: it has no credit for a second one."""
+        link = transfer.ingress
+        is_own = link is not None and link.root is None and link.controller is self and not link.is_gone
+        publisher = self.publishers.attached.get(link)
+        if publisher is not None and publisher.excess > MOST_EXCESS:
+            is_own = False  # it takes no notice of its credit
+        self._context.waiting.enter(transfer, self.entry, is_bounded=not is_own)
+
+    def _restate(self, now: float) -> bool:
+        """Tell the machine of the credit that has changed. Returns whether that is a reason for a turn."""
+        raise NotImplementedError
+
+    def _see_withdrawal(self, link: EgressLink) -> None:
+        """See whether a local subscriber took its credit back, since its credit was last looked at."""
+        self._beside.setdefault(link.port, {})[link] = None
+        unspent = pn_link_credit(link.handle)
+        if unspent > 0:
+            link.is_withdrawn = False
+        elif link.unspent > 0:
+            link.is_withdrawn = True
+        link.unspent = unspent
+
+    def _forget_subscriber(self, link: EgressLink) -> None:
+        """A local subscriber is no more."""
+        self._changed.pop(link, None)
+        beside = self._beside.get(link.port, {})
+        beside.pop(link, None)
+        if not beside:
+            self._beside.pop(link.port, None)
+
+    def _measure(self, link: EgressLink) -> int:
+        """Messages that may be sent on a link at once: none while a long one is under way, or too much is unwritten."""
+        credit: int = pn_link_credit(link.handle) - len(link.waiting) - link.deferred
+        return credit if credit > 0 and link.can_send() else 0
+
+    def _end_idle_circuits(self, now: float) -> float:
+        """End circuits of ours that nobody behind us needs. Returns when to look again, seconds."""
+        due = math.inf
+        for place, link in list(self.own.items()):
+            if link.weight or link.outstanding or link.current is not None or link.waiting:
+                link.idle_since = now
+            elif link.idle_since + self._context.circuit_idle_s <= now:
+                link.controller = None
+                self._context.end(link)
+                del self.own[place]
+                self._circuit_lost(place)
+                due = now
+                continue
+            if not link.weight:
+                due = min(due, link.idle_since + self._context.circuit_idle_s)
+        return due
+
+    # Orders of the machine
+
+    def grant(self, publisher: Key, credit: int) -> None:
+        """Add credit to a publisher's link, or take it back.
+
+        What it has sent and nobody has read yet used some of it: no more is taken back than is left, since a
+        link-credit below zero is read as four billion; the rest is kept back from what is granted next.
+        """
+        # DEV-27: qdrouterd grants 250 of its own.
+        assert isinstance(publisher, IngressLink)
+        link = publisher
+        handle = link.handle
+        if link.port.is_over and credit > 0:
+            # What it has sent beyond its credit it must get: none is ever below zero on the wire.
+            used = min(credit, max(0, pn_link_queued(handle) - pn_link_credit(handle)))
+            link.withheld += credit - used
+            credit = used
+        elif link.withheld and credit < 0:
+            kept = min(-credit, link.withheld)
+            link.withheld -= kept
+            credit += kept
+        if credit < 0:
+            left = pn_link_credit(handle) - pn_link_queued(handle)
+            taken = min(-credit, max(0, left))
+            link.owed += -credit - taken
+            credit = -taken
+        elif link.owed:
+            kept = min(credit, link.owed)
+            link.owed -= kept
+            credit -= kept
+        if credit:
+            pn_link_flow(handle, credit)
+            link.port.touch()
+
+    def grant_circuit(self, circuit: Key, credit: int) -> None:
+        """Add credit to a neighbor's circuit."""
+        assert isinstance(circuit, IngressLink)
+        if circuit.port.is_over:
+            circuit.withheld += credit
+            return
+        pn_link_flow(circuit.handle, credit)
+        circuit.port.touch()
+
+    def give_withheld(self, link: IngressLink) -> None:
+        """The connection of a publisher or a circuit is no longer above its mark."""
+        withheld, link.withheld = link.withheld, 0
+        if withheld and link.root is None:
+            self.grant(link, withheld)
+        elif withheld:
+            self.grant_circuit(link, withheld)
+
+    def drain_circuit(self, circuit: Key) -> None:
+        """Ask a neighbor for what is left of a circuit's credit."""
+        assert isinstance(circuit, IngressLink)
+        if circuit.withheld:  # it can give back only what it has
+            pn_link_flow(circuit.handle, circuit.withheld)
+            circuit.withheld = 0
+        pn_link_drain(circuit.handle, 0)
+        circuit.port.touch()
+
+    def close_circuit(self, circuit: Key) -> None:
+        """Tell a neighbor that nobody takes messages of its circuit any more."""
+        assert isinstance(circuit, IngressLink)
+        self._context.word_to(circuit.port).closed.append(circuit.name)
+
+    def _answer_drain(self, link: EgressLink) -> None:
+        link.is_answering = True
+        self.give_back(link)
+
+    def give_back(self, link: EgressLink) -> None:
+        """Answer a drain, once all that was sent on the link is written."""
+        if not pn_link_get_drain(link.handle):
+            link.is_answering = False
+        elif link.current is None and not (link.waiting or link.deferred or pn_link_queued(link.handle)):
+            link.is_answering = False
+            if pn_link_drained(link.handle):
+                link.port.touch()
+            self.touch(link)
+
+
+MOST_EXCESS: Final = 100
+"""Messages that came later than a quarantine after their credit was taken back: so many are a slow client's."""
+
+
+def root_of(link: IngressLink) -> RouterId:
+    """The root of a neighbor's circuit."""
+    assert link.root is not None
+    return link.root

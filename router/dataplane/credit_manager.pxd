@@ -1,0 +1,35 @@
+import cython
+
+from router.binding.handles cimport *
+from router.core.forwarding.anycast_scheduler cimport AnycastScheduler
+from router.core.forwarding.fib cimport AddressEntry
+from router.dataplane.credit_controller cimport CreditController
+from router.dataplane.anycast_controller cimport AnycastController
+from router.dataplane.controller_context cimport ControllerContext
+from router.dataplane.links cimport EgressLink, IngressLink, Transfer
+
+
+cdef class CreditManager(ControllerContext):
+    cdef public object fault
+    cdef public set rerouted
+    cdef public bint is_replanted
+    cdef public bint is_stopping
+    cdef public dict _controllers
+    cdef public list _deadlines
+    cdef public Py_ssize_t _deadlines_room
+    cdef public Py_ssize_t _number
+    cdef public AnycastScheduler _nobody
+
+    @cython.locals(controller=CreditController)
+    cpdef CreditController of(self, AddressEntry entry)
+    cpdef CreditController find(self, AddressEntry entry)
+    cpdef CreditController of_link(self, IngressLink link)
+    cpdef object flowed(self, EgressLink link)
+    cpdef object used_by_copies(self, AddressEntry entry)
+    cpdef object freed(self)
+    cpdef bint is_due(self)
+    @cython.locals(due=double)
+    cpdef double next_deadline(self)
+    cdef bint _must_be_written(self, EgressLink link) except -1
+    cpdef object turn(self)
+    cdef _turn(self, CreditController controller)

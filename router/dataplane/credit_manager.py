@@ -1,0 +1,238 @@
+"""All controllers of a router: made when an address needs one, given their turns, forgotten when nobody needs them."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import cython
+
+from mesh_config.models import ForwardingSettings
+from router.core.addressing.address import AddressKind
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_scheduler import CreditActions
+from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
+from router.core.terms import ConnectionId, RouterId
+from router.dataplane.anycast_controller import AnycastController
+from router.dataplane.controller_context import RETIRED_S, ControllerContext
+from router.dataplane.credit_controller import CreditController
+from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
+from router.dataplane.message_sender import MessageSender
+from router.dataplane.multicast_controller import MulticastController
+from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.settlement import Settlement
+from router.dataplane.waiting_messages import WaitingMessages
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import pn_link_queued
+
+
+class CreditManager(ControllerContext):
+    """The controllers of one router."""
+
+    fault: Callable[[CreditController, Exception], None]
+    """Told of a fault of ours with one address."""
+
+    def __init__(
+        self,
+        fib: Fib,
+        ports: dict[ConnectionId, Port],
+        settings: ForwardingSettings,
+        settlement: Settlement,
+        egress: MessageSender,
+        waiting: WaitingMessages,
+        repair: MulticastRepair,
+    ) -> None:
+        ControllerContext.__init__(self, fib, ports, settings, settlement, egress, waiting, repair)
+        self.rerouted: set[RouterId] = set()
+        """Routers whose paths have changed since the last turn."""
+        self.is_replanted = False
+        """The trees of multicasts have changed since the last turn."""
+        self.is_stopping = False
+        self._controllers: dict[CreditController, None] = {}
+        self._deadlines: list[tuple[float, int, CreditController]] = []
+        self._deadlines_room = DEADLINES_ROOM
+        self._number = 0
+        self._nobody = AnycastScheduler(CreditActions())
+        waiting.expired = self._expired
+
+    def __iter__(self) -> Iterator[CreditController]:
+        return iter(self._controllers)
+
+    # Who there is
+
+    def of(self, entry: AddressEntry) -> CreditController:
+        """The controller of an anycast address, made when there is none."""
+        controller = entry.controller
+        if controller is None:
+            kind = MulticastController if entry.treatment is MULTICAST else AnycastController
+            controller = entry.controller = kind(entry, self)
+            if self._has_stopped(entry):
+                controller.stop()
+            self._controllers[controller] = None
+            self.touched[controller] = None
+        assert isinstance(controller, CreditController)
+        return controller
+
+    def find(self, entry: AddressEntry | None) -> CreditController | None:
+        """The controller of an address, if it has one."""
+        controller = entry.controller if entry is not None else None
+        assert controller is None or isinstance(controller, CreditController)
+        return controller
+
+    def of_link(self, link: IngressLink) -> CreditController:
+        """The controller of a link that has one."""
+        assert isinstance(link.controller, CreditController)
+        return link.controller
+
+    def serves(self, entry: AddressEntry | None) -> bool:
+        """Whether the credit of an address is brokered."""
+        return entry is not None and entry.service is None
+
+    def flowed(self, link: EgressLink) -> None:
+        """A local subscriber or a circuit of ours may have other credit or other room than before."""
+        controller = link.controller if link.root is not None else self.find(link.entry)
+        if link.is_answering and isinstance(controller, CreditController):
+            controller.give_back(link)
+        if isinstance(controller, CreditController):
+            controller.flowed(link)
+        elif link in self.retired:
+            self._give_back_retired(link)
+
+    def used_by_copies(self, entry: AddressEntry) -> None:
+        """A multicast came as a datagram and has used credit of each local subscriber."""
+        controller = self.find(entry)
+        if controller is not None:
+            for link in entry.subscribers:
+                assert isinstance(link, EgressLink)
+                controller.touch(link)
+
+    def freed(self) -> None:
+        """Datagrams have their outcomes: windows have room again."""
+        freed, self.settlement.freed = self.settlement.freed, []
+        for entry in freed:
+            controller = self.find(entry)
+            if isinstance(controller, AnycastController) and controller.windowed:
+                controller.touch()
+
+    def stop(self) -> None:
+        """Take all credit back, but for replies to what is in flight."""
+        self.is_stopping = True
+        for controller in self._controllers:
+            if self._has_stopped(controller.entry):
+                controller.stop()
+
+    def _has_stopped(self, entry: AddressEntry) -> bool:
+        return self.is_stopping and entry.kind is AddressKind.MOBILE
+
+    # Turns
+
+    def is_due(self) -> bool:
+        """Whether `turn` has something to do."""
+        return bool(self.touched or self.rerouted or self.is_replanted)
+
+    def turn(self) -> None:
+        """Give a turn to each controller for which something has happened, then tell the neighbors of circuits."""
+        if self.rerouted or self.is_replanted:
+            rerouted, self.rerouted = self.rerouted, set()
+            is_replanted, self.is_replanted = self.is_replanted, False
+            for controller in list(self._controllers):
+                is_multicast = controller.entry.treatment is MULTICAST
+                if (is_multicast and is_replanted) or not rerouted.isdisjoint(controller.entry.remotes):
+                    self.update_paths(controller)
+            self.repair.send_again(self.now)
+        while self.touched:
+            touched, self.touched = self.touched, {}
+            for each in touched:
+                assert isinstance(each, CreditController)
+                self._turn(each)
+        words, self.words = self.words, {}
+        for port, word in words.items():
+            if port.id in self.ports:
+                port.tell_circuits(word.weights, word.closed, word.loads)
+
+    def _turn(self, controller: CreditController) -> None:
+        try:
+            controller.turn(self.now)
+        except Exception as error:  # a fault with one address must not stop the others
+            self.fault(controller, error)
+            return
+        if controller.deadline < controller.scheduled:
+            self._schedule(controller)
+        if controller.is_idle:
+            self._forget(controller)
+
+    def update_paths(self, controller: CreditController) -> None:
+        """Routes or subscribers of its address have changed."""
+        try:
+            controller.update_paths()
+        except Exception as error:  # as above
+            self.fault(controller, error)
+
+    def _schedule(self, controller: CreditController) -> None:
+        controller.scheduled = controller.deadline
+        self._number += 1
+        heapq.heappush(self._deadlines, (controller.deadline, self._number, controller))
+        if len(self._deadlines) > self._deadlines_room:  # most of them were for later, and are not needed any more
+            self._deadlines = [item for item in self._deadlines if item[2].scheduled == item[0]]
+            heapq.heapify(self._deadlines)
+            self._deadlines_room = 2 * len(self._deadlines) + DEADLINES_ROOM
+
+    def _forget(self, controller: CreditController) -> None:
+        if self._controllers.pop(controller, controller) is None:
+            controller.entry.controller = None
+            controller.scheduled = math.inf
+            if isinstance(controller, AnycastController):
+                controller.let_go(self._nobody)
+            for link in controller.entry.subscribers:
+                assert isinstance(link, EgressLink)
+                link.brokered = link.unspent = 0
+            self.fib.forget(controller.entry)
+
+    def next_deadline(self) -> float:
+        """When `handle_deadline` is due, seconds; infinity when never."""
+        due: float = self._deadlines[0][0] if self._deadlines else NEVER
+        due = min(due, self.repair.next_deadline())
+        if self.retired:
+            due = min(due, next(iter(self.retired.values())))  # in the order of their times
+        return due
+
+    def handle_deadline(self, now: float) -> None:
+        """Time has passed: `turn` is to be called for those that are due."""
+        self.repair.expire(now)
+        while self._deadlines and self._deadlines[0][0] <= now:
+            time, _, controller = heapq.heappop(self._deadlines)
+            if controller.scheduled == time and controller in self._controllers:
+                controller.scheduled = math.inf
+                self.touched[controller] = None
+        for link in [link for link, until in self.retired.items() if until <= now]:
+            if self._must_be_written(link):
+                del self.retired[link]
+                self.retired[link] = now + RETIRED_S  # the last one again
+            else:
+                self.end(link)
+
+    def _must_be_written(self, link: EgressLink) -> bool:
+        """Whether messages on a circuit that is to go are not written yet, and its neighbor is there to take them."""
+        route = self.fib.routes.get(link.port.neighbor) if link.port.neighbor is not None else None
+        return bool(pn_link_queued(link.handle)) and route is not None and route.connection == link.port.id
+
+    def circuit_gone(self, link: EgressLink) -> None:
+        """A circuit of ours was lost."""
+        self.retired.pop(link, None)
+        if isinstance(link.controller, CreditController):
+            link.controller.circuit_gone(link)
+
+    # Messages that wait
+
+    def _expired(self, transfer: Transfer) -> None:
+        controller = self.find(transfer.entry)
+        if controller is not None:
+            controller.drop(transfer)
+
+
+NEVER: Final = math.inf
+DEADLINES_ROOM = 1000
+"""Deadlines that are kept before those that are not needed any more are looked for."""

@@ -1,0 +1,96 @@
+"""Multicasts that have no credit set aside: a copy to each local subscriber and to each next hop of their tree.
+
+Copies are pre-settled; the ingress router alone acknowledges, once every copy has been given to its link. A subscriber
+without credit has its copies kept at its link (`waiting_messages.py`); beyond the bounds it misses copies, which are
+counted.
+"""
+
+from __future__ import annotations
+
+import cython
+
+from router.core.forwarding.fib import AddressEntry, Fib, Route
+from router.core.terms import ConnectionId, RouterId
+from router.dataplane.links import Port, Transfer
+from router.dataplane.message_sender import MessageSender
+from router.dataplane.multicast_copier import MulticastCopier
+from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.settlement import RELEASE, Settlement
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import ACCEPTED
+
+
+class DatagramFanout:
+    """Copies of multicast messages."""
+
+    def __init__(
+        self,
+        fib: Fib,
+        ports: dict[ConnectionId, Port],
+        egress: MessageSender,
+        settlement: Settlement,
+        repair: MulticastRepair,
+        copying: MulticastCopier,
+    ) -> None:
+        self._fib = fib
+        self._ports = ports
+        self._egress = egress
+        self._settlement = settlement
+        self._repair = repair
+        self._copying = copying
+
+    def send(self, transfer: Transfer, entry: AddressEntry, now: float) -> None:
+        """Copy a whole message to everybody who should have it from this router, at *now*, seconds."""
+        fib = self._fib
+        ingress = fib.me
+        source = transfer.ingress
+        neighbor: RouterId | None = None
+        if source is None or not source.port.is_router:
+            transfer.tag = self._repair.number(entry)
+        else:
+            neighbor = source.port.neighbor
+            if source.root is not None:
+                ingress = source.root  # its number was looked at when it came
+            else:
+                found = transfer.scan
+                assert found is not None
+                ingress = RouterId(found.ingress or fib.me)
+                if transfer.tag is not None:
+                    if not self._repair.is_new(entry, ingress, transfer.tag):
+                        self._settlement.settle(transfer, ACCEPTED)  # it is no loss
+                        return
+                elif not self._is_expected(ingress, neighbor):
+                    self._settlement.settle(transfer, RELEASE)
+                    return
+        data = transfer.whole()
+        own = self._egress.leading_for(transfer, data, to_router=False)
+        is_copied = self._copying.send(own, transfer, entry, entry.subscribers, is_counted=False)
+        copies = len(entry.subscribers)
+        sent_to = [neighbor] if neighbor is not None else []
+        hops = fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []
+        for hop in hops:
+            if hop.next_hop != neighbor and self.send_to(transfer, entry, ingress, hop):
+                sent_to.append(hop.next_hop)
+                copies += 1
+        if transfer.tag is not None:
+            self._repair.keep(entry, ingress, transfer.tag, own, tuple(sent_to), now)
+        if is_copied:
+            self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
+
+    def send_to(self, transfer: Transfer, entry: AddressEntry, ingress: RouterId, hop: Route) -> bool:
+        """Send a copy to the neighbor *hop*, as a datagram. Returns: whether there is a way to it."""
+        port = self._ports.get(hop.connection)
+        if port is None or not port.data_links:
+            return False
+        trace = () if port.takes_numbers else self._fib.flood_trace(entry, ingress, hop.next_hop)
+        if trace is not None:
+            onward = self._egress.leading_for(transfer, transfer.whole(), to_router=True, trace=trace)
+            self._egress.copy(onward, transfer, port.data_links[0])
+        return True
+
+    def _is_expected(self, ingress: RouterId, neighbor: RouterId | None) -> bool:
+        """Whether a multicast without a number may come from *neighbor*."""
+        # DEV-1: a qdrouterd sends copies along every path, also back to where the message entered.
+        fib = self._fib
+        return ingress != fib.me and (ingress not in fib.routes or fib.is_on_tree(ingress, neighbor))

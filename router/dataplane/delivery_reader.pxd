@@ -1,0 +1,71 @@
+import cython
+
+from router.binding.handles cimport *
+from router.dataplane.credit_manager cimport CreditManager
+from router.dataplane.message_sender cimport MessageSender
+from router.dataplane.message_forwarder cimport Forwarder
+from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.receive_progress cimport Progress
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.unfinished_messages cimport UnfinishedMessages
+from router.dataplane.waiting_messages cimport WaitingMessages
+from router.dataplane.delivery_states cimport *
+
+
+cdef class Reader:
+    cdef Settlement _settlement
+    cdef WaitingMessages _waiting
+    cdef MessageSender _egress
+    cdef Forwarder _forwarder
+    cdef CreditManager _credit_manager
+    cdef UnfinishedMessages _unfinished
+    cdef public dict unread
+    cdef public dict oversized
+    cdef dict _alone
+    cdef Py_ssize_t _left
+    cdef bint _is_resuming
+    cdef bint _is_ending
+    cdef public object fault
+
+    @cython.locals(transfer=Transfer)
+    cpdef object arrived(self, IngressLink link, size_t delivery)
+    @cython.locals(was_resuming=bint)
+    cpdef object resume(self, IngressLink link)
+    cpdef object resume_safely(self, IngressLink link)
+    @cython.locals(link=IngressLink, unread=dict)
+    cpdef object go_on(self)
+    @cython.locals(delivery=size_t)
+    cpdef object end(self, IngressLink link)
+    @cython.locals(alone=dict)
+    cdef _forget_alone(self, IngressLink link)
+    cdef bint _has_read_enough(self, IngressLink link, Py_ssize_t count) except -1
+    cdef _pause(self, IngressLink link)
+    @cython.locals(delivery=size_t)
+    cpdef object read(self, IngressLink link)
+    @cython.locals(pending=Py_ssize_t, has_moved_on=bint)
+    cdef bint _take_limited(self, IngressLink link, size_t delivery) except -1
+    @cython.locals(transfer=Transfer)
+    cdef _refuse(self, IngressLink link, size_t delivery)
+    @cython.locals(link=IngressLink, oversized=dict)
+    cpdef object close_oversized(self)
+    @cython.locals(link=IngressLink)
+    cpdef object give_up_stalled(self, double now)
+    @cython.locals(transfer=Transfer)
+    cdef _give_up(self, IngressLink link)
+    cdef _count(self, IngressLink link, Py_ssize_t received)
+    cdef _watch(self, IngressLink link, Py_ssize_t received)
+    @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
+    cdef bint _take(self, IngressLink link, size_t delivery) except -1
+    @cython.locals(transfer=Transfer)
+    cdef Transfer _begin(self, IngressLink link, size_t delivery)
+    cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
+    cdef _swallow(self, IngressLink link, size_t delivery)
+    @cython.locals(egress=EgressLink, is_over=bint)
+    cdef bint _must_pause(self, IngressLink link, Transfer transfer) except -1
+    @cython.locals(port=Port, asking=Transfer)
+    cdef bint _must_stop(self, IngressLink link) except -1
+    @cython.locals(transfer=Transfer)
+    cdef Transfer _begin_above_mark(self, IngressLink link, size_t delivery)
+    cdef bint _is_large(self, Transfer transfer) except -1
+    @cython.locals(transfer=Transfer)
+    cdef _aborted(self, IngressLink link, size_t delivery)

@@ -1,0 +1,182 @@
+import cython
+
+from libc.stdint cimport uint64_t
+
+from router.binding.handles cimport *
+from router.core.forwarding.fib cimport AddressEntry
+from router.core.forwarding.egress_load cimport EgressLoad
+from router.dataplane.receive_progress cimport Progress
+from router.dataplane.scan_result cimport Scan
+from router.dataplane.delivery_states cimport *
+
+
+cdef class Port:
+    cdef public object id
+    cdef public object touched
+    cdef public bint is_dirty
+    cdef public bint is_router
+    cdef public object neighbor
+    cdef public bint takes_numbers
+    cdef public object vhost
+    cdef public list data_links
+    cdef public object open_stream
+    cdef public list streams
+    cdef public object open_circuit
+    cdef public object close_circuit
+    cdef public object close_link
+    cdef public object end_circuit
+    cdef public object withdraw
+    cdef public object tell_circuits
+    cdef public dict circuits_in
+    cdef public dict circuits_out
+    cdef public list unwritten
+    cdef Py_ssize_t _unwritten_room
+    cdef public Py_ssize_t unwritten_bytes
+    cdef public dict lost_bytes
+    cdef public Py_ssize_t held_bytes
+    cdef public Py_ssize_t leaving_bytes
+    cdef public object charge
+    cdef public bint is_over
+    cdef public bint is_laden
+    cdef public bint is_leaving
+    cdef public bint is_stopped
+    cdef public dict stopped
+    cdef public Transfer asking
+    cdef public list paused
+    cdef public dict blocked
+
+    cpdef object keep_unwritten(self, Transfer transfer)
+    @cython.locals(transfer=Transfer)
+    @cython.locals(transfer=Transfer)
+    cpdef object forget_unwritten(self)
+    cpdef bint may_be_unwritten(self)
+    cpdef object lose_unwritten(self, Py_ssize_t size)
+    cpdef object touch(self)
+
+
+cdef class LinkCounters:
+    cdef public Py_ssize_t accepted
+    cdef public Py_ssize_t deliveries
+    cdef public Py_ssize_t dropped
+    cdef public Py_ssize_t modified
+    cdef public Py_ssize_t presettled
+    cdef public Py_ssize_t rejected
+    cdef public Py_ssize_t released
+
+
+cdef class IngressLink:
+    cdef public object id
+    cdef public Port port
+    cdef public size_t handle
+    cdef public size_t session
+    cdef public str name
+    cdef public Py_ssize_t window
+    cdef public Py_ssize_t most_window
+    cdef public Py_ssize_t used
+    cdef public uint64_t most_bytes
+    cdef public AddressEntry entry
+    cdef public object address
+    cdef public double attached_at
+    cdef public object controller
+    cdef public Py_ssize_t owed
+    cdef public Py_ssize_t withheld
+    cdef public Transfer current
+    cdef public uint64_t current_bytes
+    cdef public Progress progress
+    cdef public Py_ssize_t in_flight
+    cdef public Py_ssize_t backlog_bytes
+    cdef public object root
+    cdef public bint is_numbered
+    cdef public bint is_stream
+    cdef public bint is_paused
+    cdef public bint is_gone
+    cdef public dict streams
+    cdef public LinkCounters counters
+
+
+cdef class EgressLink:
+    cdef public object id
+    cdef public Port port
+    cdef public size_t handle
+    cdef public size_t session
+    cdef public str name
+    cdef public AddressEntry entry
+    cdef public object address
+    cdef public object root
+    cdef public bint is_router
+    cdef public bint is_stream
+    cdef public bint has_aborted
+    cdef public bint is_refused
+    cdef public object controller
+    cdef public Py_ssize_t weight
+    cdef public double idle_since
+    cdef public Py_ssize_t brokered
+    cdef public Py_ssize_t unspent
+    cdef public bint is_withdrawn
+    cdef public bint is_answering
+    cdef public Py_ssize_t bound
+    cdef public bint is_gone
+    cdef public bint is_presettled
+    cdef public Transfer current
+    cdef public uint64_t current_bytes
+    cdef public uint64_t most_bytes
+    cdef public Py_ssize_t outstanding
+    cdef public EgressLoad load
+    cdef public object waiting
+    cdef public Py_ssize_t waiting_bytes
+    cdef public Py_ssize_t deferred
+    cdef public object settled_sizes
+    cdef public LinkCounters counters
+
+    @cython.locals(lost=dict, unwritten=Py_ssize_t)
+    cpdef object end(self)
+    cpdef Py_ssize_t unwritten_bytes(self)
+    cpdef object note_settled(self, Py_ssize_t size)
+    cpdef object lose_settled(self)
+    cpdef bint can_send(self)
+    cpdef bint is_full(self)
+    cpdef bint has_credit(self)
+
+
+# What it refers to never keeps it in a circle for longer than it passes through: no work for the garbage collector.
+@cython.freelist(256)
+@cython.no_gc
+cdef class Transfer:
+    cdef public IngressLink ingress
+    cdef public size_t ingress_delivery
+    cdef public double arrived
+    cdef public int state
+    cdef public bint is_complete
+    cdef public bint is_settled
+    cdef public bint is_brokered
+    cdef public bint is_coming
+    cdef public bint may_stream
+    cdef public bint is_ready
+    cdef public bytes data
+    cdef public list parts
+    cdef public Py_ssize_t size
+    cdef public object leaving
+    cdef public Py_ssize_t leaving_at
+    cdef public Py_ssize_t leaving_bytes
+    cdef public Scan scan
+    cdef public Py_ssize_t scanned_bytes
+    cdef public bytes tag
+    cdef public object to
+    cdef public AddressEntry entry
+    cdef public EgressLink egress
+    cdef public size_t egress_delivery
+    cdef public EgressLoad load
+    cdef public double waits_since
+    cdef public double waits_until
+    cdef public Port held_for
+
+    @cython.locals(parts=list)
+    cpdef object append(self, bytes data)
+    cpdef bytes whole(self)
+    cpdef bytes head(self)
+    cpdef bint has_all(self, bytes data)
+    cpdef object clear(self)
+
+
+@cython.locals(transfer=Transfer)
+cpdef Transfer new_transfer(IngressLink ingress, size_t delivery, double now)

@@ -1,0 +1,559 @@
+"""What the engine and the data plane have in common: ports, links and the passage of one message.
+
+These objects carry state and no rules. The engine makes a `Port` for each connection and a link object for each data
+link, tells the relay of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to the
+relay.
+
+Sizes are bytes, credit is messages; `handle` fields are proton's pointers and valid as long as the link is registered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import cython
+
+from router.core.forwarding.egress_load import EgressLoad
+from router.core.forwarding.fib import AddressEntry
+from router.core.terms import ConnectionId, LinkId, RouterId
+from router.dataplane.memory_charge import MemoryCharge
+from router.dataplane.receive_progress import Progress
+from router.dataplane.scan_result import Scan
+from router.dataplane.section_scanner import MAX_LEADING_BYTES
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import NULL, Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
+    from router.dataplane.delivery_states import NEW, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES
+
+SIZES_ROOM: Final = 64
+"""Sizes of pre-settled messages that a link keeps before it looks which are written."""
+UNWRITTEN_ROOM: Final = 1000
+"""Messages to a neighbor that are kept until they are written, before those with an outcome are looked for."""
+HEAD_BYTES: Final = MAX_LEADING_BYTES + 32
+"""The scanner looks at no more."""
+SMALL_BYTES: Final = 4096
+"""Parts of a message that are not larger together become one."""
+
+
+def _no_circuit(link: EgressLink) -> None:
+    raise AssertionError("there are no circuits on this connection")
+
+
+def _no_incoming(link: IngressLink) -> None:
+    raise AssertionError("there are no circuits on this connection")
+
+
+def _no_limit(link: IngressLink, condition: str, description: str) -> None:
+    raise AssertionError("no size of messages is announced on this connection")
+
+
+def _no_word(weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]) -> None:
+    raise AssertionError("there are no circuits on this connection")
+
+
+def _no_withdrawal(link: EgressLink, excess: int) -> None:
+    raise AssertionError("the engine counts no credit here")
+
+
+class Port:
+    """One connection, as the data plane sees it."""
+
+    __slots__ = (
+        "_unwritten_room",
+        "asking",
+        "blocked",
+        "charge",
+        "circuits_in",
+        "circuits_out",
+        "close_circuit",
+        "close_link",
+        "data_links",
+        "end_circuit",
+        "held_bytes",
+        "id",
+        "is_dirty",
+        "is_laden",
+        "is_leaving",
+        "is_over",
+        "is_router",
+        "is_stopped",
+        "leaving_bytes",
+        "lost_bytes",
+        "neighbor",
+        "open_circuit",
+        "open_stream",
+        "paused",
+        "stopped",
+        "streams",
+        "takes_numbers",
+        "tell_circuits",
+        "touched",
+        "unwritten",
+        "unwritten_bytes",
+        "vhost",
+        "withdraw",
+    )
+
+    def __init__(self, port_id: ConnectionId, touched: Callable[[Port], None]) -> None:
+        self.id = port_id
+        self.touched = touched
+        """Called when there is something new to write on the connection and `is_dirty` was False."""
+        self.is_dirty = False
+        self.is_router = False
+        self.neighbor: RouterId | None = None
+        self.takes_numbers = False
+        """The neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
+        self.vhost: str | None = None
+        """Prefix of every address of this client, from the host name of its Open."""
+        self.data_links: list[EgressLink] = []
+        """To a neighbor: by priority, lowest first."""
+        self.open_stream: Callable[[], EgressLink] | None = None
+        """Attaches one more data link in a session of its own, when the neighbor allows it."""
+        self.streams: list[EgressLink] = []
+        """Those links, in the order in which they were attached."""
+        self.open_circuit: Callable[[str, RouterId, bool], EgressLink | None] | None = None
+        """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
+        self.close_circuit: Callable[[EgressLink], None] = _no_circuit
+        """Ends a circuit of our own, which `MessageRelay.remove_egress` has forgotten already."""
+        self.end_circuit: Callable[[IngressLink], None] = _no_incoming
+        """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
+        self.close_link: Callable[[IngressLink, str, str], None] = _no_limit
+        """Closes a publisher's link, and nothing else, with a condition and its description."""
+        self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _no_word
+        """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
+        self.withdraw: Callable[[EgressLink, int], None] = _no_withdrawal
+        """Lets the engine know that a link has no credit at all, which it counts as so many below zero."""
+        self.circuits_in: dict[str, IngressLink] = {}  # by link name
+        self.circuits_out: dict[str, EgressLink] = {}
+        self.unwritten: list[Transfer] = []
+        """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
+        self._unwritten_room = UNWRITTEN_ROOM
+        self.unwritten_bytes = 0
+        """Of messages, given to the engine since the kernel had everything; what it has encoded it tells nobody."""
+        self.lost_bytes: dict[int, int] = {}
+        """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
+        self.held_bytes = 0
+        self.leaving_bytes = 0
+        """Of large messages on their way to it, what the engine was not given yet."""
+        self.charge = MemoryCharge()
+        self.is_over = False
+        """It has sent too much: no message of it is begun, and its publishers get no credit."""
+        self.is_leaving = False  # it has ended, and still has links: nothing is sent to it either
+        self.is_laden = False  # it takes too little: nothing more is sent to it
+        self.is_stopped = False
+        """It has sent so much more that nothing is read from its socket; of a neighbor, messages are released."""
+        self.stopped: dict[IngressLink, None] = {}
+        """Ingress links that are not read while `is_over`."""
+        self.asking: Transfer | None = None
+        """While `is_over`, the last message that was begun though its address was not known."""
+        self.paused: list[IngressLink] = []
+        """Ingress links that are not read until this connection has written more."""
+        self.blocked: dict[EgressLink, None] = {}
+        """Its own links that have credit and too many bytes unwritten."""
+
+    def keep_unwritten(self, transfer: Transfer) -> None:
+        """It may have to be sent a second time."""
+        self.unwritten.append(transfer)
+        if len(self.unwritten) > self._unwritten_room:  # on a busy connection the kernel never has all of it
+            self.unwritten = [one for one in self.unwritten if one.state == SENT]
+            self._unwritten_room = 2 * len(self.unwritten) + UNWRITTEN_ROOM
+
+    def forget_unwritten(self) -> None:
+        """The kernel has all that was sent on the connection: no message need be sent a second time."""
+        self.unwritten_bytes = 0
+        for transfer in self.unwritten:
+            if transfer.state == SENT:
+                transfer.clear()
+        self.unwritten.clear()
+
+    def lose_unwritten(self, size: int) -> None:
+        """So many bytes will never be written: their link is gone."""
+        self.unwritten_bytes = max(0, self.unwritten_bytes - size)
+
+    def may_be_unwritten(self) -> bool:
+        """Whether to look if the kernel has everything, and tell so by `forget_unwritten`."""
+        return bool(self.unwritten) or self.unwritten_bytes > PIECE_BYTES
+
+    def touch(self) -> None:
+        """There is something to write."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.touched(self)
+
+
+class LinkCounters:
+    """Messages of one link since it was attached."""
+
+    __slots__ = ("accepted", "deliveries", "dropped", "modified", "presettled", "rejected", "released")
+
+    def __init__(self) -> None:
+        self.deliveries = self.presettled = self.dropped = 0
+        self.accepted = self.rejected = self.released = self.modified = 0
+
+    def add(self, other: LinkCounters) -> None:
+        """Count the messages of another link too."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class IngressLink:
+    """A link on which messages arrive: a publisher's, or a data link of a neighbor."""
+
+    __slots__ = (
+        "address",
+        "attached_at",
+        "backlog_bytes",
+        "controller",
+        "counters",
+        "current",
+        "current_bytes",
+        "entry",
+        "handle",
+        "id",
+        "in_flight",
+        "is_gone",
+        "is_numbered",
+        "is_paused",
+        "is_stream",
+        "most_bytes",
+        "most_window",
+        "name",
+        "owed",
+        "port",
+        "progress",
+        "root",
+        "session",
+        "streams",
+        "used",
+        "window",
+        "withheld",
+    )
+
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str, *, window: int) -> None:
+        self.id = link_id
+        self.port = port
+        self.handle = handle
+        self.session = session
+        self.name = name
+        self.window = window
+        """Most messages under way, credit included."""
+        self.most_window = window
+        """What that may grow to, messages."""
+        self.used = 0
+        """Messages to where somebody is since the window last changed, while it may grow."""
+        self.most_bytes = 0
+        """Largest message that its sender was told to send; 0 without a limit."""
+        self.entry: AddressEntry | None = None
+        """The address of its target; None for a sender that names it in each message, and on data links."""
+        self.address: str | None = None
+        """The same as text, as the client gave it, with its virtual host."""
+        self.attached_at = 0.0
+        """Of a publisher: when it came, seconds."""
+        self.controller: object | None = None
+        """The `CreditController` that decides about its credit; None for a link with a window."""
+        self.owed = 0
+        """Credit that is to be taken back and was in use: kept back from the next grants."""
+        self.withheld = 0
+        """Credit that it is to get once its connection is no longer above its mark."""
+        self.current: Transfer | None = None
+        """The message of which more parts will come."""
+        self.current_bytes = 0
+        """Of it, what was read; kept where there is a limit."""
+        self.progress: Progress | None = None
+        """How far that is, once a part of it was read and not the end (`unfinished_messages.py`)."""
+        self.in_flight = 0
+        self.backlog_bytes = 0
+        """Of its messages, what waits here for credit."""
+        self.root: RouterId | None = None
+        """Of a neighbor's circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
+        self.is_numbered = False
+        """Multicasts may come on it with their numbers as tags."""
+        self.is_stream = False
+        """A streaming link of a neighbor: what comes on it may be held up without holding up others."""
+        self.is_paused = False
+        self.is_gone = False
+        """Its handle must not be used any more."""
+        self.streams: dict[ConnectionId, EgressLink] = {}
+        """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
+        self.counters = LinkCounters()
+
+
+class EgressLink:
+    """A link on which messages leave: a subscriber's, or a data link to a neighbor."""
+
+    __slots__ = (
+        "address",
+        "bound",
+        "brokered",
+        "controller",
+        "counters",
+        "current",
+        "current_bytes",
+        "deferred",
+        "entry",
+        "handle",
+        "has_aborted",
+        "id",
+        "idle_since",
+        "is_answering",
+        "is_gone",
+        "is_presettled",
+        "is_refused",
+        "is_router",
+        "is_stream",
+        "is_withdrawn",
+        "load",
+        "most_bytes",
+        "name",
+        "outstanding",
+        "port",
+        "root",
+        "session",
+        "settled_sizes",
+        "unspent",
+        "waiting",
+        "waiting_bytes",
+        "weight",
+    )
+
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str) -> None:
+        self.id = link_id
+        self.port = port
+        self.handle = handle
+        self.session = session
+        self.name = name
+        self.entry: AddressEntry | None = None
+        """The address that it subscribes to; None on data links."""
+        self.address: str | None = None
+        self.root: RouterId | None = None
+        """Of our own circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
+        self.is_router = port.is_router
+        self.is_stream = False
+        self.is_refused = False
+        """The neighbor did not take it: of a circuit that is gone."""
+        self.has_aborted = False
+        """It is gone, with messages that were not written: the engine counts them for ever, and writes no Detach."""
+        self.controller: object | None = None
+        """Of our own circuit: the `CreditController` of its address; None once nothing more is to be sent on it."""
+        self.weight = 0
+        """Of our own circuit: the busy publishers that the neighbor was told of."""
+        self.idle_since = 0.0
+        """Of our own circuit: when it was last of use, seconds."""
+        self.brokered = 0
+        """Of a subscriber: the part of its credit that is being dealt."""
+        self.unspent = 0
+        """Of a subscriber: its credit when its last flow was looked at, less what was sent since."""
+        self.is_withdrawn = False
+        """It took its credit back, and did not merely have it used up."""
+        self.is_answering = False
+        """What its peer's drain asks for may be given back, once all before it is written."""
+        self.bound = 0
+        """Of a streaming link: ingress links whose messages all go on it."""
+        self.is_gone = False
+        """Its handle must not be used any more."""
+        self.is_presettled = False
+        """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
+        self.current: Transfer | None = None
+        """The message of which more parts will follow; nothing else can be sent before its end."""
+        self.current_bytes = 0
+        """Of one that is not complete, what was taken over for sending; kept where there is a limit."""
+        self.most_bytes = 0
+        """Largest message that its receiver announced to take; 0 without a limit."""
+        self.outstanding = 0
+        self.load: EgressLoad | None = None
+        """Of a subscriber that can take a message, and of our own circuit; None where there is no choice of them."""
+        self.waiting: OrderedDict[Transfer, None] = OrderedDict()
+        """Messages that must go out on this link and no other, oldest first."""
+        self.waiting_bytes = 0
+        self.deferred = 0
+        """Of a subscriber: copies that were left for the next turns (`multicast_copier.py`)."""
+        self.settled_sizes: deque[int] = deque()
+        """Sizes of pre-settled messages, of which proton does not tell whether they are written; the last ones."""
+        self.counters = LinkCounters()
+
+    def end(self) -> None:
+        """Its session has ended: no further message is sent on it."""
+        if self.current is None:
+            self.current = new_transfer(None, NULL, 0.0)
+
+    def unwritten_bytes(self) -> int:
+        """What its session has to write."""
+        lost = self.port.lost_bytes
+        unwritten: int = pn_session_outgoing_bytes(self.session)
+        return unwritten - lost.get(self.session, 0) if lost else unwritten
+
+    def note_settled(self, size: int) -> None:
+        """A pre-settled message of so many bytes was sent on it."""
+        sizes = self.settled_sizes
+        sizes.append(size)
+        if len(sizes) >= SIZES_ROOM and len(sizes) > 2 * (queued := pn_link_queued(self.handle)):
+            while len(sizes) > queued:
+                sizes.popleft()
+
+    def lose_settled(self) -> None:
+        """Its handle goes, with the pre-settled messages that are not written."""
+        queued = pn_link_queued(self.handle)
+        lost = sum(list(self.settled_sizes)[-queued:]) if queued else 0
+        lost = min(lost, self.unwritten_bytes())  # of the first of them a part may be written
+        if lost:
+            session = self.session
+            self.port.lost_bytes[session] = self.port.lost_bytes.get(session, 0) + lost
+            self.port.lose_unwritten(lost)
+
+    def can_send(self) -> bool:
+        """Whether the peer granted credit, nothing is half sent and not too much is unwritten or not taken."""
+        if self.current is not None or pn_link_credit(self.handle) <= 0:
+            return False
+        if self.port.is_laden or self.port.is_leaving or self.is_full():
+            self.port.blocked[self] = None
+            return False
+        return True
+
+    def is_full(self) -> bool:
+        """Whether too much is unwritten, of its session or of its connection."""
+        return self.port.unwritten_bytes > STREAM_BUFFER_BYTES or self.unwritten_bytes() > STREAM_BUFFER_BYTES
+
+    def has_credit(self) -> bool:
+        """Whether a message of its address may go out on it at once."""
+        return not self.waiting and self.can_send()
+
+
+class Transfer:
+    """The passage of one message through this router."""
+
+    __slots__ = (
+        "arrived",
+        "data",
+        "egress",
+        "egress_delivery",
+        "entry",
+        "held_for",
+        "ingress",
+        "ingress_delivery",
+        "is_brokered",
+        "is_coming",
+        "is_complete",
+        "is_ready",
+        "is_settled",
+        "leaving",
+        "leaving_at",
+        "leaving_bytes",
+        "load",
+        "may_stream",
+        "parts",
+        "scan",
+        "scanned_bytes",
+        "size",
+        "state",
+        "tag",
+        "to",
+        "waits_since",
+        "waits_until",
+    )
+
+    ingress: IngressLink | None
+    ingress_delivery: Handle
+    """NULL when its sender settled it, or is gone."""
+    arrived: float
+    state: int
+    is_complete: bool
+    is_settled: bool
+    is_brokered: bool
+    """A controller has taken it: it used the credit that it came on."""
+    is_coming: bool
+    """A controller counts it, and it is held until it is whole."""
+    may_stream: bool
+    """It is too large to be held, and goes on part by part."""
+    is_ready: bool
+    """Its bytes are already as they will leave."""
+    data: bytes
+    """What arrived first and was not sent on, in one piece."""
+    parts: list[bytes] | None
+    """What arrived after that."""
+    size: int
+    """Bytes of both."""
+    leaving: deque[bytes] | None
+    """Of a large message that is being sent: what the engine was not given yet,"""
+    leaving_at: int
+    """but for so many bytes of the first piece."""
+    leaving_bytes: int
+    """What it was not given, in all."""
+    scan: Scan | None
+    scanned_bytes: int
+    """Its first bytes in which the leading sections were looked for, and did not end."""
+    tag: bytes | None
+    """Of a multicast that has a number (`multicast_repair.py`): its delivery-tag between routers."""
+    to: str | None
+    """Value of `x-opt-qd.to` for the next router."""
+    entry: AddressEntry | None
+    egress: EgressLink | None
+    egress_delivery: Handle
+    load: EgressLoad | None
+    """Of a datagram: that of its egress router, of which it is a part."""
+    waits_since: float
+    """When it began to wait, and how long it may at most but for its `ttl`, both seconds."""
+    waits_until: float
+    held_for: Port | None
+
+    def append(self, data: bytes) -> None:
+        """More of it has arrived: nothing is copied but small parts, which would take more room than they have."""
+        parts = self.parts
+        if not self.size:
+            self.data = data
+        elif parts is None:
+            if len(self.data) + len(data) <= SMALL_BYTES:
+                self.data += data
+            else:
+                self.parts = [data]
+        elif len(parts[-1]) + len(data) <= SMALL_BYTES:
+            parts[-1] += data
+        else:
+            parts.append(data)
+        self.size += len(data)
+
+    def whole(self) -> bytes:
+        """What arrived and was not sent on, from now on in one piece."""
+        if self.parts is not None:
+            self.data = b"".join([self.data, *self.parts])
+            self.parts = None
+        return self.data
+
+    def head(self) -> bytes:
+        """The beginning of that, in one piece: as much as is ever looked at, if so much is there."""
+        while self.parts is not None and len(self.data) < HEAD_BYTES:
+            self.data += self.parts.pop(0)
+            if not self.parts:
+                self.parts = None
+        return self.data
+
+    def has_all(self, data: bytes) -> bool:
+        """Whether *data*, which is the beginning of the message, is the whole."""
+        return self.is_complete and len(data) == self.size
+
+    def clear(self) -> None:
+        """What arrived is not needed any more."""
+        self.data = b""
+        self.parts = None
+        self.size = 0
+
+
+def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> Transfer:
+    """The passage of a message that begins now, seconds. A call of the class would make objects of the arguments."""
+    transfer = Transfer.__new__(Transfer)
+    transfer.ingress = ingress
+    transfer.ingress_delivery = delivery
+    transfer.arrived = now
+    transfer.state = NEW
+    transfer.is_complete = transfer.is_settled = transfer.is_brokered = transfer.is_coming = False
+    transfer.may_stream = transfer.is_ready = False
+    transfer.data = b""
+    transfer.parts = transfer.leaving = None
+    transfer.size = transfer.scanned_bytes = transfer.leaving_at = transfer.leaving_bytes = 0
+    transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.load = transfer.held_for = None
+    transfer.egress_delivery = NULL
+    if not cython.compiled:
+        transfer.tag = None  # in C it is so from the start
+    transfer.waits_since = transfer.waits_until = 0.0
+    return transfer

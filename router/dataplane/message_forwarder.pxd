@@ -1,0 +1,61 @@
+import cython
+
+from router.binding.handles cimport *
+from router.core.forwarding.fib cimport AddressEntry, Fib, Route
+from router.core.forwarding.egress_load cimport EgressLoad
+from router.core.forwarding.egress_selection cimport choose, choose_local
+from router.dataplane.credit_controller cimport CreditController
+from router.dataplane.credit_manager cimport CreditManager
+from router.dataplane.message_sender cimport MessageSender
+from router.dataplane.datagram_fanout cimport DatagramFanout
+from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.scan_result cimport Scan
+from router.dataplane.section_scanner cimport scan
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.waiting_messages cimport WaitingMessages
+from router.dataplane.delivery_states cimport *
+
+
+cdef class Forwarder:
+    cdef public double now
+    cdef Fib _fib
+    cdef dict _ports
+    cdef object _settings
+    cdef Py_ssize_t _short_chars
+    cdef Settlement _settlement
+    cdef MessageSender _egress
+    cdef WaitingMessages _waiting
+    cdef CreditManager _credit_manager
+    cdef bint _is_last_try
+    cdef DatagramFanout _fanout
+
+    @cython.locals(state=int, link=EgressLink)
+    cpdef object progress(self, Transfer transfer, bytes data)
+    @cython.locals(link=IngressLink)
+    cdef _route(self, Transfer transfer)
+    @cython.locals(port=Port, found=Scan)
+    cdef _read_address(self, Transfer transfer, IngressLink link)
+    @cython.locals(entry=AddressEntry)
+    cdef _check_length(self, str to)
+    cpdef object dispatch(self, Transfer transfer)
+    @cython.locals(source=IngressLink)
+    cdef bint _is_brokered(self, Transfer transfer)
+    cdef _deliver_whole(self, Transfer transfer, AddressEntry entry)
+    cpdef object fan_out(self, Transfer transfer)
+    cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
+    @cython.locals(found=Scan, route=Route)
+    cdef _choose(self, Transfer transfer, AddressEntry entry)
+    cdef _send_to(self, Transfer transfer, object target)
+    @cython.locals(port=Port, entry=AddressEntry, link=EgressLink, load=EgressLoad, has_choice=bint, is_named=bint)
+    cpdef object send_datagram(self, Transfer transfer, object route)
+    cdef bint _look_into(self, Transfer transfer)
+    cdef Scan _scan(self, Transfer transfer, bint stop_at_annotations, bint from_client)
+    cpdef object hold(self, Transfer transfer)
+    cdef _hold(self, Transfer transfer, Py_ssize_t added)
+    @cython.locals(source=IngressLink)
+    cdef Py_ssize_t _most_held(self, Transfer transfer, AddressEntry entry)
+    cpdef object drop_incomplete(self, Transfer transfer)
+    cpdef object abandon(self, Transfer transfer)
+    cpdef object forget(self, Transfer transfer)
+    cpdef object flowed(self, EgressLink link)
+    cdef _drain(self, EgressLink link)

@@ -1,0 +1,436 @@
+"""Forwarding: which address a message belongs to, which egress it takes, and whether it is held or waits first.
+
+`progress` is called with every part that was read. `_route` finds the address, `_dispatch` chooses an egress
+(`core.forwarding.treatments`), `MessageSender` writes. A message in parts goes to a client only when it is whole.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cython
+
+from mesh_config.models import ForwardingSettings
+from router.core.addressing.address import with_vhost
+from router.core.errors import RemoteProtocolError
+from router.core.forwarding.egress_selection import choose, choose_local
+from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
+from router.core.terms import Condition, ConnectionId, RouterId
+from router.dataplane.credit_manager import CreditManager
+from router.dataplane.datagram_fanout import DatagramFanout
+from router.dataplane.links import HEAD_BYTES, EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.message_sender import MessageSender
+from router.dataplane.scan_result import Scan
+from router.dataplane.section_scanner import scan
+from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.waiting_messages import WaitingMessages
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain, pn_link_queued
+    from router.dataplane.delivery_states import DONE, HOLDING, NEW, STRANDED, STREAMING, WAITING
+
+ANNOTATION_BYTES: Final = 65536
+"""What a message may have grown by on its way, so that no router refuses what another one has passed on."""
+
+
+class MessageTooLarge(RemoteProtocolError):
+    """A multicast above the size that a router holds."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"message is larger than the {limit} bytes that a multicast may have")
+
+
+class TooMuchHeld(RemoteProtocolError):
+    """What had to be held until it is whole, from a connection above its mark."""
+
+    def __init__(self) -> None:
+        super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
+
+
+class RequestTooLarge(RemoteProtocolError):
+    """A request above the size that a service of this router takes."""
+
+    condition = Condition.MESSAGE_SIZE_EXCEEDED
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"request is larger than the {limit} bytes that this router reads: {size} bytes or more")
+
+
+class TooManyRequests(RemoteProtocolError):
+    """A service of this router has no room for one more request of the same connection."""
+
+    condition = Condition.RESOURCE_LIMIT_EXCEEDED
+
+
+class Forwarder:
+    """Decides for each message, and moves what waits when things change."""
+
+    def __init__(
+        self,
+        fib: Fib,
+        ports: dict[ConnectionId, Port],
+        settings: ForwardingSettings,
+        settlement: Settlement,
+        egress: MessageSender,
+        waiting: WaitingMessages,
+        credit_manager: CreditManager,
+    ) -> None:
+        self.now = 0.0
+        """Seconds, monotonic; set before each batch of events."""
+        self._fib = fib
+        self._ports = ports
+        self._settings = settings
+        self._short_chars = settings.address_bytes // 4
+        """An address of so many characters is not too long, whatever they are."""
+        self._settlement = settlement
+        self._egress = egress
+        self._waiting = waiting
+        self._credit_manager = credit_manager
+        self._is_last_try = False
+        self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
+
+    def publish(self, to: str, data: bytes) -> None:
+        """Send a whole message of this process itself, pre-settled, to an address."""
+        transfer = new_transfer(None, NULL, self.now)
+        transfer.is_complete = transfer.is_settled = True
+        transfer.append(bytes(data))
+        transfer.entry = self._fib.find(to)
+        transfer.to = to
+        self.dispatch(transfer)
+
+    def progress(self, transfer: Transfer, data: bytes) -> None:
+        """More of the message is there, or its end."""
+        state = transfer.state
+        if state == STREAMING:
+            link = transfer.egress
+            self._egress.stream(transfer, data)
+            if transfer.is_complete and link is not None:
+                self.flowed(link)  # it can take others again
+            return
+        if state == DONE:
+            if transfer.is_complete:
+                self._settlement.leave_ingress(transfer)
+            return
+        transfer.append(data)
+        if state == NEW:
+            self._route(transfer)
+        elif state == HOLDING:
+            self._hold(transfer, len(data))
+        elif state == WAITING:
+            self._waiting.grew(transfer, len(data))
+
+    def _route(self, transfer: Transfer) -> None:
+        """Find the address entry, as soon as enough of the message is there."""
+        link = transfer.ingress
+        assert link is not None
+        if transfer.entry is not None:
+            self.dispatch(transfer)  # it was known already, and the message's first sections were not there
+            return
+        try:
+            if link.entry is not None:
+                transfer.entry = link.entry
+                transfer.to = link.address
+            elif not self._read_address(transfer, link):
+                return
+        except RemoteProtocolError as error:
+            self._settlement.reject_for(transfer, error)
+            return
+        if transfer.state == DONE:
+            return
+        if transfer.entry is None:
+            self._settlement.settle(transfer, RELEASE)
+            return
+        if not link.port.is_router:
+            transfer.entry.ingress += 1
+        if link.window < link.most_window and transfer.entry.is_open:
+            self._settlement.grow(link)
+        self.dispatch(transfer)
+
+    def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:
+        """The destination of a message that names it itself. Returns False when more bytes are needed."""
+        port = link.port
+        found = self._scan(transfer, False, not port.is_router)
+        if found is None:
+            return False
+        to = found.to_override if port.is_router and found.to_override is not None else found.to
+        transfer.to = found.to_override if port.is_router else None
+        if to is None:
+            raise RemoteProtocolError("routing failure: no address present")
+        if len(to) > self._short_chars and not port.is_router:
+            self._check_length(to)
+        if port.is_router:
+            if self._fib.me in found.trace:
+                self._settlement.settle(transfer, RELEASE)
+                return True
+            if found.ingress is None and port.neighbor is not None:
+                found.ingress, found.trace = port.neighbor, (port.neighbor,)
+        elif port.vhost is not None:
+            to = transfer.to = with_vhost(to, port.vhost)
+        transfer.entry = self._fib.target(to)
+        return True
+
+    def _check_length(self, to: str) -> None:
+        """Refuse an address that no link could have either."""
+        size = len(to.encode())
+        limit = self._settings.address_bytes
+        if size > limit:
+            raise RemoteProtocolError(
+                f"the address {to[:20]!r}... in `to` has {size} bytes, and may have {limit}",
+                condition=Condition.INVALID_FIELD,
+            )
+
+    def dispatch(self, transfer: Transfer) -> None:
+        """Send it, hold its parts, or let it wait."""
+        entry = transfer.entry
+        if entry is None:
+            self._settlement.settle(transfer, RELEASE)
+        elif self._is_brokered(transfer):
+            self._credit_manager.of(entry).take(transfer)
+        elif entry.service is not None or entry.treatment is MULTICAST:
+            if transfer.is_complete:
+                self._deliver_whole(transfer, entry)
+            else:
+                self.hold(transfer)
+        else:
+            self._dispatch_anycast(transfer, entry)
+
+    def _is_brokered(self, transfer: Transfer) -> bool:
+        """Whether it came on credit that was dealt, and not as a datagram."""
+        source = transfer.ingress
+        return transfer.is_brokered or (source is not None and source.controller is not None)
+
+    def _deliver_whole(self, transfer: Transfer, entry: AddressEntry) -> None:
+        if entry.service is None:
+            self.fan_out(transfer)
+            return
+        if transfer.size > self._most_held(transfer, entry):
+            self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
+            return
+        source = transfer.ingress
+        if entry.service(transfer.whole(), source.port.id if source is not None else None):
+            self._settlement.settle(transfer, ACCEPTED)
+        else:
+            self._settlement.reject_for(transfer, TooManyRequests("too many requests wait for their answers"))
+
+    def fan_out(self, transfer: Transfer) -> None:
+        """Copy a whole multicast without credit that was set aside for it."""
+        entry = transfer.entry
+        assert entry is not None
+        if entry.remotes and not self._look_into(transfer):
+            return
+        source = transfer.ingress
+        if source is not None and source.root is not None and transfer.scan is not None:
+            transfer.scan.ingress = source.root
+        self._fanout.send(transfer, entry, self.now)
+        self._credit_manager.used_by_copies(entry)
+
+    def _dispatch_anycast(self, transfer: Transfer, entry: AddressEntry) -> None:
+        target = self._choose(transfer, entry)
+        if target is not None:
+            self._send_to(transfer, target)
+        elif entry.subscribers:
+            self._credit_manager.of(entry).take(transfer)
+        else:
+            self._settlement.settle(transfer, RELEASE)
+
+    def _choose(self, transfer: Transfer, entry: AddressEntry) -> Subscriber | Route | None:
+        found = transfer.scan
+        passed = found.trace if found is not None else ()
+        if found is not None and found.egress is not None:
+            # The router where it entered the mesh has chosen: were each to choose anew, messages would overtake.
+            if found.egress == self._fib.me and entry.subscribers:
+                return choose_local(entry)
+            route = self._fib.routes.get(RouterId(found.egress))
+            if route is not None and route.router in entry.remotes and route.next_hop not in passed:
+                return route
+        return choose(entry, self._fib.routes, passed, self._settings.publisher_window, self.now)
+
+    def _send_to(self, transfer: Transfer, target: Subscriber | Route) -> None:
+        """Send a datagram; a client gets one in parts only once it is whole, or too large to be held."""
+        if isinstance(target, Route):
+            self.send_datagram(transfer, target)
+            return
+        assert isinstance(target, EgressLink)
+        if transfer.is_complete or transfer.may_stream:
+            self._egress.send(transfer, target)
+            self._credit_manager.flowed(target)
+        else:
+            self.hold(transfer)
+
+    def send_datagram(self, transfer: Transfer, route: Route) -> None:
+        """Send it on the data links of a neighbor, with its destination in annotations."""
+        port = self._ports.get(route.connection)
+        if port is None or not port.data_links:
+            # the connection is gone, and the routes of this turn are not there yet
+            if self._is_last_try:
+                self._settlement.settle(transfer, RELEASE)
+            else:
+                self._settlement.strand(transfer)
+            return
+        # DEV-29: of one that came on a circuit nobody knows where it entered, so annotations begin here.
+        if not self._look_into(transfer):
+            return
+        entry = transfer.entry
+        load = entry.remotes.get(route.router) if entry is not None else None
+        if load is not None and not transfer.is_settled:
+            load.datagrams += 1
+            load.unsettled += 1
+            transfer.load = load
+        links = port.data_links
+        assert transfer.scan is not None
+        assert entry is not None
+        # DEV-33: only routers that take circuits are known to understand it.
+        has_choice = transfer.scan.egress is not None or len(entry.remotes) > 1 or bool(entry.subscribers)
+        is_named = has_choice and entry.owner is None and port.open_circuit is not None
+        transfer.scan.egress = route.router if is_named else None
+        # DEV-5: the priority chooses one of a qdrouterd's links and does nothing else.
+        link = links[0] if len(links) == 1 else links[min(transfer.scan.priority, len(links) - 1)]
+        self._egress.commit_in_order(transfer, link)
+
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
+        """Send a copy of a multicast that entered at *ingress* on a data link; not if it is no message."""
+        if transfer.scan is None:
+            try:
+                transfer.scan = scan(transfer.whole(), True, stop_at_annotations=True, from_client=True)
+            except RemoteProtocolError:
+                return  # others have it already, and it has one outcome
+        found = transfer.scan
+        assert found is not None
+        if ingress != self._fib.me:
+            found.ingress = ingress
+        route = self._fib.route(neighbor)
+        if route is not None and transfer.entry is not None:
+            self._fanout.send_to(transfer, transfer.entry, ingress, route)
+
+    def retry_stranded(self) -> None:
+        """Send what lost its way by another, now that the routes are up to date; what has none is released."""
+        self._is_last_try = True
+        stranded, self._settlement.stranded = self._settlement.stranded, []
+        for transfer in stranded:
+            if transfer.state == STRANDED:
+                transfer.state = NEW
+                self.dispatch(transfer)
+        self._is_last_try = False
+
+    def _look_into(self, transfer: Transfer) -> bool:
+        """Read the sections among which this router's annotations go. False when it is rejected, or more must come."""
+        if transfer.scan is None:
+            try:
+                self._scan(transfer, True, True)
+            except RemoteProtocolError as error:
+                self._settlement.reject_for(transfer, error)
+        return transfer.scan is not None
+
+    def _scan(self, transfer: Transfer, stop_at_annotations: bool, from_client: bool) -> Scan | None:
+        """Read the leading sections as soon as they are there; None until then. Not with each part of them: they are
+        read from their beginning each time, so twice as much must be there as the last time."""
+        data = transfer.head()
+        is_whole = transfer.has_all(data)
+        if len(data) < 2 * transfer.scanned_bytes and len(data) < HEAD_BYTES and not is_whole:
+            return None
+        transfer.scan = scan(data, is_whole, stop_at_annotations, from_client)
+        if transfer.scan is None:
+            transfer.scanned_bytes = len(data)
+        return transfer.scan
+
+    # Holding and waiting
+
+    def hold(self, transfer: Transfer) -> None:
+        """Collect the parts of a message that somebody must get whole, on the account of its sender's connection."""
+        # DEV-17: qdrouterd passes them on as they come, and aborts the message when its sender dies.
+        assert transfer.ingress is not None
+        port = transfer.ingress.port
+        transfer.state = HOLDING
+        transfer.held_for = port
+        port.held_bytes += transfer.size
+        self._hold(transfer, 0)
+
+    def _hold(self, transfer: Transfer, added: int) -> None:
+        port = transfer.held_for
+        assert port is not None
+        port.held_bytes += added
+        settings = self._settings
+        entry = transfer.entry
+        assert entry is not None
+        is_too_large = transfer.size > self._most_held(transfer, entry)
+        is_too_large = is_too_large or port.held_bytes > settings.held_connection_bytes
+        if port.is_over and (entry.treatment is not MULTICAST or self._waiting.is_closed or port.is_stopped):
+            is_too_large = True  # were it held, and none of its connection's whole, nothing would ever leave
+        if not (transfer.is_complete or is_too_large):
+            return
+        self._settlement.unhold(transfer)
+        transfer.state = NEW
+        if not transfer.is_complete and (entry.service is not None or entry.treatment is MULTICAST or port.is_stopped):
+            # DEV-9: a multicast is held whole at each router, so its size has a bound.
+            self.forget(transfer)
+            if port.is_over and transfer.size <= settings.held_message_bytes:
+                self._settlement.reject_for(transfer, TooMuchHeld())
+            elif entry.service is None:
+                self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))
+            else:
+                self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
+            return
+        transfer.may_stream = not transfer.is_complete
+        self.dispatch(transfer)
+
+    def hold_less(self, transfer: Transfer) -> None:
+        """Its connection is above its mark: if it is held because it isn't whole, see whether it still may be."""
+        if transfer.state == HOLDING:
+            self._hold(transfer, 0)
+
+    def _most_held(self, transfer: Transfer, entry: AddressEntry) -> int:
+        """Bytes up to which it is held until it is whole."""
+        limit = self._settings.held_message_bytes if entry.service is None else entry.service_bytes
+        source = transfer.ingress
+        if source is not None and source.port.is_router and source.root is None:
+            limit += ANNOTATION_BYTES
+        return limit
+
+    def reconsider(self, entry: AddressEntry) -> None:
+        """Who takes the messages of an address has changed: move credit, and what waits."""
+        self._credit_manager.repair.subscribers_changed(entry, self.now)
+        controller = self._credit_manager.find(entry)
+        if controller is not None:
+            self._credit_manager.update_paths(controller)
+            return  # it sees to all publishers of the address
+        for link in entry.publishers:
+            assert isinstance(link, IngressLink)
+            self._settlement.top_up(link)
+
+    def drop_incomplete(self, transfer: Transfer) -> None:
+        """Its sender gave it up or is gone before the last part came."""
+        transfer.is_complete = True
+        self.abandon(transfer)
+
+    def abandon(self, transfer: Transfer) -> None:
+        """It was rejected before its last part came: what still comes of it is thrown away."""
+        self.forget(transfer)
+        egress = transfer.egress
+        if transfer.state == STREAMING:
+            self._settlement.leave_egress(transfer)
+        self._settlement.finish(transfer)
+        if egress is not None:
+            self.flowed(egress)
+
+    def forget(self, transfer: Transfer) -> None:
+        """If it waits it no longer does: its sender is gone, or gave it up."""
+        self._waiting.give_up(transfer)
+        controller = self._credit_manager.find(transfer.entry)
+        if controller is not None:
+            controller.drop(transfer)
+
+    # Room
+
+    def flowed(self, link: EgressLink) -> None:
+        """A link may have credit or room: send what is committed to it, and let its controller deal with the rest."""
+        self._egress.flowed(link)
+        if link.root is not None or (link.entry is not None and link.entry.controller is not None):
+            self._credit_manager.flowed(link)
+        elif pn_link_get_drain(link.handle):
+            self._drain(link)
+
+    def _drain(self, link: EgressLink) -> None:
+        """Give back the credit that is left, once all that there was for it is written."""
+        is_idle = link.current is None and not (link.waiting or link.deferred or pn_link_queued(link.handle))
+        if is_idle and pn_link_drained(link.handle):
+            link.port.touch()

@@ -1,0 +1,232 @@
+"""The credit of a multicast address on real links: a publisher has credit when every live subscriber of the mesh has.
+
+Messages run along the tree of the router where they enter, on circuits of that tree, one copy on each. A child that
+takes no circuits gets its copies as datagrams and grants nothing. Copies are pre-settled; the ingress router alone
+acknowledges, when every copy has been given to its link. Each is taken once (`multicast_repair.py`).
+
+Source: design, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cython
+
+from router.core.forwarding.credit_lending import Publishers
+from router.core.forwarding.credit_scheduler import Key
+from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.core.forwarding.multicast_tree import MOST_CREDIT
+from router.core.terms import RouterId
+from router.dataplane.controller_context import ControllerContext
+from router.dataplane.credit_controller import CreditController, root_of
+from router.dataplane.links import EgressLink, IngressLink, Transfer
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import ACCEPTED, pn_link_get_drain
+    from router.dataplane.delivery_states import NEW, WAITING
+
+Branch = tuple[RouterId, RouterId]
+"""An ingress router, and a child of this router in its tree."""
+
+
+class MulticastController(CreditController):
+    """The credit of one multicast address (a `tree.MulticastCreditActions`)."""
+
+    machine: MulticastScheduler
+
+    def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
+        super().__init__(entry, context)
+        self.machine = MulticastScheduler(self, self._me, timing=context.timing, patience=context.patience)
+        self._known: dict[EgressLink, None] = {}
+        """Local subscribers that the machine knows."""
+        for link in self._subscribers():
+            self.touch(link)
+        self.update_paths()
+
+    @property
+    def publishers(self) -> Publishers:
+        """The publishers of this router, and what of theirs waits."""
+        return self.machine.own.machine.publishers
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody needs it any more."""
+        return super().is_idle and len(self.machine.trees) == 1
+
+    def stop(self) -> None:
+        """Give publishers no credit any more."""
+        self.machine.own.machine.is_stopping = True
+        self.machine.own.is_touched = True
+        self.touch()
+
+    def closed(self, link: EgressLink) -> None:
+        """A child tells that nobody below it is live."""
+        place = self._place_of(link)
+        if place is not None:
+            ingress, child = place
+            self.machine.outlet_closed(ingress, child)
+            self.touch()
+
+    def take(self, transfer: Transfer) -> None:
+        """A message of the address: it is sent, or waits; not if it was here before."""
+        link = transfer.ingress
+        is_first = transfer.is_coming or not transfer.is_brokered
+        if transfer.tag is None or link is None or link.root is None or not is_first:
+            CreditController.take(self, transfer)
+        elif not self._context.repair.is_new(self.entry, link.root, transfer.tag):
+            self._drop_counted(transfer, link)
+            self._context.settlement.settle(transfer, ACCEPTED)  # it is no loss
+        elif self.machine.is_upstream(link.root, link):
+            CreditController.take(self, transfer)
+        else:  # the tree has changed behind it
+            self._drop_counted(transfer, link)
+            self._context.forwarder.fan_out(transfer)
+
+    def _drop_counted(self, transfer: Transfer, link: IngressLink) -> None:
+        """A message is not to leave on the credit that it came with."""
+        if transfer.is_coming:
+            self.drop(transfer)
+        else:
+            self.used_for_nothing(link)
+
+    def _is_ready(self, transfer: Transfer) -> bool:
+        """Every copy must be whole."""
+        return transfer.is_complete
+
+    # Paths and links of our own
+
+    def add_circuit(self, link: IngressLink) -> None:
+        """A neighbor attached a circuit."""
+        super().add_circuit(link)
+        self._place_children(root_of(link))
+
+    def update_paths(self) -> None:
+        """Trees, routes or subscribers have changed."""
+        for ingress in list(self.machine.trees):
+            self._place_children(ingress)
+        self.touch()
+
+    def _place_children(self, ingress: RouterId) -> None:
+        context = self._context
+        is_known = ingress == self._me or ingress in context.fib.routes
+        children = [route.next_hop for route in context.fib.multicast_hops(self.entry, ingress)] if is_known else []
+        for place in [place for place in (*self.own, *self.windowed) if place[0] == ingress]:
+            if place[1] not in children:
+                self._leave(place)
+        predecessor = context.fib.predecessor(ingress) if is_known else None
+        lost = self.machine.set_children(ingress, children, predecessor)
+        for child in children:
+            if (ingress, child) not in self.own and (ingress, child) not in self.windowed:
+                self.machine.outlet_lost(ingress, child)  # so that it is made, now that it may be possible
+        for message in lost:
+            assert isinstance(message, Transfer)
+            self._try_elsewhere(message)
+
+    def _circuit_lost(self, place: Branch) -> None:
+        ingress, child = place
+        self.machine.outlet_lost(ingress, child)
+        self.touch()  # before a message is sent on what it had
+
+    def subscriber_gone(self, link: EgressLink) -> None:
+        """A local subscriber is no more."""
+        self._forget_subscriber(link)
+        if link in self._known:
+            del self._known[link]
+            for message in self.machine.remove_subscriber(link):
+                assert isinstance(message, Transfer)
+                self._try_elsewhere(message)
+        self.touch()
+
+    # The turn
+
+    def _restate(self, now: float) -> bool:
+        changed, self._changed = self._changed, {}
+        for link in changed:
+            if link.is_gone:
+                continue
+            if link.root is None:
+                self._restate_subscriber(link, now)
+                continue
+            place = self._place_of(link)
+            if place is not None:
+                credit = self._measure(link)
+                is_draining = credit > 0 and bool(pn_link_get_drain(link.handle))
+                ingress, child = place
+                self.machine.set_outlet(ingress, child, credit, is_draining=is_draining)
+        for ingress, child in self.windowed:
+            self.machine.set_outlet(ingress, child, MOST_CREDIT)
+        return bool(changed)
+
+    def _restate_subscriber(self, link: EgressLink, now: float) -> None:
+        if link not in self._known:
+            self._known[link] = None
+            self.machine.add_subscriber(link)
+        self._see_withdrawal(link)
+        link.brokered = min(self._measure(link), self._context.brokered_messages)
+        is_draining = link.brokered > 0 and bool(pn_link_get_drain(link.handle))
+        self.machine.subscriber_changed(
+            link, link.brokered, now, is_draining=is_draining, is_withdrawn=link.is_withdrawn
+        )
+
+    # Orders of the machine
+
+    def send_copies(
+        self,
+        message: Key,
+        ingress: RouterId,
+        neighbors: Sequence[RouterId],
+        subscribers: Sequence[Key],
+        missed: Sequence[Key],
+    ) -> None:
+        """Send a copy to each child and each local subscriber, and acknowledge it."""
+        assert isinstance(message, Transfer)
+        context = self._context
+        if message.state == WAITING:
+            context.waiting.give_up(message)
+        message.state = NEW
+        source = message.ingress
+        parent = source.port.neighbor if source is not None and source.root is not None else None
+        if parent is None and ingress == self._me:
+            message.tag = context.repair.number(self.entry)
+        data = message.whole()
+        own = context.egress.leading_for(message, data, to_router=False)
+        is_copied = context.copying.send(own, message, self.entry, subscribers, is_counted=True)
+        for neighbor in neighbors:
+            circuit = self.own.get((ingress, neighbor))
+            if circuit is not None:
+                self._send_copy(own, message, circuit)
+            else:
+                context.forwarder.send_copy_as_datagram(message, ingress, neighbor)
+        if message.tag is not None:
+            # Those below which nobody is live are not to get it later.
+            children = self.machine.trees[ingress].children
+            sent_to = (*children, parent) if parent is not None else tuple(children)
+            context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.now)
+        for link in missed:
+            assert isinstance(link, EgressLink)
+            link.counters.dropped += 1
+            self.entry.dropped += 1
+        if is_copied:
+            context.settlement.settle(message, ACCEPTED)
+
+    def _send_copy(self, data: bytes, message: Transfer, link: EgressLink) -> None:
+        self._context.egress.send_copy(data, message, link)
+        if not link.can_send():
+            self.touch(link)  # it can take less than what was counted on
+
+    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """Give all credit back on a circuit of ours."""
+        link = self.own.get((ingress, neighbor))
+        if link is not None:
+            self._answer_drain(link)
+
+    def drained_subscriber(self, subscriber: Key) -> None:
+        """Give a local subscriber all its credit back."""
+        assert isinstance(subscriber, EgressLink)
+        self._answer_drain(subscriber)
+
+    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+        """Tell a child how many busy publishers are upstream; make the circuit for the first."""
+        self._tell_weight((ingress, neighbor), weight, toward=neighbor, root=ingress, is_multicast=True)

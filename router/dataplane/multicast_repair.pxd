@@ -1,0 +1,42 @@
+from router.binding.handles cimport *
+from router.core.forwarding.fib cimport AddressEntry, Fib
+from router.core.forwarding.sequence_window cimport SequenceWindow
+from router.dataplane.message_sender cimport MessageSender
+from router.dataplane.links cimport Port, Transfer, new_transfer
+
+
+cdef class Stream:
+    cdef public object number
+    cdef public dict windows
+
+
+cdef class Kept:
+    cdef public double at
+    cdef public bytes data
+    cdef public AddressEntry entry
+    cdef public object ingress
+    cdef public bytes tag
+    cdef public tuple sent_to
+
+
+cdef class MulticastRepair:
+    cdef Fib _fib
+    cdef dict _ports
+    cdef MessageSender _egress
+    cdef Py_ssize_t _most_bytes
+    cdef double _keep_s
+    cdef bytes _instance
+    cdef object _streams
+    cdef object _begun
+    cdef object _kept
+    cdef public Py_ssize_t kept_bytes
+    cdef dict _audiences
+    cdef public Py_ssize_t resent
+
+    cpdef object number(self, AddressEntry entry)
+    cpdef bint is_new(self, AddressEntry entry, object ingress, bytes tag) except -1
+    cdef Stream _stream(self, str text, object ingress)
+    cpdef object keep(self, AddressEntry entry, object ingress, bytes tag, bytes data, tuple sent_to, double now)
+    cdef _forget_oldest(self)
+    cpdef object expire(self, double now)
+    cpdef double next_deadline(self)

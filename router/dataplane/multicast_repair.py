@@ -1,0 +1,246 @@
+"""Multicasts exactly once: numbered where they enter, taken once, and sent again where the tree has changed.
+
+The ingress router numbers its multicasts, for each address by itself. Their delivery-tags between our routers have
+the instance of the ingress router, eight bytes, and the number, eight more. A router takes each number once, from
+whichever neighbor it comes, and keeps the message for some seconds. When paths change, a copy may have been lost with
+its link, or have passed before this router had the child that needs it. So a child that has not been sent a kept
+message gets it, as a datagram: no credit was set aside for it.
+
+A router of which the subscribers were not known yet when a message passed is sent none of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, deque
+from typing import Final
+
+import cython
+
+from mesh_config.models import ForwardingSettings
+from router.core.errors import RemoteProtocolError
+from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.forwarding.sequence_window import SequenceWindow
+from router.core.terms import ConnectionId, RouterId
+from router.dataplane.links import Port, new_transfer
+from router.dataplane.message_sender import MessageSender
+from router.dataplane.section_scanner import scan
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import NULL
+
+MOST_STREAMS: Final = 10000
+"""Pairs of an address and an ingress router that are remembered; those not used for longest are forgotten."""
+MOST_INSTANCES: Final = 16
+"""Of an ingress router: what it sent before it started again may still be under way, or be kept and sent again, and it
+may start again several times meanwhile."""
+KEPT_BYTES: Final = 256
+"""What a kept message takes beside its own bytes."""
+EXPIRY_S: Final = 1.0
+"""What is kept for long enough is forgotten with the next one, or within this, all at once."""
+_STRIDE: Final = 1 << 40
+"""Numbers of an address that is new, or was forgotten, begin above all that were given before."""
+
+
+class Stream:
+    """The multicasts of one address that entered at one router."""
+
+    __slots__ = ("number", "windows")
+
+    def __init__(self) -> None:
+        self.number = 0
+        """Of this router's own: the last one that was given."""
+        self.windows: dict[bytes, SequenceWindow] = {}
+        """By instance of the ingress router, the last one last."""
+
+
+class Kept:
+    """A multicast that has passed."""
+
+    __slots__ = ("at", "data", "entry", "ingress", "sent_to", "tag")
+
+    at: float
+    """When, seconds."""
+    data: bytes
+    """Without annotations of routers."""
+    entry: AddressEntry
+    ingress: RouterId
+    tag: bytes
+    sent_to: tuple[RouterId, ...]
+    """Neighbors that have it, as far as is known: it came from one, and was sent to the others."""
+
+
+class MulticastRepair:
+    """What is remembered of the multicasts that have passed a router.
+
+    Args:
+        instance: of this run of the router; another one each time.
+    """
+
+    def __init__(
+        self,
+        fib: Fib,
+        ports: dict[ConnectionId, Port],
+        settings: ForwardingSettings,
+        egress: MessageSender,
+        instance: int,
+    ) -> None:
+        self._fib = fib
+        self._ports = ports
+        self._egress = egress
+        self._most_bytes = settings.kept_multicast_bytes
+        self._keep_s = settings.kept_multicast_s
+        self._instance = instance.to_bytes(8, "big", signed=True)
+        self._streams: OrderedDict[tuple[str, RouterId], Stream] = OrderedDict()
+        self._begun = 0
+        """Times that numbers of an address have begun."""
+        self._kept: deque[Kept] = deque()
+        """Oldest first."""
+        self.kept_bytes = 0
+        """Of what is kept."""
+        self._audiences: dict[str, dict[RouterId, float]] = {}
+        """By address of what is kept: routers with subscribers, and since when that is known, seconds."""
+        self.resent = 0
+        """Copies that were sent again since the start."""
+
+    # Numbers
+
+    def number(self, entry: AddressEntry) -> bytes | None:
+        """The tag of a multicast that enters here; None when no other router has subscribers."""
+        if not entry.remotes:
+            return None
+        stream = self._stream(entry.text, self._fib.me)
+        if not stream.number:
+            self._begun += 1
+            stream.number = self._begun * _STRIDE
+        stream.number += 1
+        number: bytes = stream.number.to_bytes(8, "big")
+        tag = self._instance + number
+        self.is_new(entry, self._fib.me, tag)  # so that a copy which comes back is not
+        return tag
+
+    def is_new(self, entry: AddressEntry, ingress: RouterId, tag: bytes) -> bool:
+        """Whether the multicast of that tag, which entered at *ingress*, is here for the first time."""
+        windows = self._stream(entry.text, ingress).windows
+        instance = tag[:8]
+        window = windows.get(instance)
+        if window is None:
+            if len(windows) >= MOST_INSTANCES:
+                del windows[next(iter(windows))]
+            window = windows[instance] = SequenceWindow()
+        return window.see(int.from_bytes(tag[8:], "big"))
+
+    def _stream(self, text: str, ingress: RouterId) -> Stream:
+        streams = self._streams
+        key = (text, ingress)
+        stream = streams.get(key)
+        if stream is None:
+            stream = streams[key] = Stream()
+            if len(streams) > MOST_STREAMS:
+                streams.popitem(last=False)
+        else:
+            streams.move_to_end(key)
+        return stream
+
+    # What is kept
+
+    def keep(
+        self,
+        entry: AddressEntry,
+        ingress: RouterId,
+        tag: bytes,
+        data: bytes,
+        sent_to: tuple[RouterId, ...],
+        now: float,
+    ) -> None:
+        """Remember a multicast that has been sent on; not when no other router has subscribers.
+
+        Args:
+            data: without annotations of routers.
+            sent_to: neighbors that have it.
+            now: seconds, monotonic.
+        """
+        if not entry.remotes:
+            return
+        if entry.text not in self._audiences:
+            self._audiences[entry.text] = dict.fromkeys(entry.remotes, -math.inf)
+        kept = Kept()
+        kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
+        self._kept.append(kept)
+        self.kept_bytes += len(data) + KEPT_BYTES
+        while self.kept_bytes > self._most_bytes:
+            self._forget_oldest()
+        self.expire(now)
+
+    def _forget_oldest(self) -> None:
+        kept = self._kept.popleft()
+        self.kept_bytes -= len(kept.data) + KEPT_BYTES
+        if not self._kept:
+            self._audiences.clear()
+
+    def expire(self, now: float) -> None:
+        """Forget what has been kept for long enough, seconds."""
+        while self._kept and self._kept[0].at + self._keep_s <= now:
+            self._forget_oldest()
+
+    def next_deadline(self) -> float:
+        """When `expire` is due, seconds; infinity when never."""
+        return self._kept[0].at + self._keep_s + EXPIRY_S if self._kept else math.inf
+
+    # What changes
+
+    def subscribers_changed(self, entry: AddressEntry, now: float) -> None:
+        """Other routers have subscribers of the address than before."""
+        before = self._audiences.get(entry.text)
+        if before is not None:
+            self._audiences[entry.text] = {router: before.get(router, now) for router in entry.remotes}
+
+    def lost(self, neighbor: RouterId) -> None:
+        """The connection to a neighbor is gone: what was sent on it may not have arrived."""
+        for kept in self._kept:
+            if neighbor in kept.sent_to:
+                kept.sent_to = tuple(router for router in kept.sent_to if router != neighbor)
+
+    def send_again(self, now: float) -> None:
+        """Trees have changed: send what is kept to those children that have not been sent it."""
+        self.expire(now)
+        children: dict[tuple[str, RouterId], list[tuple[RouterId, Port, float]]] = {}
+        for kept in self._kept:
+            key = (kept.entry.text, kept.ingress)
+            found = children.get(key)
+            if found is None:
+                found = children[key] = self._children(kept.entry, kept.ingress)
+            for neighbor, port, since in found:
+                if since <= kept.at and neighbor not in kept.sent_to:
+                    kept.sent_to = (*kept.sent_to, neighbor)
+                    self._send(kept, port, now)
+
+    def _children(self, entry: AddressEntry, ingress: RouterId) -> list[tuple[RouterId, Port, float]]:
+        """Children that take numbers, and since when it is known that there are subscribers below each, seconds."""
+        fib = self._fib
+        local_subscribers = self._audiences.get(entry.text, {})
+        found = []
+        for route in fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []:
+            port = self._ports.get(route.connection)
+            if port is not None and port.takes_numbers and port.data_links:
+                below = fib.below(ingress, route.next_hop)
+                since = min((since for router, since in local_subscribers.items() if router in below), default=math.inf)
+                found.append((route.next_hop, port, since))
+        return found
+
+    def _send(self, kept: Kept, port: Port, now: float) -> None:
+        transfer = new_transfer(None, NULL, now)
+        transfer.is_complete = transfer.is_settled = True
+        transfer.append(kept.data)
+        transfer.entry, transfer.to, transfer.tag = kept.entry, kept.entry.text, kept.tag
+        try:
+            found = scan(kept.data, True, stop_at_annotations=True, from_client=True)
+        except RemoteProtocolError:
+            return  # it is no message, and can't be a datagram
+        assert found is not None
+        found.ingress = kept.ingress
+        transfer.scan = found
+        data = self._egress.leading_for(transfer, kept.data, to_router=True)
+        self._egress.copy(data, transfer, port.data_links[0])
+        port.touch()
+        self.resent += 1

@@ -1,0 +1,35 @@
+import cython
+
+from router.dataplane.links cimport EgressLink, IngressLink, Transfer
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.delivery_states cimport *
+
+
+cdef class WaitingMessages:
+    cdef public double now
+    cdef public object _settings
+    cdef public Settlement _settlement
+    cdef public Py_ssize_t count
+    cdef public Py_ssize_t total_bytes
+    cdef public bint is_closed
+    cdef public list _deadlines
+    cdef public Py_ssize_t _deadlines_room
+    cdef public Py_ssize_t _number
+    cdef public dict refused
+    cdef public object expired
+    cdef public list relieved
+
+    @cython.locals(size=Py_ssize_t, is_full=bint)
+    cpdef object enter(self, Transfer transfer, object place, bint is_bounded=*)
+    cpdef object grew(self, Transfer transfer, Py_ssize_t added)
+    cpdef Transfer oldest(self, object place)
+    @cython.locals(transfer=Transfer)
+    cpdef Transfer take(self, object place)
+    cpdef object give_up(self, Transfer transfer)
+    cdef _leave(self, Transfer transfer)
+    cdef _relieve(self, IngressLink source, Py_ssize_t size)
+    cpdef object leave_source(self, Transfer transfer)
+    cpdef bint is_backlogged(self, IngressLink source)
+    cpdef double next_deadline(self)
+    cpdef object refuse(self, Transfer transfer)
+    cdef _release(self, Transfer transfer)

@@ -1,0 +1,204 @@
+"""Messages that wait for credit, at an address or at a link: bounded in number, bytes and time.
+
+What any local subscriber may take waits at its address, so that the first with credit takes the oldest. What has to go
+out on one link waits there: copies of a multicast, and what a neighbor is to get. Each waits no longer than its own
+`ttl` and the setting allow; then it is RELEASED or, pre-settled, dropped and counted.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+import cython
+
+from mesh_config.models import ForwardingSettings
+from router.core.errors import RemoteProtocolError
+from router.core.forwarding.fib import AddressEntry
+from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.section_scanner import scan
+from router.dataplane.settlement import RELEASE, Settlement
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.dataplane.delivery_states import NEW, STREAM_BUFFER_BYTES, WAITING
+
+Place = AddressEntry | EgressLink
+"""Where messages wait, oldest first."""
+
+
+class WaitingMessages:
+    """The waiting messages of all places, with their deadlines."""
+
+    def __init__(self, settings: ForwardingSettings, settlement: Settlement) -> None:
+        self.now = 0.0
+        """Seconds, monotonic; set before each batch of events."""
+        self._settings = settings
+        self._settlement = settlement
+        self.count = 0
+        """Messages that wait, at all places,"""
+        self.total_bytes = 0
+        """and their bytes."""
+        self.is_closed = False
+        """Too much is held in this process: what is on no connection's account must not begin to wait."""
+        self._deadlines: list[tuple[float, int, Transfer]] = []
+        self._deadlines_room = DEADLINES_ROOM
+        self._number = 0
+        self.refused: dict[str, int] = {}
+        """Messages by address for which there was no room since this was last reported."""
+        self.expired: Callable[[Transfer], None] = lambda transfer: None
+        """Told of a message that waited at its address for too long."""
+        self.relieved: list[IngressLink] = []
+        """Links that were paused because too much of theirs waited, and need be no longer."""
+
+    def enter(self, transfer: Transfer, place: Place, *, is_bounded: bool = True) -> None:
+        """Let it wait, or release it when there is no room left.
+
+        Args:
+            is_bounded: else there is always room, and no bound in time but its own `ttl`.
+        """
+        # DEV-4: qdrouterd drops pre-settled messages to make room, and tells nobody.
+        size = transfer.size
+        settings = self._settings
+        transfer.egress = place if isinstance(place, EgressLink) else None
+        is_full = len(place.waiting) >= settings.waiting_messages or place.waiting_bytes + size > settings.waiting_bytes
+        if is_bounded and (is_full or (self.is_closed and self._has_no_account(transfer))):
+            self.refuse(transfer)
+            return
+        transfer.state = WAITING
+        place.waiting[transfer] = None
+        self.count += 1
+        self.total_bytes += size
+        place.waiting_bytes += size
+        if transfer.ingress is not None:
+            transfer.ingress.backlog_bytes += size
+        transfer.waits_since = self.now
+        transfer.waits_until = self.now + settings.waiting_s if is_bounded else math.inf
+        # Most wait for a moment only, so its `ttl` is looked for later.
+        self._push(transfer, self.now + LOOK_S)
+
+    def _has_no_account(self, transfer: Transfer) -> bool:
+        """Whether its sender is gone, or has a neighbor's account on which there is too much."""
+        return transfer.ingress is None or transfer.ingress.port.is_over
+
+    def _push(self, transfer: Transfer, due: float) -> None:
+        self._number += 1
+        heapq.heappush(self._deadlines, (due, self._number, transfer))
+        if len(self._deadlines) > self._deadlines_room:  # most of them were sent long ago
+            self._deadlines = [item for item in self._deadlines if item[2].state == WAITING]
+            heapq.heapify(self._deadlines)
+            self._deadlines_room = 2 * len(self._deadlines) + DEADLINES_ROOM
+
+    def grew(self, transfer: Transfer, added: int) -> None:
+        """More of a message that waits has come, in bytes, and is among its data already."""
+        place = transfer.egress or transfer.entry
+        assert place is not None
+        self.total_bytes += added
+        place.waiting_bytes += added
+        if transfer.ingress is not None:
+            transfer.ingress.backlog_bytes += added
+        is_of_link = transfer.egress is not None  # else its source is not read beyond a bound
+        if is_of_link and place.waiting_bytes > self._settings.waiting_bytes:
+            self.refuse(transfer)
+
+    def oldest(self, place: Place) -> Transfer | None:
+        """The message that has waited longest; None when nothing waits."""
+        transfer = next(iter(place.waiting), None)
+        assert transfer is None or isinstance(transfer, Transfer)
+        return transfer
+
+    def take(self, place: Place) -> Transfer | None:
+        """Take out the oldest message; None when nothing waits."""
+        transfer = self.oldest(place)
+        if transfer is not None:
+            self._leave(transfer)
+            transfer.egress = None
+        return transfer
+
+    def give_up(self, transfer: Transfer) -> None:
+        """If it waits it no longer does, for instance because its sender is gone."""
+        if transfer.state == WAITING:
+            self._leave(transfer)
+
+    def _leave(self, transfer: Transfer) -> None:
+        place = transfer.egress or transfer.entry
+        assert place is not None
+        transfer.state = NEW
+        del place.waiting[transfer]
+        self.count -= 1
+        self.total_bytes -= transfer.size
+        place.waiting_bytes -= transfer.size
+        if transfer.ingress is not None:
+            self._relieve(transfer.ingress, transfer.size)
+
+    def _relieve(self, source: IngressLink, size: int) -> None:
+        source.backlog_bytes -= size
+        if source.is_paused and source.current is None and source.backlog_bytes <= LOW_BACKLOG_BYTES:
+            self.relieved.append(source)
+
+    def leave_source(self, transfer: Transfer) -> None:
+        """The sender of a message that waits wants to hear nothing of it: it is not on its account any more."""
+        if transfer.state == WAITING and transfer.ingress is not None:
+            self._relieve(transfer.ingress, transfer.size)
+
+    def is_backlogged(self, source: IngressLink) -> bool:
+        """Whether so much of a link's messages waits that no more should be read of it.
+
+        Never so for links that carry messages to many addresses: one slow subscriber would hold up all others.
+        """
+        return source.backlog_bytes > STREAM_BUFFER_BYTES and (source.entry is not None or source.is_stream)
+
+    def next_deadline(self) -> float:
+        """When the next message has waited too long, seconds; infinity when none waits."""
+        while self._deadlines and self._deadlines[0][2].state != WAITING:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else math.inf
+
+    def handle_deadline(self, now: float) -> None:
+        """Release what has waited too long."""
+        while self._deadlines and self._deadlines[0][0] <= now:
+            transfer = heapq.heappop(self._deadlines)[2]
+            if transfer.state != WAITING:
+                continue
+            # DEV-19: a qdrouterd lets it wait for ever.
+            until = min(transfer.waits_until, transfer.waits_since + self._own_patience(transfer))
+            if until > now:
+                if until < math.inf:
+                    self._push(transfer, until)
+            else:
+                self._leave(transfer)
+                self.expired(transfer)
+                self._release(transfer)
+
+    def refuse(self, transfer: Transfer) -> None:
+        """There is no room for it."""
+        self.give_up(transfer)
+        self.expired(transfer)
+        if transfer.entry is not None:
+            self.refused[transfer.entry.text] = self.refused.get(transfer.entry.text, 0) + 1
+        self._release(transfer)
+
+    def _release(self, transfer: Transfer) -> None:
+        link, transfer.egress = transfer.egress, None
+        if link is not None and transfer.is_settled:
+            link.counters.dropped += 1
+        self._settlement.settle(transfer, RELEASE)
+
+    def _own_patience(self, transfer: Transfer) -> float:
+        """Seconds that it says it may wait, by its `ttl`."""
+        found = transfer.scan
+        if found is None:
+            try:
+                data = transfer.head()
+                found = scan(data, transfer.has_all(data), stop_at_annotations=True)
+            except RemoteProtocolError:
+                found = None  # a local subscriber may understand what we need not read
+        return math.inf if found is None or found.ttl_ms is None else found.ttl_ms / 1000
+
+
+LOOK_S = 0.01
+"""A message has waited so long before its `ttl` is read."""
+LOW_BACKLOG_BYTES = STREAM_BUFFER_BYTES // 2
+"""A link that was not read because of its backlog is read again from here on."""
+DEADLINES_ROOM = 1000
+"""Deadlines that are kept before those of messages that wait no more are looked for."""

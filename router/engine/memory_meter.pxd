@@ -1,0 +1,19 @@
+import cython
+
+from router.binding.handles cimport *
+from router.dataplane.links cimport EgressLink, IngressLink, Port
+from router.dataplane.delivery_states cimport *
+
+
+cdef class MemoryMeter:
+    cdef Port _port
+    cdef dict _links
+    cdef dict _sessions
+    cdef Py_ssize_t _to_write
+
+    @cython.locals(to_write=Py_ssize_t)
+    cpdef bint is_due(self, Py_ssize_t moved)
+    @cython.locals(
+        port=Port, taken=Py_ssize_t, given=Py_ssize_t, backlog=Py_ssize_t, unread=Py_ssize_t, session=size_t,
+        ingress=IngressLink, egress=EgressLink)
+    cpdef object count(self, Py_ssize_t caused)

@@ -1,0 +1,82 @@
+"""What this process holds because of the peer of one connection, counted from time to time.
+
+Nothing is counted for each message: links and sessions are asked when so much was read from the connection, or given to
+it to write, that it may have changed. There are two sums, since two things are done about them:
+
+- *taken*: what the peer has sent, or has caused by it, and what is kept until it reads our answers;
+- *given*: messages to it that it doesn't take, or has not settled.
+
+Beside them stands *unread*: what lies in the windows of its sessions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cython
+
+from router.dataplane.links import EgressLink, IngressLink, Port
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.handles import Handle, pn_link_queued, pn_session_incoming_bytes
+    from router.dataplane.delivery_states import NEW
+
+DUE_BYTES: Final = 65536
+"""It is counted when so much was read from the peer, or written or given to be written to it,"""
+DUE_LINK_BYTES: Final = 64
+"""and so much more for each session and link that has to be looked at."""
+MESSAGE_BYTES: Final = 512
+"""What a message takes on each side beside its bytes until it has an outcome: a delivery of proton, half a passage."""
+ANSWER_BYTES: Final = 4096
+"""What an unread answer to a Begin or Attach takes, with what it answers."""
+FRAME_BYTES: Final = 64
+"""What an encoded frame takes that is not written, such as an outcome."""
+
+
+class MemoryMeter:
+    """The bytes of one connection."""
+
+    def __init__(self, port: Port, links: dict[int, IngressLink | EgressLink], sessions: dict[Handle, None]) -> None:
+        """*links* and *sessions*: the connection's own, which it goes on changing."""
+        self._port = port
+        self._links = links
+        self._sessions = sessions
+        self._to_write = 0
+        """What was to be written when it was counted, bytes."""
+
+    @property
+    def parts(self) -> int:
+        """Links and sessions that are looked at."""
+        return len(self._links) + len(self._sessions)
+
+    def is_due(self, moved: int) -> bool:
+        """Whether it may have become much more or less. *moved*: bytes read and written since it was counted."""
+        to_write = self._port.unwritten_bytes + self._port.leaving_bytes
+        moved += abs(to_write - self._to_write)
+        return moved > DUE_BYTES and moved > DUE_LINK_BYTES * (len(self._links) + len(self._sessions))
+
+    def count(self, caused: int) -> None:
+        """Count it and tell the port. *caused*: what the engine keeps until the peer reads, bytes."""
+        port = self._port
+        self._to_write = given = port.unwritten_bytes + port.leaving_bytes
+        taken = port.held_bytes + caused
+        backlog = unread = 0
+        for link in self._links.values():
+            if isinstance(link, IngressLink):
+                ingress = link
+                backlog += ingress.backlog_bytes
+                taken += MESSAGE_BYTES * ingress.in_flight
+                if ingress.is_paused:
+                    unread += MESSAGE_BYTES * pn_link_queued(ingress.handle)
+                if ingress.current is not None and ingress.current.state == NEW:
+                    taken += ingress.current.size  # its address is not known yet
+            else:
+                egress = link
+                given += MESSAGE_BYTES * egress.outstanding
+        for session in self._sessions:
+            unread += pn_session_incoming_bytes(session)
+        charge = port.charge
+        charge.taken_bytes = taken + backlog
+        charge.backlog_bytes = backlog
+        charge.given_bytes = given
+        charge.unread_bytes = unread

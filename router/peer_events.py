@@ -1,0 +1,332 @@
+"""What peers do, seen from the engine: opens, attaches, detaches, control messages and ends.
+
+`PeerEvents` answers each by the rules of its listener's role, keeps account of neighbors and clients, and tells the
+control plane what concerns it by events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from mesh_config.models import Role, RouterSettings
+from router import __version__
+from router.binding import data
+from router.binding import handles as pn
+from router.binding.handles import Handle
+from router.core.addressing.address import AddressKind
+from router.core.errors import RemoteProtocolError
+from router.core.events import (
+    ControlLinkDown,
+    ControlLinkUp,
+    ControlReceived,
+    Event,
+    SubscriptionAdded,
+    SubscriptionRemoved,
+)
+from router.core.forwarding.fib import AddressEntry
+from router.core.linkstate.messages import MAX_COST, CircuitStates
+from router.core.terms import Condition, ConnectionId, RouterId
+from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.message_relay import MessageRelay
+from router.engine import codec
+from router.engine.client_links import ClientLinks, link_ids, refuse
+from router.engine.connection import LSU_PUSH, Connection
+from router.engine.neighbor_links import NeighborLinks
+from router.link_teardown import LinkTeardowns
+
+
+class PeerEvents:
+    """Everybody at the other end of a connection (an `engine.connection.Handler`)."""
+
+    def __init__(
+        self,
+        settings: RouterSettings,
+        relay: MessageRelay,
+        log: Any,
+        *,
+        emit: Callable[[Event], None],
+        freed: Callable[[int], None],
+        teardowns: LinkTeardowns,
+    ) -> None:
+        """
+        Args:
+            emit: takes events for the control plane.
+            freed: hears how many links have given back their memory.
+            departures: take away links of clients that have left.
+        """
+        self._settings = settings
+        self._me = RouterId(settings.id)
+        self._relay = relay
+        self._log = log
+        self._emit = emit
+        self._freed = freed
+        self.neighbors: dict[ConnectionId, NeighborLinks] = {}
+        self.torn: set[ConnectionId] = set()
+        """Connections whose end has failed: something may refer to their handles still."""
+        self._teardowns = teardowns
+        self._link_ids = link_ids()
+        self._client_links = ClientLinks(relay.fib, relay, settings.forwarding, self._link_ids, self._changed)
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Look at the peer's Open; answer with ours, or refuse it."""
+        peer = connection.peer
+        assert peer is not None
+        settings = connection.settings
+        if settings.role is Role.INTER_ROUTER:
+            if not peer.container:
+                self.close(connection, Condition.INVALID_FIELD, "a router needs a container id")
+                return
+            if peer.container == self._me:
+                self._log.warning(
+                    "duplicate_router_id", connection=connection.id, host=connection.host, id=peer.container
+                )
+                self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
+                return
+            connection.port.is_router = True
+            connection.port.neighbor = RouterId(peer.container)
+            neighbor = NeighborLinks(
+                connection, self._relay, self._relay.fib, self._settings.forwarding, self._link_ids
+            )
+            self.neighbors[connection.id] = neighbor
+            self._relay.ports[connection.id] = connection.port
+        else:
+            connection.port.close_link = partial(self._close_link, connection)
+            if getattr(settings, "vhost_prefix", False) and peer.hostname:
+                connection.port.vhost = peer.hostname
+        self._log.info(
+            "connection_opened",
+            connection=connection.id,
+            host=connection.host,
+            container=peer.container,
+            role=settings.role.value,
+        )
+        if connection.is_server:
+            connection.open(self._settings.id, properties={}, version=__version__)
+        elif settings.role is Role.INTER_ROUTER:
+            self.neighbors[connection.id].attach_all()
+
+    def link_attached(self, connection: Connection, link: Handle) -> None:
+        """A link of a neighbor or of a client."""
+        neighbor = self.neighbors.get(connection.id)
+        try:
+            if neighbor is not None:
+                was_up = neighbor.is_up
+                neighbor.accept(link)
+                if neighbor.is_up and not was_up:
+                    self._control_link_up(connection)
+            elif pn.pn_link_state(link) & pn.LOCAL_UNINIT:
+                self._client_links.attach(connection, link)
+        except RemoteProtocolError as error:
+            self._log.warning(
+                "attach_refused",
+                connection=connection.id,
+                host=connection.host,
+                condition=str(error.condition),
+                reason=str(error),
+            )
+            refuse(link, error.condition, str(error))
+            connection.refused += 1
+        connection.port.touch()
+
+    def _control_link_up(self, connection: Connection) -> None:
+        peer = connection.peer
+        assert peer is not None
+        cost = peer.properties.get("qd.inter-router-cost")
+        remote_id = peer.properties.get("qd.conn-id")
+        self._emit(
+            ControlLinkUp(
+                connection=connection.id,
+                peer=RouterId(peer.container),
+                cost=max(connection.settings.cost, min(int(cost), MAX_COST) if isinstance(cost, int) else 1),
+                local_conn_id=int(connection.id),
+                remote_conn_id=int(remote_id) if isinstance(remote_id, int) else 0,
+                pushes_lsu=peer.has(LSU_PUSH),
+            )
+        )
+
+    def link_detached(self, connection: Connection, link: Handle, *, is_closed: bool) -> None:
+        """A link is gone: with its messages, its subscription, or its neighbor."""
+        neighbor = self.neighbors.get(connection.id)
+        circuits = neighbor.circuits if neighbor is not None else None
+        if neighbor is not None and neighbor.is_control(link):
+            neighbor.detach(link)
+            self._emit(ControlLinkDown(connection=connection.id))
+        elif link in connection.closed_links:
+            connection.closed_links.remove(link)
+            connection.refused -= 1
+        elif link in connection.links:
+            self._detach(connection, link)
+        elif pn.pn_link_state(link) & pn.LOCAL_CLOSED and (circuits is None or not circuits.is_closing(link)):
+            connection.refused -= 1
+            return
+        if is_closed:
+            pn.pn_link_close(link)
+        else:
+            pn.pn_link_detach(link)
+        if circuits is not None:
+            circuits.free(link)
+        pn.pn_link_free(link)
+        self._freed(1)
+        connection.port.touch()
+
+    def _close_link(self, connection: Connection, link: IngressLink, condition: str, description: str) -> None:
+        """Close a client's link for a fault of the client's; its connection goes on."""
+        handle = link.handle
+        self._log.warning(
+            "link_closed", connection=connection.id, link=link.name, condition=condition, reason=description
+        )
+        self._detach(connection, handle)
+        data.set_condition(pn.pn_link_condition(handle), condition, description)
+        pn.pn_link_close(handle)
+        connection.closed_links.add(handle)
+        connection.refused += 1
+        _throw_away(handle)
+        connection.port.touch()
+
+    def _detach(self, connection: Connection, link: Handle) -> None:
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is None:
+            self._client_links.detach(connection, link)
+        else:
+            neighbor.detach(link)
+
+    def session_ended(self, connection: Connection, session: Handle) -> None:
+        """All links of a session are gone."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is not None and neighbor.end_control(session):
+            self._emit(ControlLinkDown(connection=connection.id))
+        for handle in [each for each in connection.closed_links if pn.pn_link_session(each) == session]:
+            connection.closed_links.remove(handle)
+            connection.refused -= 1
+        links = connection.links_of(session)
+        end = partial(connection.end_session, session)
+        if neighbor is None:
+            for link in links:
+                if isinstance(link, EgressLink):
+                    link.end()
+            self._teardowns.begin(connection, links, self._relay.now, end)
+            return
+        for link in links:
+            self._detach(connection, link.handle)
+        self._freed(len(links))
+        if neighbor.circuits is not None:
+            neighbor.circuits.session_ended(session)
+        end()
+
+    def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
+        """A control message, or part of one."""
+        neighbor = self.neighbors.get(connection.id)
+        if neighbor is None:
+            link = pn.pn_delivery_link(delivery)
+            if link in connection.closed_links:
+                _throw_away(link)
+                connection.port.touch()
+            return
+        message = neighbor.read_control(delivery)
+        if message is None:
+            return
+        try:
+            control = codec.decode_control(message)
+        except RemoteProtocolError as error:
+            self._ignored(connection, str(error))
+            return
+        if isinstance(control.message, CircuitStates):
+            self._circuits_told(connection, neighbor, control.message)
+        else:
+            self._emit(
+                ControlReceived(
+                    connection=connection.id,
+                    to=control.to,
+                    message=control.message,
+                    ingress=control.ingress,
+                    trace=control.trace,
+                )
+            )
+
+    def _circuits_told(self, connection: Connection, neighbor: NeighborLinks, message: CircuitStates) -> None:
+        if neighbor.circuits is None:
+            self._ignored(connection, "there are no circuits")
+        else:
+            self._relay.circuits_told(connection.port, message.weights, message.closed, message.loads)
+
+    def _ignored(self, connection: Connection, reason: str) -> None:
+        self._log.warning("control_message_ignored", connection=connection.id, host=connection.host, reason=reason)
+
+    def connection_ended(self, connection: Connection) -> None:
+        """Take away everything that came with it.
+
+        Raises: the first fault of ours with one of a neighbor's links, after all of them were seen to.
+        """
+        fault = None
+        if connection.id in self.neighbors:
+            # What loses its way as they go one by one must not find a new one here.
+            self._relay.ports.pop(connection.id, None)
+            connection.port.open_stream = None
+            connection.port.open_circuit = None
+            fault = self.take_away(connection, list(connection.links.values()))
+        else:
+            connection.port.is_leaving = True
+            self._teardowns.begin(connection, list(connection.links.values()), self._relay.now)
+        if self.neighbors.pop(connection.id, None) is not None:
+            self._emit(ControlLinkDown(connection=connection.id))
+        container = connection.peer.container if connection.peer is not None else ""
+        self._log.info(
+            "connection_closed",
+            connection=connection.id,
+            host=connection.host,
+            container=container,
+            reason=connection.fault or "",
+        )
+        if fault is not None:
+            raise fault
+
+    def take_away(self, connection: Connection, links: list[IngressLink | EgressLink]) -> Exception | None:
+        """Take away *links* of a connection that has ended. Returns: the first fault of ours with one of them."""
+        faults = []
+        for link in links:
+            try:
+                self._detach(connection, link.handle)
+            except Exception as error:  # a fault of ours with one link must not leave the others behind
+                faults.append(error)
+        self._freed(len(links))
+        if not faults:
+            return None
+        self.torn.add(connection.id)
+        return faults[0]
+
+    def close(self, connection: Connection, condition: Condition, description: str) -> None:
+        """Close a connection with an error, and take away at once what came with it."""
+        self._log.warning(
+            "connection_refused",
+            connection=connection.id,
+            host=connection.host,
+            condition=str(condition),
+            reason=description,
+        )
+        connection.close(condition, description)
+        connection.end()  # its subscriptions must not be given messages until the peer has closed too
+
+    def _changed(self, entry: AddressEntry, is_subscribed: bool) -> None:
+        if entry.kind is not AddressKind.MOBILE or self._relay.settlement.is_stopping:
+            return  # a router that stops has withdrawn everything
+        if is_subscribed:
+            self._emit(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
+        else:
+            self._emit(SubscriptionRemoved(address=entry.text))
+
+
+def _throw_away(link: Handle) -> None:
+    """Read what came on a link that is closed, so that others of its session have room."""
+    while (delivery := pn.pn_link_current(link)) != pn.NULL:
+        if not pn.pn_delivery_aborted(delivery):  # of which proton says that a byte is pending, for ever
+            while size := pn.pn_delivery_pending(delivery):
+                pn.receive(link, min(size, PIECE_BYTES))
+            if pn.pn_delivery_partial(delivery):
+                return  # its last part must be known as one of it
+        pn.pn_delivery_settle(delivery)  # advances the link
+
+
+PIECE_BYTES: Final = 65536
+"""Read at once of what is thrown away."""
