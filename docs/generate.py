@@ -50,7 +50,7 @@ def cli_page(program: click.Command) -> str:
 def main() -> None:
     program = importlib.import_module("router.cli").main  # it is found once the root is on the path
     (REFERENCE / "cli.md").write_text(cli_page(program), encoding="utf-8")
-    tables = importlib.import_module("router.simulation.whatif.tables")
+    tables = importlib.import_module("router.whatif.pipeline.table_layouts")
     (REFERENCE / "whatif-tables.md").write_text(tables.page(), encoding="utf-8")
 
 

@@ -19,9 +19,9 @@ from mesh_config.loader import load_mesh, read_document
 from mesh_config.render import render_mesh
 from router.binding.message import MalformedMessage, Message, decode_message, encode_message
 from router.cli.management import _plain
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.sources.importing import completed, import_model
-from router.simulation.whatif.sources.snapshot import checked_model, collect, measured_demands
+from router.whatif.formats.importer import completed, import_model
+from router.whatif.formats.live_snapshot import checked_model, collect, measured_demands
+from router.whatif.model.mesh_model import Model
 from tests.fuzz import mutation
 from tests.fuzz.entry_points import AMQP_TOKENS, EntryPoint
 from tests.whatif import test_snapshot as answers
@@ -214,7 +214,7 @@ TABLE: Final = tuple(it.encode() for it in (
     "1e308",
 ))  # fmt: skip
 
-SNAPSHOT: Final = ("router.simulation.whatif.sources.snapshot", "router.simulation.whatif.sources.rows")
+SNAPSHOT: Final = ("router.whatif.formats.live_snapshot", "router.whatif.formats.management_rows")
 
 FILES: Final[Mapping[str, EntryPoint]] = {
     it.name: it
@@ -225,29 +225,29 @@ FILES: Final[Mapping[str, EntryPoint]] = {
         ),
         EntryPoint(
             name="groups.yaml", check=_source("groups.yaml"), seeds=_seeds(samples.DETAILS), is_file=True,
-            tokens=COMMON + YAML, modules=("router.simulation.whatif.sources.details", "mesh_config.yaml_text"),
+            tokens=COMMON + YAML, modules=("router.whatif.formats.details_file", "mesh_config.yaml_text"),
         ),
         EntryPoint(
             name="net.graphml", check=_source("net.graphml"), seeds=_seeds(GRAPHML), is_file=True, tokens=COMMON + XML,
-            modules=("router.simulation.whatif.sources.graphml", "router.simulation.whatif.sources.xml_text"),
+            modules=("router.whatif.formats.graphml", "router.whatif.formats.xml_with_lines"),
         ),
         EntryPoint(
             name="hub.json", check=_source("hub.json"), seeds=_seeds(HUB), is_file=True, tokens=COMMON + JSON,
-            modules=("router.simulation.whatif.sources.topohub", "router.simulation.whatif.sources.json_text"),
+            modules=("router.whatif.formats.topohub", "router.whatif.formats.json_with_lines"),
         ),
         EntryPoint(
             name="net.txt", check=_source("net.txt"), seeds=_seeds(networks.NATIVE), is_file=True,
             tokens=COMMON + NATIVE,
-            modules=("router.simulation.whatif.sources.sndlib",),
+            modules=("router.whatif.formats.sndlib",),
         ),
         EntryPoint(
             name="net.xml", check=_source("net.xml"), seeds=_seeds(networks.XML), is_file=True, tokens=COMMON + XML,
-            modules=("router.simulation.whatif.sources.sndlib", "router.simulation.whatif.sources.xml_text"),
+            modules=("router.whatif.formats.sndlib", "router.whatif.formats.xml_with_lines"),
         ),
         EntryPoint(
             name="demands.csv", check=_source("demands.csv"), seeds=_seeds(samples.TABLE), is_file=True,
             tokens=COMMON + TABLE,
-            modules=("router.simulation.whatif.sources.demands", "router.simulation.whatif.sources.columns"),
+            modules=("router.whatif.formats.demand_file", "router.whatif.formats.csv_parquet"),
         ),
         EntryPoint(
             name="snapshot", check=check_snapshot, seeds=_snapshot_seeds, is_file=True, tokens=AMQP_TOKENS,

@@ -23,7 +23,7 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from router.simulation.whatif.conditions import LOOPBACK
+from router.whatif.convergence.simulation_parameters import LOOPBACK
 from tests.twin import labor, processes, thousand
 
 SUBJECTS = ("labor", "processes", "thousand")

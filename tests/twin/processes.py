@@ -24,7 +24,7 @@ from mesh_config.generators import generate
 from mesh_config.models import MeshSettings
 from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
-from router.simulation.whatif.conditions import LOOPBACK
+from router.whatif.convergence.simulation_parameters import LOOPBACK
 from tests.helpers.processes import MeshProcesses, RouterProcess
 
 SHAPE: Final = "geometric"

@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Callable
 
-from router.simulation.whatif.convergence import Case, Ground, Kind, Row, play
+from router.whatif.convergence.twin import Case, Ground, Kind, Row, play
 
 ROUTERS = 1000
 FAILURES = 20

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from router.simulation.whatif.spark import Address, start
+from router.whatif.pipeline.spark_engine import Address, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,10 +37,12 @@ from mesh_config.models import (
     Treatment,
 )
 from router.cli.management import ManagementClient, ManagementError
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Demand, Model, link_ids, with_demands
-from router.simulation.whatif.network import MICRO, Network
-from router.simulation.whatif.sources.importing import import_model
+from router.whatif.formats.importer import import_model
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import link_ids
+from router.whatif.model.mesh_model import Model, with_demands
 from tests.helpers.processes import MeshProcesses, wait_until
 
 WAIT_S: Final = 20.0

@@ -8,17 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import (
-    AddressNode,
-    Demand,
-    LinkEdge,
-    Model,
-    RouterNode,
-    SubscriberSite,
-    link_ids,
-)
-from router.simulation.whatif.network import Network
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite, link_ids
+from router.whatif.model.mesh_model import Model
 from tests.whatif.naive import Naive, State
 
 NAMES = ("R1", "R10", "R2", "R9", "a", "B", "b-1", "Z", "r_3", "0")

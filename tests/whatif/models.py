@@ -7,18 +7,18 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
-from router.simulation.whatif.model import (
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import (
     AddressNode,
-    Demand,
     Group,
     GroupKind,
     LinkCounter,
     LinkEdge,
-    Model,
     RouterNode,
     SubscriberSite,
     link_ids,
 )
+from router.whatif.model.mesh_model import Model
 
 DATA = Path(__file__).parent / "data"
 ZOO = DATA / "topology-zoo"

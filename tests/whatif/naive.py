@@ -17,7 +17,8 @@ import networkx as nx
 
 from mesh_config.models import Treatment
 from router.core.linkstate.spf import Paths, Topology
-from router.simulation.whatif.model import LinkEdge, Model, SubscriberSite
+from router.whatif.model.elements import LinkEdge, SubscriberSite
+from router.whatif.model.mesh_model import Model
 
 Arc = tuple[str, str]
 """The router that sends, the router that receives."""

@@ -7,21 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from mesh_config.models import Treatment
-from router.simulation.whatif.model import (
-    AddressNode,
-    Demand,
-    Group,
-    GroupKind,
-    LinkEdge,
-    Model,
-    RouterNode,
-    SubscriberSite,
-    link_ids,
-)
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.run import Options, Summary, run
-from router.simulation.whatif.table_files import are_equal, read_table
-from router.simulation.whatif.tables import ADDRESS_IMPACT, LINK_LOAD, LINK_WORST, PAIR_IMPACT, RUN, SCENARIO
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import AddressNode, Group, GroupKind, LinkEdge, RouterNode, SubscriberSite, link_ids
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.run import Options, Summary, run
+from router.whatif.pipeline.table_files import are_equal, read_table
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, LINK_LOAD, LINK_WORST, PAIR_IMPACT, RUN, SCENARIO
+from router.whatif.scenarios.run_request import Request
 
 TABLES = tuple(layout.name for layout in (SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, ADDRESS_IMPACT, RUN))
 """Those that a run writes by itself."""

@@ -9,15 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
-from router.simulation.whatif.model import (
-    AddressNode,
-    Demand,
-    LinkEdge,
-    Model,
-    RouterNode,
-    SubscriberSite,
-    link_ids,
-)
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite, link_ids
+from router.whatif.model.mesh_model import Model
 
 
 def mesh(text: str, **parts: Any) -> Model:

@@ -20,13 +20,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from router.simulation.whatif.demand_table import DEFAULT_CLASS, NOBODY, Demands
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import LinkEdge, Model, RouterNode
-from router.simulation.whatif.network import Network
-from router.simulation.whatif.play import played
-from router.simulation.whatif.worst import Worst
 from router.speed import describe
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.kernel.scenario_loop import played
+from router.whatif.kernel.worst_utilisation import Worst
+from router.whatif.model.demands import DEFAULT_CLASS, NOBODY, Demands
+from router.whatif.model.elements import LinkEdge, RouterNode
+from router.whatif.model.mesh_model import Model
 from tests.scale.stand import Table
 from tests.scale.tables import show
 

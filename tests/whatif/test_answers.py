@@ -16,21 +16,22 @@ from hypothesis import given, settings
 
 from mesh_config.models import Treatment
 from router.cli import main
-from router.simulation.whatif import answers, suggest
-from router.simulation.whatif.availability import Availability, availability, calm_losses
-from router.simulation.whatif.connectivity import analyse
-from router.simulation.whatif.deliveries import deliveries, deliveries_to
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Group, GroupKind, Model, RouterNode, with_links
-from router.simulation.whatif.network import Network
-from router.simulation.whatif.outcomes import Outcomes
-from router.simulation.whatif.placement import Goal
-from router.simulation.whatif.report import SUMMARY
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.run_folder import model_of
-from router.simulation.whatif.spof import spof_rows
-from router.simulation.whatif.store import write_model
-from router.simulation.whatif.table_files import read_table, validate
+from router.whatif.analysis import suggest
+from router.whatif.analysis.availability import Availability, availability, calm_losses
+from router.whatif.analysis.connectivity import analyse
+from router.whatif.analysis.expected_deliveries import deliveries, deliveries_to
+from router.whatif.analysis.link_placement import Goal
+from router.whatif.analysis.scenario_outcomes import Outcomes
+from router.whatif.analysis.spof import spof_rows
+from router.whatif.formats.model_folder import write_model
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.elements import Group, GroupKind, RouterNode
+from router.whatif.model.mesh_model import Model, with_links
+from router.whatif.pipeline.run_folder import model_of
+from router.whatif.pipeline.table_files import read_table, validate
+from router.whatif.report import SUMMARY, run_completion
+from router.whatif.scenarios.run_request import Request
 from tests.whatif.naive import Naive
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
@@ -38,7 +39,7 @@ from tests.whatif.small import address, demand, mesh, models, site
 
 def run(model: Model, folder: Path, request: Request) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    answers.write(folder, model)
+    run_completion.write(folder, model)
     return folder
 
 

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli import main
-from router.simulation.whatif import answers
-from router.simulation.whatif.check import Answer, Limits, check
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.table_files import read_table
-from router.simulation.whatif.tables import TableError
+from router.whatif.analysis.check import Answer, Limits, check
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.report import run_completion
+from router.whatif.scenarios.run_request import Request
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, site
 
@@ -42,7 +42,7 @@ def whole(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(model: Model, folder: Path, request: Request = REQUEST) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    answers.write(folder, model)
+    run_completion.write(folder, model)
     return folder
 
 
@@ -267,6 +267,6 @@ def test_utilisation_is_that_of_links_whose_capacity_is_known(tmp_path: Path) ->
 def test_no_delay_can_be_told_where_no_path_is_the_only_one(tmp_path: Path) -> None:
     model = mesh("A-B~1 B-C~1", demands=[demand("A", "C", 50, is_address=False)])
     made(model, Request(), tmp_path / "run", engine="local", routing="ecmp")
-    answers.write(tmp_path / "run", model)
+    run_completion.write(tmp_path / "run", model)
     found = answer(tmp_path / "run", model, max_delay_ms=5)
     assert (found.is_kept, found.found) == (False, "can't be told: no path is the only one with --routing ecmp")

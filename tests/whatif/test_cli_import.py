@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from router.cli import main, whatif
-from router.simulation.whatif.model import GroupKind
-from router.simulation.whatif.store import read_model
+from router.whatif.formats.model_folder import read_model
+from router.whatif.model.elements import GroupKind
 from tests.whatif.models import TOPOHUB, ZOO
 
 
@@ -95,7 +95,7 @@ def test_what_is_in_the_way_is_told(tmp_path: Path, mesh: Path) -> None:
 
 
 def test_without_the_extra_it_is_said_what_to_install(mesh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [name for name in sys.modules if name.startswith("router.simulation.whatif")]:
+    for module in [name for name in sys.modules if name.startswith("router.whatif")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = run("import", mesh, "-o", "model")

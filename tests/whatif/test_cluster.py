@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.store import write_model
-from router.simulation.whatif.table_files import are_equal, read_table
+from router.whatif.formats.model_folder import write_model
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.table_files import are_equal, read_table
+from router.whatif.scenarios.run_request import Request
 from tests.whatif.cluster import connect, environment, standalone
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 

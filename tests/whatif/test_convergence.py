@@ -15,13 +15,14 @@ from router.cli import main
 from router.core.terms import RouterId
 from router.simulation.mesh import Mesh
 from router.simulation.network import Weather
-from router.simulation.whatif import twins
-from router.simulation.whatif.conditions import LABOR, LOOPBACK, Conditions
-from router.simulation.whatif.convergence import CAN_FAIL, Case, Ground, Kind, Row, Twin, play
-from router.simulation.whatif.model import LinkEdge, Model, RouterNode
-from router.simulation.whatif.store import write_model
-from router.simulation.whatif.table_files import are_equal, read_table
-from router.simulation.whatif.twins import Engine, TwinError
+from router.whatif.convergence import twin_runs
+from router.whatif.convergence.simulation_parameters import LABOR, LOOPBACK, Conditions
+from router.whatif.convergence.twin import CAN_FAIL, Case, Ground, Kind, Row, Twin, play
+from router.whatif.convergence.twin_runs import Engine, TwinError
+from router.whatif.formats.model_folder import write_model
+from router.whatif.model.elements import LinkEdge, RouterNode
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.table_files import are_equal, read_table
 from tests.whatif.models import edges
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def test_a_machine_that_vanished_and_is_back_is_a_neighbor_again() -> None:
 
 def test_a_grid_has_a_case_for_each_choice_once() -> None:
     settings = [LinkStateSettings(), LinkStateSettings(hello_interval_s=0.5), LinkStateSettings()]
-    cases = twins.grid(twins.shapes(["ring", "line:3"], [4, 5]), settings, [1, 2], Case)
+    cases = twin_runs.grid(twin_runs.shapes(["ring", "line:3"], [4, 5]), settings, [1, 2], Case)
     assert len(cases) == 3 * 2 * 2
     assert {(case.ground.name, case.ground.routers) for case in cases} == {("ring", 4), ("ring", 5), ("line", 3)}
 
@@ -211,15 +212,15 @@ def test_a_grid_has_a_case_for_each_choice_once() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: twins.shapes(["geometrical"], [3]), "there is no shape `geometrical`.*did you mean `geometric`"),
-        (lambda: twins.shapes(["ring"], []), "`ring` has no number of routers.*ring:N, or --sizes"),
-        (lambda: twins.shapes(["ring:many"], []), "`ring:many` has no number of routers"),
-        (lambda: twins.shapes(["fat-tree:6"], []), "fat-tree:6: no fat tree has 6 routers; the nearest has 5"),
-        (lambda: twins.timers("hello_intervals=1"), "no timer `hello_intervals`.*did you mean `hello_interval_s`"),
-        (lambda: twins.timers("hello_interval_s=soon"), "`hello_interval_s=soon` has no number"),
-        (lambda: twins.timers("hello_interval_s"), "expected hello_interval_s=SECONDS"),
-        (lambda: twins.timers("hello_interval_s=0"), "hello_interval_s: 0.0 is out of range.*did you mean `0.01`"),
-        (lambda: twins.timers("hello_max_age_s=0.5"), "neighbors are lost between two HELLOs.*more than"),
+        (lambda: twin_runs.shapes(["geometrical"], [3]), "there is no shape `geometrical`.*did you mean `geometric`"),
+        (lambda: twin_runs.shapes(["ring"], []), "`ring` has no number of routers.*ring:N, or --sizes"),
+        (lambda: twin_runs.shapes(["ring:many"], []), "`ring:many` has no number of routers"),
+        (lambda: twin_runs.shapes(["fat-tree:6"], []), "fat-tree:6: no fat tree has 6 routers; the nearest has 5"),
+        (lambda: twin_runs.timers("hello_intervals=1"), "no timer `hello_intervals`.*did you mean `hello_interval_s`"),
+        (lambda: twin_runs.timers("hello_interval_s=soon"), "`hello_interval_s=soon` has no number"),
+        (lambda: twin_runs.timers("hello_interval_s"), "expected hello_interval_s=SECONDS"),
+        (lambda: twin_runs.timers("hello_interval_s=0"), "hello_interval_s: 0.0 is out of range.*did you mean `0.01`"),
+        (lambda: twin_runs.timers("hello_max_age_s=0.5"), "neighbors are lost between two HELLOs.*more than"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_can(make: Callable[[], object], message: str) -> None:
@@ -228,10 +229,12 @@ def test_what_cannot_be_is_refused_with_what_can(make: Callable[[], object], mes
 
 
 def test_processes_and_this_process_make_the_same_table(tmp_path: Path) -> None:
-    cases = twins.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
+    cases = twin_runs.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
     shown: list[tuple[str, int, int]] = []
-    here = twins.run(cases, tmp_path / "here", Engine(workers=1), on_progress=lambda *progress: shown.append(progress))
-    there = twins.run(cases, tmp_path / "there", Engine(workers=2))
+    here = twin_runs.run(
+        cases, tmp_path / "here", Engine(workers=1), on_progress=lambda *progress: shown.append(progress)
+    )
+    there = twin_runs.run(cases, tmp_path / "there", Engine(workers=2))
     assert are_equal(here, there, "convergence")
     assert are_equal(here, read_table(tmp_path / "there", "convergence"), "convergence")
     assert [done for _, done, _ in shown] == [0, 1, 2, 3, 4]
@@ -239,14 +242,14 @@ def test_processes_and_this_process_make_the_same_table(tmp_path: Path) -> None:
 
 
 def test_spark_makes_the_same_table(tmp_path: Path, spark: SparkSession) -> None:
-    cases = twins.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
-    here = twins.run(cases, tmp_path / "here", Engine(workers=1))
-    there = twins.run(cases, tmp_path / "there", Engine(wants_spark=True))
+    cases = twin_runs.grid([TEN, SQUARE], [LinkStateSettings()], [1, 2], lambda **own: small(failures=2, **own))
+    here = twin_runs.run(cases, tmp_path / "here", Engine(workers=1))
+    there = twin_runs.run(cases, tmp_path / "there", Engine(wants_spark=True))
     assert are_equal(here, there, "convergence")
 
 
 def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = twins.grid([TEN], [LinkStateSettings()], [1, 2, 3], lambda **own: small(failures=1, **own))
+    cases = twin_runs.grid([TEN], [LinkStateSettings()], [1, 2, 3], lambda **own: small(failures=1, **own))
     played: list[int] = []
 
     def interrupted(case: Case) -> list[Row]:
@@ -256,28 +259,28 @@ def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
         return play(case)
 
     out = tmp_path / "out"
-    monkeypatch.setattr(twins, "play", interrupted)
+    monkeypatch.setattr(twin_runs, "play", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        twins.run(cases, out, Engine(workers=1))
+        twin_runs.run(cases, out, Engine(workers=1))
     assert not out.exists()
     played.clear()
-    table = twins.run(cases, out, Engine(workers=1), is_resumed=True)
+    table = twin_runs.run(cases, out, Engine(workers=1), is_resumed=True)
     assert played == [3]
     monkeypatch.undo()
-    assert are_equal(table, twins.run(cases, tmp_path / "whole", Engine(workers=1)), "convergence")
+    assert are_equal(table, twin_runs.run(cases, tmp_path / "whole", Engine(workers=1)), "convergence")
 
 
 def test_a_table_replaces_the_one_before_and_nothing_else(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    twins.run([small()], out, Engine(workers=1))
+    twin_runs.run([small()], out, Engine(workers=1))
     (out / "run").mkdir()
-    assert twins.run([small(seed=2)], out, Engine(workers=1)).column("seed").to_pylist() == [2] * 9
+    assert twin_runs.run([small(seed=2)], out, Engine(workers=1)).column("seed").to_pylist() == [2] * 9
     assert sorted(path.name for path in out.iterdir()) == ["convergence", "run"]
     other = tmp_path / "other"
     other.mkdir()
     (other / "letters.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(TwinError, match="something else is in"):
-        twins.run([small()], other, Engine(workers=1))
+        twin_runs.run([small()], other, Engine(workers=1))
 
 
 # The command

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.simulation.whatif.counters import (
+from router.whatif.model.elements import LinkEdge
+from router.whatif.telemetry.link_counters import (
     Connection,
     Reading,
     RouterCounters,
@@ -20,7 +21,6 @@ from router.simulation.whatif.counters import (
     read,
     to_text,
 )
-from router.simulation.whatif.model import LinkEdge
 
 SECOND = 1_000_000
 

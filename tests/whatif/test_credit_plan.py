@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from mesh_config.models import Treatment
 from router.simulation.credit import CreditMesh
 from router.simulation.credit_clients import TopUp
-from router.simulation.whatif.credit_plan import MOST_PAIRS, Terms, credit_rows, credit_table
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.network import CREDIT_UNIT, Network
-from router.simulation.whatif.routes import Routes
+from router.whatif.analysis.credit_plan import MOST_PAIRS, Terms, credit_rows, credit_table
+from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import CREDIT_UNIT, Network
+from router.whatif.model.mesh_model import Model
 from tests.whatif.small import address, demand, mesh, models, site
 
 Row = Mapping[str, Any]

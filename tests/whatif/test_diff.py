@@ -13,13 +13,14 @@ from hypothesis import given
 
 from mesh_config.models import Treatment
 from router.cli import main
-from router.simulation.whatif import answers
-from router.simulation.whatif.diff import Change, Difference, changes, compare, compare_models
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Group, GroupKind, LinkCounter, Model, with_costs, without
-from router.simulation.whatif.network import Network
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.store import write_model
+from router.whatif.analysis.diff import Change, Difference, changes, compare, compare_models
+from router.whatif.formats.model_folder import write_model
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.elements import Group, GroupKind, LinkCounter
+from router.whatif.model.mesh_model import Model, with_costs, without
+from router.whatif.report import run_completion
+from router.whatif.scenarios.run_request import Request
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
 
@@ -161,7 +162,7 @@ def test_other_sizes_and_another_kind_of_destination_are_changes() -> None:
 
 def run(model: Model, folder: Path, request: Request | None = None, **options: str) -> Path:
     made(model, request or Request(families="links:1,routers:1"), folder, engine="local", workers=1, **options)
-    answers.write(folder, model)
+    run_completion.write(folder, model)
     return folder
 
 

@@ -9,14 +9,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from router.simulation.whatif import spark as engine
-from router.simulation.whatif.evaluate import Work, evaluator_of
-from router.simulation.whatif.failures import Elements
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.run import SPARK_VARIABLES, Options, run
-from router.simulation.whatif.scenarios import Chunk
-from router.simulation.whatif.table_files import files_of, read_table
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline import spark_engine as engine
+from router.whatif.pipeline.chunk_evaluator import Work, evaluator_of
+from router.whatif.pipeline.run import SPARK_VARIABLES, Options, run
+from router.whatif.pipeline.table_files import files_of, read_table
+from router.whatif.scenarios.failure_families import Elements
+from router.whatif.scenarios.run_request import Request
+from router.whatif.scenarios.scenario_plan import Chunk
 from tests.whatif.runs import TABLES, assert_equal, everything, made
 
 REQUEST = Request(

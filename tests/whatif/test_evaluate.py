@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 import pytest
 
-from router.simulation.whatif.model import Group, GroupKind, Model
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.table_files import read_table, validate
+from router.whatif.model.elements import Group, GroupKind
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.table_files import read_table, validate
+from router.whatif.scenarios.run_request import Request
 from tests.whatif.naive import Naive, State
 from tests.whatif.runs import TABLES, everything, made
 from tests.whatif.small import demand, mesh

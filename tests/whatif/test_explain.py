@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
 from router.cli import main
-from router.simulation.whatif import answers
-from router.simulation.whatif.explain import (
+from router.whatif.analysis.explain import (
     Explanation,
     Subject,
     explain_address,
@@ -24,15 +23,16 @@ from router.simulation.whatif.explain import (
     explain_router,
     explain_scenario,
 )
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.network import Network
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.spof import spof_rows
-from router.simulation.whatif.store import write_model
-from router.simulation.whatif.table_files import read_table
-from router.simulation.whatif.tables import TableError
-from router.simulation.whatif.words import listed
+from router.whatif.analysis.spof import spof_rows
+from router.whatif.formats.model_folder import write_model
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.report import run_completion
+from router.whatif.scenarios.run_request import Request
+from router.whatif.wording import listed
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
 
@@ -408,7 +408,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = everything()
     request = Request(families="links:1-2,routers:1,srlg", growth="2", maintenance=("window",))
     made(model, request, folder, engine="local", workers=1)
-    answers.write(folder, model)
+    run_completion.write(folder, model)
     return folder
 
 
@@ -428,7 +428,7 @@ def test_a_scenario_is_explained_as_its_run_routes_and_measures(routing: str, tm
     model = without_capacity(square(), "A--D")
     request = Request(families="links:1", growth="1:3:1", costs=("A--B=3",))
     made(model, request, tmp_path / "run", engine="local", routing=routing)
-    answers.write(tmp_path / "run", model)
+    run_completion.write(tmp_path / "run", model)
     for row in read_table(tmp_path / "run", "scenario").to_pylist():
         subject = Subject.of_run(tmp_path / "run", scenario=row["scenario"])
         assert subject.now.kernel.max_utilisation == row["max_utilisation"]
@@ -458,7 +458,7 @@ def test_a_scenario_and_its_own_variant_may_be_given_both(whole: Path) -> None:
 def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
     model = square()
     made(model, Request(families="links:1", growth="2"), tmp_path / "run", engine="local", workers=1)
-    answers.write(tmp_path / "run", model)
+    run_completion.write(tmp_path / "run", model)
     table = read_table(tmp_path / "run", "scenario").to_pylist()
     variants = {row["scenario"]: row["variant"] for row in table}
     assert len(set(variants.values())) == 2

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mesh_config.generators import generate
 from mesh_config.render import render_mesh
-from router.simulation.whatif.sources.importing import import_model
-from router.simulation.whatif.sources.reference import reference_text
+from router.whatif.formats.importer import import_model
+from router.whatif.formats.reference_page import reference_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "whatif-files.md"
 

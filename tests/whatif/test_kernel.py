@@ -10,10 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
-from router.simulation.whatif import play
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import AddressNode, Demand, Model, SubscriberSite
-from router.simulation.whatif.network import Network, NetworkError
+from router.whatif.kernel import scenario_loop
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network, NetworkError
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import AddressNode, SubscriberSite
+from router.whatif.model.mesh_model import Model
 from tests.whatif.meshes import (
     Both,
     Failure,
@@ -93,8 +95,8 @@ def test_scenarios_in_a_row_do_what_they_do_alone(mesh: tuple[Model, list[Failur
     router_offsets = np.cumsum([0, *(len(rs) for _, rs in numbers)]).tolist()
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(play, "LEAST_RUN", 3)
-        for place in play.played(both.kernel, links, link_offsets, routers, router_offsets):
+        patch.setattr(scenario_loop, "LEAST_RUN", 3)
+        for place in scenario_loop.played(both.kernel, links, link_offsets, routers, router_offsets):
             assert place == len(found)
             found.append(everything(both.kernel))
     for failure, expected in zip(numbers, found, strict=True):
@@ -105,18 +107,18 @@ def test_scenarios_in_a_row_do_what_they_do_alone(mesh: tuple[Model, list[Failur
 
 def test_what_scenarios_in_a_row_have_in_common_is_found() -> None:
     pairs = [([a, b], []) for b in range(1, 5) for a in range(b)]
-    assert play.shared_run(pairs, 0) == (2, ([0], []))
-    assert play.shared_run(pairs, 1) == (3, ([2], []))
-    assert play.shared_run(pairs, 3) == (6, ([3], []))
-    assert play.shared_run([([1], []), ([1], [])], 0) == (1, ([], []))
+    assert scenario_loop.shared_run(pairs, 0) == (2, ([0], []))
+    assert scenario_loop.shared_run(pairs, 1) == (3, ([2], []))
+    assert scenario_loop.shared_run(pairs, 3) == (6, ([3], []))
+    assert scenario_loop.shared_run([([1], []), ([1], [])], 0) == (1, ([], []))
     held = [([7, link], [5]) for link in range(4)]
-    assert play.shared_run(held, 0) == (4, ([7], [5]))
-    assert play.shared_run(held, 3) == (4, ([7, 3], [5]))
+    assert scenario_loop.shared_run(held, 0) == (4, ([7], [5]))
+    assert scenario_loop.shared_run(held, 3) == (4, ([7, 3], [5]))
 
 
 def test_whoever_stops_in_the_middle_leaves_nothing_failed() -> None:
     kernel = Kernel(Network.of(line()))
-    for _ in play.played(kernel, [0, 1], [0, 2], [], [0, 0]):
+    for _ in scenario_loop.played(kernel, [0, 1], [0, 2], [], [0, 0]):
         break
     assert (kernel.is_failing, kernel.unreachable_pairs) == (False, 0)
 

@@ -19,10 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router import speed
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Demand, Model, without
-from router.simulation.whatif.network import MICRO, Network
-from router.simulation.whatif.worst import Worst
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.kernel.worst_utilisation import Worst
+from router.whatif.model.demands import Demand
+from router.whatif.model.mesh_model import Model, without
 from tests.whatif.meshes import (
     COSTS,
     Failure,

@@ -9,9 +9,11 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Demand, LinkEdge, Model, RouterNode
-from router.simulation.whatif.network import Network
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import LinkEdge, RouterNode
+from router.whatif.model.mesh_model import Model
 from tests.whatif.models import TOPOHUB, ZOO
 
 LOADS_WITHIN = 0.005

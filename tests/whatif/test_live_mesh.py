@@ -13,9 +13,9 @@ import pytest
 
 from router.cli.management import ManagementClient
 from router.cli.whatif.snapshot import Client
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.sources.snapshot import checked_model, collect
-from router.simulation.whatif.store import read_model
+from router.whatif.formats.live_snapshot import checked_model, collect
+from router.whatif.formats.model_folder import read_model
+from router.whatif.model.mesh_model import Model
 from tests.whatif.live import LINKS, ROUTERS, Arc, LiveMesh, Prediction
 from tests.whatif.live_clients import Clients, Place, is_closest, places
 from tests.whatif.naive import Naive, TreeRule, mesh_rule, rule_by_greatest_id, rule_by_id_alone

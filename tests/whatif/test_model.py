@@ -11,20 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.simulation.whatif.model import (
+from router.whatif.model.demands import Demand, Demands
+from router.whatif.model.elements import (
     AddressNode,
-    Demand,
-    Demands,
     Group,
     GroupKind,
     LinkCounter,
     LinkEdge,
-    Model,
-    ModelError,
     RouterNode,
     SubscriberSite,
-    grown,
     link_ids,
+)
+from router.whatif.model.mesh_model import (
+    Model,
+    ModelError,
+    grown,
     with_costs,
     with_demands,
     with_groups,

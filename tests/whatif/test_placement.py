@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
 from router.cli import main
-from router.simulation.whatif import placement, suggest
-from router.simulation.whatif.connectivity import analyse
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.network import Network
-from router.simulation.whatif.placement import Gain, Goal
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.store import write_model
+from router.whatif.analysis import link_placement, suggest
+from router.whatif.analysis.connectivity import analyse
+from router.whatif.analysis.link_placement import Gain, Goal
+from router.whatif.formats.model_folder import write_model
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.mesh_model import Model
+from router.whatif.scenarios.run_request import Request
 from tests.whatif.runs import made
 from tests.whatif.small import address, demand, mesh, site
 
@@ -47,7 +47,7 @@ def graph(nodes: int, edges: Sequence[Edge]) -> Any:
     return made
 
 
-def distances(nodes: int, edges: Sequence[Edge]) -> placement.Floats:
+def distances(nodes: int, edges: Sequence[Edge]) -> link_placement.Floats:
     found = np.full((nodes, nodes), np.inf)
     for root, reached in nx.all_pairs_dijkstra_path_length(graph(nodes, edges), weight="cost"):
         for node, cost in reached.items():
@@ -78,7 +78,7 @@ def pairs_lost(nodes: int, edges: Sequence[Edge]) -> int:
     return lost
 
 
-def total(distance: placement.Floats, weight: placement.Floats, among: Any) -> float:
+def total(distance: link_placement.Floats, weight: link_placement.Floats, among: Any) -> float:
     return float((np.where(among, distance, 0.0) * weight).sum()) / 2
 
 
@@ -88,7 +88,7 @@ def test_every_distance_with_one_more_link_is_what_dijkstra_finds(mesh: tuple[in
     before = distances(nodes, edges)
     for u in range(nodes):
         for v in range(u + 1, nodes):
-            after = placement.with_link(before, u, v, cost)
+            after = link_placement.with_link(before, u, v, cost)
             assert (after == distances(nodes, [*edges, (u, v, cost)])).all()
 
 
@@ -99,15 +99,15 @@ def test_the_gain_of_every_candidate_is_what_working_it_out_again_gives(
     nodes, edges = mesh
     before = distances(nodes, edges)
     rates = data.draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1), st.integers(0, 9))))
-    for weight in (placement.even_weight(nodes), placement.weight_of(rates, nodes)):
-        all_at_once = placement.gains(before, weight, cost)
+    for weight in (link_placement.even_weight(nodes), link_placement.weight_of(rates, nodes)):
+        all_at_once = link_placement.gains(before, weight, cost)
         assert all_at_once is not None
         for u in range(nodes):
             for v in range(u + 1, nodes):
                 after = distances(nodes, [*edges, (u, v, cost)])
                 had = np.isfinite(before)
                 wanted = total(before, weight, had) - total(after, weight, had)
-                assert placement.shorter_by(before, weight, u, v, cost) == wanted
+                assert link_placement.shorter_by(before, weight, u, v, cost) == wanted
                 assert all_at_once[u, v] == all_at_once[v, u] == wanted
 
 
@@ -117,7 +117,7 @@ def test_pairs_saved_by_every_candidate_are_what_trying_every_failure_gives(
 ) -> None:
     nodes, edges = mesh
     connectivity = analyse(nodes, [(a, b) for a, b, _ in edges])
-    saved = placement.saved_pairs(connectivity)
+    saved = link_placement.saved_pairs(connectivity)
     before = pairs_lost(nodes, edges)
     for u in range(nodes):
         for v in range(u + 1, nodes):
@@ -134,7 +134,7 @@ def test_the_best_links_are_the_best_of_all_candidates(
     nodes, edges = mesh
     before = distances(nodes, edges)
     rates = data.draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1), st.integers(0, 9))))
-    weight = placement.weight_of(rates, nodes) if goal is Goal.TRAFFIC else placement.even_weight(nodes)
+    weight = link_placement.weight_of(rates, nodes) if goal is Goal.TRAFFIC else link_placement.even_weight(nodes)
     connectivity = analyse(nodes, [(a, b) for a, b, _ in edges])
     effort = np.array(data.draw(st.lists(st.integers(0, 2), min_size=nodes**2, max_size=nodes**2))).reshape(
         nodes, nodes
@@ -143,7 +143,7 @@ def test_the_best_links_are_the_best_of_all_candidates(
     every = []
     for u in range(nodes):
         for v in range(u + 1, nodes):
-            after = placement.with_link(before, u, v, cost)
+            after = link_placement.with_link(before, u, v, cost)
             joined = int(np.isfinite(after).sum() - np.isfinite(before).sum())
             new = np.isfinite(after) & ~np.isfinite(before)
             if joined:
@@ -151,15 +151,15 @@ def test_the_best_links_are_the_best_of_all_candidates(
             elif goal is Goal.RESILIENCE:
                 amount = float(pairs_lost(nodes, edges) - pairs_lost(nodes, [*edges, (u, v, cost)]))
             else:
-                amount = placement.shorter_by(before, weight, u, v, cost)
+                amount = link_placement.shorter_by(before, weight, u, v, cost)
             if allowed[u, v] and (joined or amount > 0):
                 every.append(Gain(joined_pairs=joined, amount=amount, u=u, v=v))
     every.sort(key=lambda one: (-one.joined_pairs, -one.amount, effort[one.u, one.v], one.u, one.v))
     told: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
         # Large distances are judged one candidate after the other.
-        patch.setattr(placement, "MOST_CELLS", data.draw(st.sampled_from([0, 10**6])))
-        found = placement.best_links(
+        patch.setattr(link_placement, "MOST_CELLS", data.draw(st.sampled_from([0, 10**6])))
+        found = link_placement.best_links(
             before, weight, cost, connectivity, goal=goal, count=count, allowed=allowed,
             effort=effort.astype(np.float64), progress=lambda done, of: told.append((done, of)),
         )  # fmt: skip
@@ -209,11 +209,12 @@ def test_a_ring_is_best_cut_in_half() -> None:
     edges = [(at, (at + 1) % nodes, 1) for at in range(nodes)]
     before = distances(nodes, edges)
     connectivity = analyse(nodes, [(a, b) for a, b, _ in edges])
-    best = placement.best_links(before, placement.even_weight(nodes), 1, connectivity, goal=Goal.DISTANCE, count=6)
+    weight = link_placement.even_weight(nodes)
+    best = link_placement.best_links(before, weight, 1, connectivity, goal=Goal.DISTANCE, count=6)
     assert [(one.u, one.v) for one in best] == [(at, at + 6) for at in range(6)]
-    assert placement.mean_distance(before, placement.even_weight(nodes)) == pytest.approx(36 / 11)
-    assert not placement.best_links(
-        before, placement.even_weight(nodes), 1, connectivity, goal=Goal.RESILIENCE, count=6
+    assert link_placement.mean_distance(before, link_placement.even_weight(nodes)) == pytest.approx(36 / 11)
+    assert not link_placement.best_links(
+        before, link_placement.even_weight(nodes), 1, connectivity, goal=Goal.RESILIENCE, count=6
     )
 
 

@@ -17,19 +17,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.simulation.whatif import answers, report, suggest
-from router.simulation.whatif.model import Model, RouterNode
-from router.simulation.whatif.outcomes import Outcomes
-from router.simulation.whatif.report import page
-from router.simulation.whatif.report.drawing import DARK, LIGHT, STAND_INS
-from router.simulation.whatif.report.facts import facts_of
-from router.simulation.whatif.report.layout import positions
-from router.simulation.whatif.report.pictures import POINTS, falling, pictures, rising
-from router.simulation.whatif.report.summary import schema
-from router.simulation.whatif.report.verdicts import verdicts
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.run_folder import model_of
-from router.simulation.whatif.table_files import read_table
+from router.whatif import report
+from router.whatif.analysis import suggest
+from router.whatif.analysis.scenario_outcomes import Outcomes
+from router.whatif.model.elements import RouterNode
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.run_folder import model_of
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.report import html_page, run_completion
+from router.whatif.report.json_summary import schema
+from router.whatif.report.pictures import POINTS, falling, pictures, rising
+from router.whatif.report.router_positions import positions
+from router.whatif.report.run_facts import facts_of
+from router.whatif.report.svg_drawing import DARK, LIGHT, STAND_INS
+from router.whatif.report.verdicts import verdicts
+from router.whatif.scenarios.run_request import Request
 from tests.whatif import browser
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
@@ -54,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(model: Model, request: Request, folder: Path) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    answers.write(folder, model)
+    run_completion.write(folder, model)
     return folder
 
 
@@ -266,7 +268,7 @@ def test_a_report_says_what_is_not_looked_for_in_a_large_mesh(
     most: int, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(suggest, "MOST_ROUTERS", most)
-    monkeypatch.setattr(page, "MOST_ROUTERS", most)
+    monkeypatch.setattr(html_page, "MOST_ROUTERS", most)
     folder = run(mesh("A-B B-C C-D"), Request(), tmp_path / "run")
     measures = {row["measure"] for row in read_table(folder, "placement").to_pylist()}
     assert ("mean_cost" in measures) != is_said

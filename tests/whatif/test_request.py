@@ -8,9 +8,11 @@ import attrs
 import pytest
 
 from mesh_config.models import Treatment
-from router.simulation.whatif.model import AddressNode, Demand, LinkEdge, Model, ModelError, RouterNode, SubscriberSite
-from router.simulation.whatif.request import Request, growth_factors
-from router.simulation.whatif.scenarios import PlanError
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import AddressNode, LinkEdge, RouterNode, SubscriberSite
+from router.whatif.model.mesh_model import Model, ModelError
+from router.whatif.scenarios.run_request import Request, growth_factors
+from router.whatif.scenarios.scenario_plan import PlanError
 
 MODEL = Model(
     routers=[RouterNode(id=name) for name in "ABC"],

@@ -16,17 +16,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from router.cli import main
-from router.simulation.whatif import local
-from router.simulation.whatif.evaluate import Work
-from router.simulation.whatif.model import Demand, Model
-from router.simulation.whatif.network import Network
-from router.simulation.whatif.payload import packed
-from router.simulation.whatif.request import Request
-from router.simulation.whatif.run import run
-from router.simulation.whatif.scenarios import Chunk, Plan, PlanError
-from router.simulation.whatif.stage import RunError
-from router.simulation.whatif.store import write_model
-from router.simulation.whatif.table_files import files_of, read_table
+from router.whatif.formats.model_folder import write_model
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.kernel.network_codec import packed
+from router.whatif.model.demands import Demand
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline import local_engine
+from router.whatif.pipeline.chunk_evaluator import Work
+from router.whatif.pipeline.run import run
+from router.whatif.pipeline.table_files import files_of, read_table
+from router.whatif.pipeline.unfinished_run import RunError
+from router.whatif.scenarios.run_request import Request
+from router.whatif.scenarios.scenario_plan import Chunk, Plan, PlanError
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
 ROOT = Path(__file__).parent.parent.parent
@@ -81,7 +82,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(model: Model, whole: Path, t
     out = tmp_path / "run"
     code = (
         "import os, signal, sys\n"
-        "from router.simulation.whatif.run import run\n"
+        "from router.whatif.pipeline.run import run\n"
         "from tests.whatif.runs import everything\n"
         "from tests.whatif.test_run import Interrupt, REQUEST\n"
         "kill = Interrupt(how=lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
@@ -240,7 +241,7 @@ def test_several_processes_write_what_one_writes(
     one.mkdir()
     two.mkdir()
     done: list[Chunk] = []
-    local.run(works, chunks, one, workers=1, on_done=done.append)
+    local_engine.run(works, chunks, one, workers=1, on_done=done.append)
     assert done == list(chunks)
     done.clear()
     killed: list[int] = []
@@ -252,7 +253,7 @@ def test_several_processes_write_what_one_writes(
             killed.append(children[0].pid or 0)
             os.kill(killed[0], signal.SIGKILL)
 
-    local.run(works, chunks, two, workers=2, trial_s=0, pool_pays_s=0, on_done=on_done)
+    local_engine.run(works, chunks, two, workers=2, trial_s=0, pool_pays_s=0, on_done=on_done)
     assert killed, "one of them was killed while it worked"
     assert sorted(done, key=lambda chunk: chunk.number) == list(chunks)
     assert contents(one) == contents(two)

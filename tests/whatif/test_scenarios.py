@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.simulation.whatif.combinations import VECTOR_LIMIT, Shuffle, rank, ranks, unrank
-from router.simulation.whatif.failures import Elements, Family, Groups, Maintenance
-from router.simulation.whatif.model import Group, GroupKind, LinkEdge, Model, RouterNode
-from router.simulation.whatif.scenarios import Plan, PlanError, families_of
+from router.whatif.model.elements import Group, GroupKind, LinkEdge, RouterNode
+from router.whatif.model.mesh_model import Model
+from router.whatif.scenarios.combination_numbers import VECTOR_LIMIT, Shuffle, rank, ranks, unrank
+from router.whatif.scenarios.failure_families import Elements, Family, Groups, Maintenance
+from router.whatif.scenarios.scenario_plan import Plan, PlanError, families_of
 
 
 def ring(

@@ -26,10 +26,11 @@ from mesh_config.models import (
 from router.cli import main
 from router.cli.management import ManagementClient
 from router.cli.whatif.snapshot import Client
-from router.simulation.whatif.model import AddressNode, LinkCounter, LinkEdge, Model, RouterNode, SubscriberSite
-from router.simulation.whatif.sources.importing import import_model
-from router.simulation.whatif.sources.snapshot import Reading, checked_model, collect, measured_demands
-from router.simulation.whatif.store import read_model
+from router.whatif.formats.importer import import_model
+from router.whatif.formats.live_snapshot import Reading, checked_model, collect, measured_demands
+from router.whatif.formats.model_folder import read_model
+from router.whatif.model.elements import AddressNode, LinkCounter, LinkEdge, RouterNode, SubscriberSite
+from router.whatif.model.mesh_model import Model
 from tests.helpers.processes import MeshProcesses, wait_until
 
 Row = dict[str, Any]

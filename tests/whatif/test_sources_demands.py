@@ -12,11 +12,11 @@ from hypothesis import given, settings
 
 from mesh_config.findings import SettingsError
 from mesh_config.models import Treatment
-from router.simulation.whatif import store
-from router.simulation.whatif.model import Demand, Model, with_demands
-from router.simulation.whatif.sources import columns
-from router.simulation.whatif.sources.demands import with_demand_file
-from router.simulation.whatif.sources.mesh_file import built_in_treatment
+from router.whatif.formats import csv_parquet, model_folder
+from router.whatif.formats.demand_file import with_demand_file
+from router.whatif.formats.mesh_settings import built_in_treatment
+from router.whatif.model.demands import Demand
+from router.whatif.model.mesh_model import Model, with_demands
 from tests.whatif.models import models, square
 
 HEAD = "src,dst,address,msgs_per_s,msg_bytes,class\n"
@@ -96,7 +96,7 @@ def test_parquet_may_have_any_type_of_number_and_text(tmp_path: Path) -> None:
 @settings(max_examples=30)
 def test_both_forms_give_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
     folder = tmp_path_factory.mktemp("demands")
-    table = store.demand_table(model.demands)
+    table = model_folder.demand_table(model.demands)
     pq.write_table(table, folder / "x.parquet")
     (folder / "x.csv").write_text(
         HEAD
@@ -213,11 +213,11 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.
         of_parquet(tmp_path, {"src": [1], "msgs_per_s": [1], "msg_bytes": [1]})
     with pytest.raises(SettingsError, match="column `msg_bytes` is of type bool; expected numbers"):
         of_parquet(tmp_path, {"src": ["A"], "msgs_per_s": [1], "msg_bytes": [True]})
-    monkeypatch.setattr(columns, "MAX_ROWS", 1)
+    monkeypatch.setattr(csv_parquet, "MAX_ROWS", 1)
     with pytest.raises(SettingsError, match="2 rows; expected at most 1"):
         of_csv(tmp_path, HEAD + "A,B,,1,1,\nA,B,,1,1,\n")
     with pytest.raises(SettingsError, match="2 rows; expected at most 1"):
         of_parquet(tmp_path, {"src": ["A", "A"], "msgs_per_s": [1, 1], "msg_bytes": [1, 1]})
-    monkeypatch.setattr(columns, "MAX_BYTES", 10)
+    monkeypatch.setattr(csv_parquet, "MAX_BYTES", 10)
     with pytest.raises(SettingsError, match="the file is too large; expected at most 0 GiB"):
         of_csv(tmp_path, HEAD)

@@ -8,9 +8,10 @@ import pytest
 
 from mesh_config.findings import SettingsError
 from mesh_config.models import Treatment
-from router.simulation.whatif.model import Group, GroupKind, Model, SubscriberSite
-from router.simulation.whatif.sources.details import with_details
-from router.simulation.whatif.sources.mesh_file import built_in_treatment
+from router.whatif.formats.details_file import with_details
+from router.whatif.formats.mesh_settings import built_in_treatment
+from router.whatif.model.elements import Group, GroupKind, SubscriberSite
+from router.whatif.model.mesh_model import Model
 from tests.whatif.models import square
 
 

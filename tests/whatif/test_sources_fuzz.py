@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mesh_config.findings import Finding, SettingsError
 from mesh_config.generators import generate
 from mesh_config.render import render_mesh
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.sources.importing import import_model
+from router.whatif.formats.importer import import_model
+from router.whatif.model.mesh_model import Model
 from tests.whatif import test_sources_topology as samples
 from tests.whatif.models import TOPOHUB, ZOO
 

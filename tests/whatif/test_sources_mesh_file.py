@@ -13,9 +13,9 @@ from mesh_config.findings import SettingsError
 from mesh_config.graph import topology
 from mesh_config.models import Treatment
 from mesh_config.render import render_mesh
-from router.simulation.whatif.sources.importing import import_model
-from router.simulation.whatif.sources.mesh_file import mesh_model, read_mesh
-from router.simulation.whatif.sources.reading import Faults
+from router.whatif.formats.importer import import_model
+from router.whatif.formats.input_file import Faults
+from router.whatif.formats.mesh_settings import mesh_model, read_mesh
 
 MESH = """\
 mesh: {name: shop}

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.findings import SettingsError
-from router.simulation.whatif.model import Model
-from router.simulation.whatif.sources import reading, topology, xml_text
-from router.simulation.whatif.sources.importing import import_model
-from router.simulation.whatif.sources.reading import Faults
-from router.simulation.whatif.sources.topology import Edge, Node, build, router_ids
+from router.whatif.formats import input_file, topology_builder, xml_with_lines
+from router.whatif.formats.importer import import_model
+from router.whatif.formats.input_file import Faults
+from router.whatif.formats.topology_builder import Edge, Node, build, router_ids
+from router.whatif.model.mesh_model import Model
 from tests.whatif.models import TOPOHUB, ZOO
 
 NETWORKS = sorted(path.stem for path in ZOO.glob("*.graphml"))
@@ -146,7 +146,7 @@ def test_a_loop_is_left_out_with_a_warning() -> None:
 
 
 def test_more_than_anybody_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topology, "MAX_NODES", 1)
+    monkeypatch.setattr(topology_builder, "MAX_NODES", 1)
     with pytest.raises(SettingsError, match="2 nodes and 0 edges; expected at most 1 nodes"):
         build("x", [Node(key="A"), Node(key="B")], [], faults=Faults("x"))
 
@@ -240,11 +240,11 @@ def test_what_is_no_graphml_is_refused(tmp_path: Path, text: str, expected: str)
 
 
 def test_large_documents_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xml_text, "MAX_ELEMENTS", 3)
+    monkeypatch.setattr(xml_with_lines, "MAX_ELEMENTS", 3)
     assert faults(tmp_path, "x.graphml", "<a>\n<a/><a/>\n<a/></a>") == [
         "3: error: too many elements; expected at most 3"
     ]
-    monkeypatch.setattr(reading, "MAX_TEXT_BYTES", 4)
+    monkeypatch.setattr(input_file, "MAX_TEXT_BYTES", 4)
     assert faults(tmp_path, "x.graphml", "<a>\n<a/></a>") == [" error: the file is too large; expected at most 0 MiB"]
 
 

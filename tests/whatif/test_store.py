@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from mesh_config.findings import SettingsError
-from router.simulation.whatif import store
-from router.simulation.whatif.model import Model, ModelError, without
+from router.whatif.formats import model_folder
+from router.whatif.model.mesh_model import Model, ModelError, without
 from tests.whatif.models import models, square
 
 
@@ -20,24 +20,24 @@ from tests.whatif.models import models, square
 @settings(max_examples=30)
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
     folder = tmp_path_factory.mktemp("store") / "model"
-    store.write_model(attrs.evolve(model, origin="somewhere"), folder)
-    found = store.read_model(folder)
+    model_folder.write_model(attrs.evolve(model, origin="somewhere"), folder)
+    found = model_folder.read_model(folder)
     assert found == model
     assert (found.digest(), found.origin) == (model.digest(), "somewhere")
 
 
 def test_a_model_takes_the_place_of_another_and_leaves_nothing_beside(tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    store.write_model(square(), folder)
+    model_folder.write_model(square(), folder)
     smaller = without(square(), routers=["D"])
-    store.write_model(smaller, folder)
-    assert store.read_model(folder) == smaller
+    model_folder.write_model(smaller, folder)
+    assert model_folder.read_model(folder) == smaller
     assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_an_empty_folder_may_be_taken(tmp_path: Path) -> None:
-    store.write_model(square(), tmp_path)
-    assert store.read_model(tmp_path) == square()
+    model_folder.write_model(square(), tmp_path)
+    assert model_folder.read_model(tmp_path) == square()
 
 
 def test_whatever_else_is_there_stays(tmp_path: Path) -> None:
@@ -46,14 +46,14 @@ def test_whatever_else_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for name in ("letters", "file"):
         with pytest.raises(ModelError, match="something else is there; expected a new folder"):
-            store.write_model(square(), tmp_path / name)
+            model_folder.write_model(square(), tmp_path / name)
     assert (tmp_path / "letters" / "a.txt").read_text() == "dear"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "letters"]
 
 
 def test_nothing_is_left_of_a_model_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "model"
-    store.write_model(square(), folder)
+    model_folder.write_model(square(), folder)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -61,16 +61,16 @@ def test_nothing_is_left_of_a_model_that_cannot_be_written(tmp_path: Path, monke
     with monkeypatch.context() as patch:
         patch.setattr(pq, "write_table", full)
         with pytest.raises(OSError, match="No space left"):
-            store.write_model(without(square(), routers=["D"]), folder)
-    assert store.read_model(folder) == square()
+            model_folder.write_model(without(square(), routers=["D"]), folder)
+    assert model_folder.read_model(folder) == square()
     assert list(tmp_path.iterdir()) == [folder]
     with pytest.raises(ModelError):
-        store.write_model(attrs.evolve(square(), routers=()), folder)
-    assert store.read_model(folder) == square()
+        model_folder.write_model(attrs.evolve(square(), routers=()), folder)
+    assert model_folder.read_model(folder) == square()
 
 
 def test_the_demands_are_a_file_that_an_import_takes(tmp_path: Path) -> None:
-    store.write_model(square(), tmp_path)
+    model_folder.write_model(square(), tmp_path)
     table = pq.read_table(tmp_path / "demands.parquet")
     assert table.column_names == ["src", "dst", "address", "msgs_per_s", "msg_bytes", "class"]
     assert table.to_pylist()[0] == {
@@ -106,11 +106,11 @@ def change_head(folder: Path, **values: object) -> None:
     ],
 )
 def test_what_is_no_model_is_refused_in_one_line(tmp_path: Path, spoil: object, expected: str) -> None:
-    store.write_model(square(), tmp_path)
+    model_folder.write_model(square(), tmp_path)
     assert callable(spoil)
     spoil(tmp_path)
     with pytest.raises(SettingsError) as caught:
-        store.read_model(tmp_path)
+        model_folder.read_model(tmp_path)
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)

@@ -19,12 +19,13 @@ from click.testing import CliRunner
 
 from mesh_config.generators import generate
 from router.cli import main
-from router.cli.whatif.watching import CONNECT, ROWS, Screen
-from router.simulation.whatif.model import LinkEdge, Model, RouterNode
-from router.simulation.whatif.stage import RunError
-from router.simulation.whatif.store import write_model
-from router.simulation.whatif.stream import CURRENT, Job, Watch
-from router.simulation.whatif.table_files import from_rows, read_table
+from router.cli.whatif.watch import CONNECT, ROWS, Screen
+from router.whatif.formats.model_folder import write_model
+from router.whatif.model.elements import LinkEdge, RouterNode
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.table_files import from_rows, read_table
+from router.whatif.pipeline.unfinished_run import RunError
+from router.whatif.telemetry.counter_stream import CURRENT, Job, Watch
 from tests.helpers.peer import message
 from tests.helpers.processes import MeshProcesses, wait_until
 from tests.helpers.sockets import Sockets

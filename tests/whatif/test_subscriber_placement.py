@@ -11,12 +11,13 @@ import pytest
 from hypothesis import assume, given
 
 from mesh_config.models import Treatment
-from router.simulation.whatif.connectivity import analyse
-from router.simulation.whatif.kernel import Kernel
-from router.simulation.whatif.model import Model, SubscriberSite
-from router.simulation.whatif.network import MICRO, Network
-from router.simulation.whatif.subscriber_placement import Audience, Failures, load_places, loss_places
-from router.simulation.whatif.suggest import distances
+from router.whatif.analysis.connectivity import analyse
+from router.whatif.analysis.subscriber_placement import Audience, Failures, load_places, loss_places
+from router.whatif.analysis.suggest import distances
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.model.elements import SubscriberSite
+from router.whatif.model.mesh_model import Model
 from tests.whatif.small import address, demand, mesh, models, site
 
 

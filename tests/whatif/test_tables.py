@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from router.simulation.whatif.table_files import are_equal, from_rows, read_table, validate, write_table
-from router.simulation.whatif.tables import LAYOUTS, Layout, TableError, layout_of, page
+from router.whatif.pipeline.table_files import are_equal, from_rows, read_table, validate, write_table
+from router.whatif.pipeline.table_layouts import LAYOUTS, Layout, TableError, layout_of, page
 
 PAIRS = [
     {"scenario": 2, "src": "A", "dst": "B", "is_lost": True, "base_cost": 3, "cost": None},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.simulation.whatif import words
+from router.whatif import wording
 
 
 @pytest.mark.parametrize(
@@ -17,21 +17,21 @@ from router.simulation.whatif import words
     ],
 )  # fmt: skip
 def test_shares_are_short_and_never_rounded_to_nothing_or_all(share: float, text: str) -> None:
-    assert words.percent(share) == text
+    assert wording.percent(share) == text
 
 
 @pytest.mark.parametrize(
     ("share", "text"), [(0.5, "50 %"), (0.986, "98.6 %"), (0.99, "99.0 %"), (0.999971, "99.9971 %"), (1, "100 %")]
 )
 def test_what_is_missing_to_all_of_the_time_has_two_digits(share: float, text: str) -> None:
-    assert words.served(share) == text
+    assert wording.served(share) == text
 
 
 @given(st.floats(0, 1))
 def test_only_all_is_100_percent_and_only_nothing_0(share: float) -> None:
     if 1e-9 < share < 1 - 1e-9:
-        assert words.percent(share) not in ("0 %", "100 %")
-        assert words.served(share) != "100 %"
+        assert wording.percent(share) not in ("0 %", "100 %")
+        assert wording.served(share) != "100 %"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_only_all_is_100_percent_and_only_nothing_0(share: float) -> None:
     [(0, "0"), (0.00123, "0.00123"), (0.5, "0.5"), (12.34, "12.3"), (1234.5, "1,234"), (1e-9, "1.00e-09")],
 )
 def test_amounts_have_three_digits(value: float, text: str) -> None:
-    assert words.amount(value) == text
+    assert wording.amount(value) == text
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_amounts_have_three_digits(value: float, text: str) -> None:
     [(1e-9, "0.0315 s"), (1e-6, "31.5 s"), (1e-4, "52 min 33 s"), (1e-3, "8 h 45 min"), (0.1, "36 d 12 h")],
 )
 def test_a_share_of_a_year_is_a_time(share: float, text: str) -> None:
-    assert words.per_year(share) == text
+    assert wording.per_year(share) == text
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_share_of_a_year_is_a_time(share: float, text: str) -> None:
     ],
 )
 def test_failures_are_named(row: tuple[list[str], list[str], str | None, str], text: str) -> None:
-    assert words.failure(*row) == text
+    assert wording.failure(*row) == text
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_failures_are_named(row: tuple[list[str], list[str], str | None, str], t
     ],
 )
 def test_nouns_have_their_number(count: int, noun: str, text: str) -> None:
-    assert words.counted(count, noun) == text
+    assert wording.counted(count, noun) == text

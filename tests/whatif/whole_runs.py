@@ -21,8 +21,8 @@ from pathlib import Path
 
 import attrs
 
-from router.simulation.whatif.store import write_model
 from router.speed import describe
+from router.whatif.formats.model_folder import write_model
 from tests.helpers.processes import resident_bytes
 from tests.whatif.speed import random_mesh
 

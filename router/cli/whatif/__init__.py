@@ -28,21 +28,21 @@ class Command:
 
 
 COMMANDS: Final[dict[str, Command]] = {
-    "run": Command("router.cli.whatif.running", "run", "Play failures and changes through a model."),
+    "run": Command("router.cli.whatif.run", "run", "Play failures and changes through a model."),
     "snapshot": Command("router.cli.whatif.snapshot", "snapshot", "Make a model of a live mesh."),
-    "check": Command("router.cli.whatif.checking", "check", "Fail when a run breaks limits: a gate."),
-    "converge": Command("router.cli.whatif.converging", "converge", "Predict how long a mesh takes to agree."),
-    "credit": Command("router.cli.whatif.advising", "credit", "Tell the credit that paths need, and what they have."),
-    "diff": Command("router.cli.whatif.comparing", "diff", "Tell what differs between two models or runs."),
+    "check": Command("router.cli.whatif.check", "check", "Fail when a run breaks limits: a gate."),
+    "converge": Command("router.cli.whatif.converge", "converge", "Predict how long a mesh takes to agree."),
+    "credit": Command("router.cli.whatif.credit", "credit", "Tell the credit that paths need, and what they have."),
+    "diff": Command("router.cli.whatif.diff", "diff", "Tell what differs between two models or runs."),
     "explain": Command(
-        "router.cli.whatif.explaining", "explain", "Tell all of one scenario, link, router, pair or address."
+        "router.cli.whatif.explain", "explain", "Tell all of one scenario, link, router, pair or address."
     ),
-    "report": Command("router.cli.whatif.reporting", "report", "Write the report of a run again."),
+    "report": Command("router.cli.whatif.report", "report", "Write the report of a run again."),
     "suggest": Command(
-        "router.cli.whatif.advising", "suggest", "Tell where one more link, or a subscriber, would help most."
+        "router.cli.whatif.suggest", "suggest", "Tell where one more link, or a subscriber, would help most."
     ),
-    "watch": Command("router.cli.whatif.watching", "watch", "Keep the load of a live mesh's links up to date."),
-    "import": Command("router.cli.whatif.importing", "import_", "Make a model of a mesh or topology file."),
+    "watch": Command("router.cli.whatif.watch", "watch", "Keep the load of a live mesh's links up to date."),
+    "import": Command("router.cli.whatif.import_model", "import_", "Make a model of a mesh or topology file."),
 }
 """By name."""
 

@@ -16,7 +16,7 @@ from mesh_config.findings import SettingsError
 from router.cli.findings import RefusedError, show
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.management import RefusedError as RequestRefused
-from router.cli.whatif.importing import save
+from router.cli.whatif.import_model import save
 
 
 @click.command(short_help="Make a model of a live mesh.")
@@ -63,8 +63,8 @@ def snapshot(
     """
     if demands is not None and measure is not None:
         raise click.UsageError("--demands and --measure exclude each other")
-    sources = importlib.import_module("router.simulation.whatif.sources.snapshot")
-    importing = importlib.import_module("router.simulation.whatif.sources.importing")
+    sources = importlib.import_module("router.whatif.formats.live_snapshot")
+    importing = importlib.import_module("router.whatif.formats.importer")
     try:
         with ManagementClient(url, timeout_s=timeout) as client:
             reading, found = _read(sources, client, measure)
@@ -93,7 +93,7 @@ def _read(sources: Any, client: ManagementClient, measure: float | None) -> tupl
 
 
 class Client:
-    """The client as `sources.snapshot` asks it."""
+    """The client as `formats.live_snapshot` asks it."""
 
     def __init__(self, client: ManagementClient) -> None:
         self._client = client

@@ -1,0 +1,103 @@
+"""`amqp-mesh whatif check`: the gate of a pipeline."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from router.cli.tables import printable
+from router.cli.whatif.command_helpers import AnswerError, F, answering, folder_argument, is_run, json_option, say_json
+
+NOT_KEPT = 1
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A share of an option's value: `0.999` or `99.9%`. Raises: click.BadParameter
+
+    A link may be used several times over; ten times, and a share above all, are a percentage without its sign.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e9:
+        raise click.BadParameter(f"{value!r} is no share; expected a number such as 0.999, or 99.9%", ctx, param)
+    most = 1 if param.name == "min_availability" else 10
+    if number > most:
+        said = text.removesuffix("%")
+        raise click.BadParameter(
+            f"{value!r} is more than {most:.0%}; did you mean {said}%, or {number / 100:g}?", ctx, param
+        )
+    return number
+
+
+def _share_option(name: str, help_text: str) -> Callable[[F], F]:
+    return click.option(name, callback=_share, metavar="SHARE", help=f"{help_text} 0.8 or 80%.")
+
+
+def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], F]:
+    return click.option(name, type=kind, metavar=metavar, help=help_text)
+
+
+@click.command("check", short_help="Fail when a run breaks limits: a gate.")
+@folder_argument("folder", "RUN")
+@_share_option("--max-util", "Highest utilisation of any link in any scenario.")
+@_share_option("--max-base-util", "The same when nothing fails.")
+@click.option(
+    "--no-single-point-of-failure",
+    is_flag=True,
+    help="Whatever fails alone, the others keep their paths, and addresses a subscriber.",
+)
+@click.option("--allow", "allowed", metavar="ID", multiple=True, help="Let this be a single point of failure.")
+@_limit("--max-lost-pairs", click.IntRange(min=0), "Most ordered pairs of living routers that lose each other.", "N")
+@_limit("--max-lost-msgs", click.FloatRange(min=0), "Most messages/s that reach nobody.", "X")
+@_limit("--max-dead-addresses", click.IntRange(min=0), "Most addresses that lose their last subscriber.", "N")
+@_limit("--max-starved-publishers", click.IntRange(min=0), "Most publishers that find no subscriber.", "N")
+@_limit("--max-stretch", click.FloatRange(min=1), "Most that 99 % of the paths cost, by what they did.", "X")
+@_limit("--max-delay-ms", click.FloatRange(min=0), "Highest one-way delay of 99 % of the paths.", "MS")
+@_share_option("--min-availability", "Least share of messages served; what was not played counts as lost.")
+@click.option("--enough-credit", is_flag=True, help="Every path has the credit that its rate needs.")
+@click.option("--family", "families", metavar="FAMILY", multiple=True, help="Count scenarios of this family only.")
+@click.option("--variant", metavar="NAME", default="base", show_default=True, help="Count this variant only.")
+@json_option()
+def check(folder: Path, is_json: bool, **asked: Any) -> None:
+    """Compare RUN with limits, and say for each that is broken by what.
+
+    What a run can't tell is not within a limit: utilisation without capacities, availability without failure rates.
+
+    Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used.
+    """
+    checking = importlib.import_module("router.whatif.analysis.check")
+    limits = checking.Limits(**asked)
+    if not is_run(folder):
+        raise AnswerError(f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote")
+    with answering():
+        model = importlib.import_module("router.whatif.pipeline.run_folder").model_of(folder)
+        answers = checking.check(folder, limits, model)
+    if not answers:
+        raise click.UsageError("no limit is given: see --help")
+    if is_json:
+        say_json([attrs.asdict(answer) for answer in answers])
+    else:
+        for answer in answers:
+            _say(answer)
+    if not all(answer.is_kept for answer in answers):
+        raise SystemExit(NOT_KEPT)
+
+
+def _say(answer: Any) -> None:
+    word, color = ("kept  ", "green") if answer.is_kept else ("broken", "red")
+    click.echo(f"{click.style(word, fg=color)}  {answer.limit}: {printable(answer.found)}")
+    for fault in answer.faults:
+        click.echo(f"        {printable(fault)}")
+    left = answer.count - len(answer.faults)
+    if left > 0:
+        click.echo(f"        and {left:,} more")

@@ -1,0 +1,234 @@
+"""`amqp-mesh whatif converge`: how long the control planes of a mesh take to agree, predicted by its digital twin."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Final
+
+import attrs
+import click
+from rich.console import Console
+from rich.table import Table
+
+from mesh_config.generators import KINDS
+from mesh_config.models import LinkStateSettings
+from router.cli.tables import printable
+from router.cli.whatif.progress_bar import progress
+from router.cli.whatif.run import engine_options, input_faults, interruptions, spark_settings
+
+WIDTH: Final = 150
+"""Of a table that no terminal shows, columns."""
+
+
+@click.command("converge", short_help="Predict how long a mesh takes to agree.")
+@click.argument("model", required=False, type=click.Path())
+@click.option("-o", "--output", metavar="OUT", type=click.Path(), required=True, help="Folder to write.")
+@click.option(
+    "--generate",
+    "shapes",
+    metavar="SHAPE[:N]",
+    multiple=True,
+    help=f"A mesh of a well-known shape instead of MODEL, of N routers or of --sizes: {', '.join(KINDS)}.",
+)
+@click.option("--sizes", metavar="N,...", default="", help="Numbers of routers of shapes without one, such as 10,30.")
+@click.option(
+    "--timers",
+    metavar="NAME=S,...",
+    multiple=True,
+    help="Timers of the routers, such as hello_interval_s=0.5,hello_max_age_s=1.5; given several times, each is tried.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 100_000),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="So many runs of each, with other delays and failures.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, metavar="S", help="The first one.")
+@click.option(
+    "--failures", type=click.IntRange(0, 100_000), default=20, show_default=True, metavar="N", help="In each run."
+)
+@click.option(
+    "--kinds",
+    metavar="KIND,...",
+    help="Failures that take turns: link, router, silent-link, silent-router.  "
+    "[default: link,router,link,router,silent-router]",
+)
+@click.option("--accumulate", is_flag=True, help="Let failures add up; else each is repaired before the next one.")
+@click.option(
+    "--calm",
+    type=click.FloatRange(min=0, max=86400),
+    default=0.0,
+    metavar="SECONDS",
+    help="At the end let so much time pass without failures, and count what is sent.",
+)
+@click.option(
+    "--delay",
+    type=click.FloatRange(min=0, max=60000),
+    default=0.5,
+    show_default=True,
+    metavar="MS",
+    help="One way, on links whose delay MODEL does not tell.",
+)
+@click.option(
+    "--jitter",
+    type=click.FloatRange(min=0, max=60000),
+    default=0.5,
+    show_default=True,
+    metavar="MS",
+    help="Up to so much more, by chance, on every link.",
+)
+@click.option(
+    "--cores",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Let all routers share so many processors.  [default: one for each router]",
+)
+@click.option("--instant", is_flag=True, help="Let computing take no time.")
+@engine_options
+@click.option("--resume", "is_resumed", is_flag=True, help="Go on with an interrupted run: what is done stays.")
+def converge(output: str, is_resumed: bool, **asked: Any) -> None:
+    """Predict how long the routers of MODEL, or of meshes of some shapes, take to agree on all paths.
+
+    The control planes of all routers run in one process, under virtual time: they start all at once; then links and
+    routers fail, one after the other. Each time it is measured how long they take until every route is a shortest path,
+    and what they send and compute meanwhile. The result is the table `convergence` in the folder OUT, which may be that
+    of a run. Each mesh, choice of timers and seed is a task of its own.
+
+    Exit status: 2 for input that can't be used, 130 when interrupted, 1 when some mesh does not come to agree, else 0.
+    """
+    with interruptions(output), input_faults(output):
+        wrong = _converge(output, is_resumed=is_resumed, **asked)
+    if wrong:
+        raise click.ClickException(f"after {wrong} events not all routes were right; see the column `wrong`")
+
+
+def _converge(
+    output: str,
+    *,
+    model: str | None,
+    shapes: tuple[str, ...],
+    sizes: str,
+    timers: tuple[str, ...],
+    seeds: int,
+    seed: int,
+    is_resumed: bool,
+    **asked: Any,
+) -> int:
+    """Run what is asked for, and show it. Returns: after how many events not all was right."""
+    if (model is None) == (not shapes):
+        raise click.UsageError("either MODEL or --generate must be given")
+    twins = importlib.import_module("router.whatif.convergence.twin_runs")
+    convergence = importlib.import_module("router.whatif.convergence.twin")
+    if model is not None:
+        if sizes:
+            raise click.UsageError("--sizes are of shapes; a model has its own")
+        grounds = [
+            convergence.Ground.of_model(importlib.import_module("router.whatif.formats.model_folder").read_model(model))
+        ]
+    else:
+        grounds = twins.shapes(shapes, _numbers(sizes))
+    common = {
+        "failures": asked["failures"],
+        "kinds": _kinds(asked["kinds"], convergence),
+        "is_repaired": not asked["accumulate"],
+        "calm_s": asked["calm"],
+        "conditions": _conditions(asked),
+    }
+    cases = twins.grid(
+        grounds,
+        [twins.timers(text) for text in timers] or [LinkStateSettings()],
+        range(seed, seed + seeds),
+        lambda **own: convergence.Case(**common, **own),
+    )
+    with progress() as on_progress:
+        table = twins.run(cases, output, _engine(asked, twins), is_resumed=is_resumed, on_progress=on_progress)
+    found = twins.summary(table)
+    _show(found)
+    counted = importlib.import_module("router.whatif.wording").counted
+    click.echo(f"{output}: {counted(table.num_rows, 'event')} of {counted(len(cases), 'run')}")
+    return sum(row["wrong"] for row in found)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        found = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        found = [0]
+    if any(number < 1 for number in found):
+        raise click.UsageError(f"--sizes {text}: expected numbers of routers from 1, such as 10,30,100")
+    return found
+
+
+def _kinds(text: str | None, convergence: Any) -> tuple[Any, ...]:
+    if text is None:
+        return tuple(convergence.FAILURES)
+    possible = {kind.value: kind for kind in convergence.Kind if kind.value in convergence.CAN_FAIL}
+    chosen = [part.strip() for part in text.split(",")]
+    for word in chosen:
+        if word not in possible:
+            raise click.UsageError(f"--kinds: `{word}` is none of {', '.join(possible)}")
+    return tuple(possible[word] for word in chosen)
+
+
+def _conditions(asked: dict[str, Any]) -> Any:
+    if asked["instant"] and asked["cores"]:
+        raise click.UsageError("--instant and --cores contradict each other")
+    usual = importlib.import_module("router.whatif.convergence.simulation_parameters").Conditions()
+    weather = attrs.evolve(usual.weather, delay_s=asked["delay"] / 1000, jitter_s=asked["jitter"] / 1000)
+    labor = None if asked["instant"] else attrs.evolve(usual.labor, cores=asked["cores"])
+    return attrs.evolve(usual, weather=weather, labor=labor)
+
+
+def _engine(asked: dict[str, Any], twins: Any) -> Any:
+    engine, master, remote = asked["engine"], asked["master"], asked["remote"]
+    if master and remote:
+        raise click.UsageError("--master and --remote: only one of them can be given")
+    if engine == "local" and (master or remote):
+        raise click.UsageError(f"--engine local and {'--master' if master else '--remote'} contradict each other")
+    runs = importlib.import_module("router.whatif.pipeline.run")
+    wants_spark = runs.Options(engine=engine, master=master, remote=remote).wants_spark
+    return twins.Engine(
+        wants_spark=wants_spark,
+        master=master,
+        remote=remote,
+        settings=spark_settings(asked["settings"]),
+        workers=asked["workers"],
+    )
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    """One line for each mesh, choice of timers and kind of event."""
+    has_timers = any(row["timers"] for row in rows)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
+    table.title = "time until all agree; what one router has sent and computed on average"
+    for name, justify in (("mesh", "left"), ("routers", "right"), ("links", "right")):
+        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for name in (*(["timers"] if has_timers else []), "event"):
+        table.add_column(name, no_wrap=True)
+    for name in ("times", "median", "most", "messages", "kB", "computations"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        cells = [row["mesh"], f"{row['routers']:,}", f"{row['links']:,}"]
+        cells += [*([row["timers"] or "defaults"] if has_timers else []), row["kind"]]
+        if row["kind"] == "calm":
+            cells[-1] += f", {row['period_s']:g} s"
+        cells += [
+            str(row["events"]) + (f" ({row['wrong']} wrong)" if row["wrong"] else ""),
+            _time(row["median_s"]),
+            _time(row["most_s"]),
+            f"{row['messages']:,.1f}",
+            f"{row['kilobytes']:,.1f}",
+            f"{row['spf_runs']:,.1f}",
+        ]
+        table.add_row(*map(printable, cells))
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+    console.print(table)
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -1,0 +1,112 @@
+"""`amqp-mesh whatif credit`: how much credit paths need, and what they have."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from router.cli.whatif.command_helpers import answering, folder_argument, json_option, read_model, say_json, say_table
+
+SHOWN: Final = 30
+"""Paths, unless it is said."""
+
+
+def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
+    """Credits that are granted at a time; None for `half`. Raises: click.BadParameter"""
+    if value == "half":
+        return None
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) < 2**31:
+        raise click.BadParameter(f"{value!r}; expected a number of messages from 1, or `half`", ctx, param)
+    return int(value)
+
+
+@click.command("credit", short_help="Tell the credit that paths need, and what they have.")
+@folder_argument("folder", "MODEL|RUN")
+@click.option(
+    "--batch",
+    callback=_batch,
+    default="1",
+    show_default=True,
+    metavar="N|half",
+    help="Credits that subscribers grant at a time; half: up to the full credit when half is used, as proton does.",
+)
+@click.option(
+    "--client-ms",
+    type=click.FloatRange(0, 1e6),
+    default=0.0,
+    show_default=True,
+    metavar="MS",
+    help="One way between a client and its router.",
+)
+@click.option("--down", metavar="NAME", multiple=True, help="Let this router, link or group be down. Can be repeated.")
+@click.option("--address", metavar="TEXT", help="Show this address alone.")
+@click.option("--short", "is_short", is_flag=True, help="Show paths whose credit is not enough alone.")
+@click.option("--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="Paths shown.")
+@json_option()
+def credit(
+    folder: Path,
+    batch: int | None,
+    client_ms: float,
+    down: tuple[str, ...],
+    address: str | None,
+    is_short: bool,
+    limit: int,
+    is_json: bool,
+) -> None:
+    """Tell how much credit the subscribers of each path must grant so that credit is not what limits it.
+
+    A path carries at most its credit divided by its round trip, the time of the subscriber included. Paths of an
+    address that end at the same router share what its subscribers grant.
+
+    Exit status: 2 for input that can't be used, else 0.
+    """
+    planning = importlib.import_module("router.whatif.analysis.credit_plan")
+    subjects = importlib.import_module("router.whatif.analysis.explain").Subject
+    with answering():
+        subject = subjects.of_model(read_model(folder), down=down)
+        if address is not None and address not in subject.network.routers:
+            subject.address(address)
+        terms = planning.Terms(batch=batch, client_us=round(client_ms * 1000))
+        rows = planning.credit_rows(subject.now, subject.model, terms)
+    rows = [
+        row
+        for row in rows
+        if (address is None or row["address"] == address) and (not is_short or row["is_enough"] is False)
+    ]
+    rows.sort(
+        key=lambda row: (row["is_enough"] is not False, -(row["needed"] or 0), row["address"], row["src"], row["dst"])
+    )
+    if is_json:
+        say_json(rows)
+        return
+    _say_credit(rows, limit)
+
+
+def _say_credit(rows: list[dict[str, Any]], limit: int) -> None:
+    if not rows:
+        click.echo("no path")
+        return
+    keys = {
+        "address": "address",
+        "src": "from",
+        "dst": "to",
+        "msgs_per_s": "msg/s",
+        "rtt_ms": "round trip, ms",
+        "service_ms": "service, ms",
+        "needed": "needs",
+        "shared_needed": "all need",
+        "configured": "configured",
+        "limit_msgs_per_s": "msg/s possible",
+        "is_enough": "enough",
+    }
+    say_table("Credit", tuple(keys.values()), [[row[key] for key in keys] for row in rows[:limit]])
+    short = sum(row["is_enough"] is False for row in rows)
+    unknown = sum(row["is_enough"] is None for row in rows)
+    left = f"; {len(rows) - limit:,} more: see --limit" if len(rows) > limit else ""
+    paths = f"{len(rows):,} {'path' if len(rows) == 1 else 'paths'}"
+    click.echo(f"\n{paths}, {short:,} short of credit, {unknown:,} of which that is not known{left}")
+    if any(row["rtt_ms"] is None for row in rows):
+        click.echo("Paths without a round trip have links whose delay the model does not say.")

@@ -1,0 +1,114 @@
+"""`amqp-mesh whatif diff`: what differs between two models or two runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from router.cli.tables import printable
+from router.cli.whatif.command_helpers import answering, cell, folder_argument, json_option, say_json, say_table
+
+DIFFERENT = 1
+CHANGES_SHOWN = 40
+
+
+@click.command("diff", short_help="Tell what differs between two models or runs.")
+@folder_argument("before", "OLD")
+@folder_argument("after", "NEW")
+@click.option("--exit-code", "is_strict", is_flag=True, help="Exit with 1 when anything differs.")
+@click.option("--no-worse", "is_gate", is_flag=True, help="Exit with 1 when NEW is worse in anything.")
+@json_option()
+def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: bool) -> None:
+    """Tell what differs between OLD and NEW: two models, such as two snapshots of a live mesh, or two runs.
+
+    First what was added, removed or changed, then what that does while nothing fails; of two runs also what it does in
+    scenarios that both have: utilisation only where both know what links can carry.
+
+    Exit status: 1 as --exit-code and --no-worse say, 2 for input that can't be used, else 0.
+    """
+    comparing = importlib.import_module("router.whatif.analysis.diff")
+    with answering():
+        found = comparing.compare(before, after)
+    worse = list(found.worsenings())
+    if is_json:
+        say_json({**attrs.asdict(found, value_serializer=_plain), "is_none": found.is_none, "worse": worse})
+    else:
+        _say(found, worse)
+    if (is_strict and not found.is_none) or (is_gate and worse):
+        raise SystemExit(DIFFERENT)
+
+
+def _plain(_: object, __: object, value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _say(found: Any, worse: list[str]) -> None:
+    if found.is_none and not worse:
+        click.echo("no difference")
+    if found.changes:
+        rows = [(it.part, it.key, it.what, _short(it.before), _short(it.after)) for it in found.changes]
+        left = len(rows) - CHANGES_SHOWN
+        say_table("Changes", ("part", "name", "what", "before", "after"), rows[:CHANGES_SHOWN])
+        if left > 0:
+            click.echo(f"and {left:,} more: see --json")
+    impact = list(_impact(found.impact))
+    if impact:
+        click.secho("\nWhile nothing fails", bold=True)
+        for sentence in impact:
+            click.echo(printable(sentence))
+    if found.impact.links:
+        rows = [(it.link, it.src, it.before, it.after, it.after - it.before) for it in found.impact.links]
+        say_table("Loads that change most", ("link", "from", "msg/s before", "msg/s", "more"), rows)
+    for title, rows in (("New", found.new_spof), ("No longer", found.gone_spof)):
+        if rows:
+            shown = [(row["kind"], row["element"], row["unreachable_pairs"], row["lost_msgs_per_s"]) for row in rows]
+            columns = ("kind", "name", "pairs that lose each other", "msg/s lost")
+            say_table(f"{title} single points of failure", columns, shown)
+    if found.counters:
+        rows = sorted(found.counters, key=lambda each: (-each[2], each[0], each[1]))[:CHANGES_SHOWN]
+        say_table("Messages between the snapshots", ("link", "from", "messages"), rows)
+    if found.run is not None:
+        _say_run(found.run)
+    if worse:
+        click.secho("\nWorse", bold=True, fg="red")
+        for sentence in worse:
+            click.echo(printable(sentence))
+
+
+def _short(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _impact(impact: Any) -> Iterator[str]:
+    words = importlib.import_module("router.whatif.wording")
+    for count, said in (
+        (impact.lost_count, "lost the path"),
+        (impact.gained_count, "got a path that they did not have"),
+        (impact.longer, "have a path that costs more"),
+        (impact.shorter, "have a path that costs less"),
+        (impact.moved, "have another next hop"),
+    ):
+        if count:
+            yield f"{words.counted(count, 'ordered pair')} of routers {said}."
+    if impact.lost_before != impact.lost_after:
+        yield f"{words.rate(impact.lost_after)} reach nobody, {words.rate(impact.lost_before)} before."
+
+
+def _say_run(run: Any) -> None:
+    comparing = importlib.import_module("router.whatif.analysis.diff")
+    click.secho("\nScenarios", bold=True)
+    click.echo(f"{run.common:,} in both; {run.only_before:,} only before, {run.only_after:,} only after.")
+    rows = [
+        (comparing.MEASURES[measure], run.worse[measure], run.better[measure], *map(cell, run.highest[measure]))
+        for measure in run.highest
+    ]
+    columns = ("measure", "scenarios worse", "better", "highest before", "highest")
+    say_table("How scenarios that both have compare", columns, rows)
+    if run.changes:
+        rows = [(comparing.MEASURES[it.measure], it.fails, it.before, it.after) for it in run.changes]
+        say_table("Scenarios that grow worse the most", ("measure", "what is down", "before", "after"), rows)

@@ -1,0 +1,99 @@
+"""`amqp-mesh whatif explain`: one scenario, link, router, pair or address in words and as a picture."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from router.cli.tables import printable
+from router.cli.whatif.command_helpers import (
+    answering,
+    folder_argument,
+    is_run,
+    json_option,
+    read_model,
+    say_json,
+    say_table,
+)
+
+SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."
+
+
+@click.command("explain", short_help="Tell all of one scenario, link, router, pair or address.")
+@folder_argument("folder", "RUN|MODEL")
+@click.option("--scenario", type=click.IntRange(min=0), metavar="NUMBER", help="The scenario of this number in RUN.")
+@click.option("--down", metavar="NAME", multiple=True, help="Let this router, link or group be down. Can be repeated.")
+@click.option("--variant", metavar="NAME", default="base", show_default=True, help="The variant of RUN's model.")
+@click.option("--link", metavar="ID", help="Explain this link.")
+@click.option("--router", metavar="ID", help="Explain this router.")
+@click.option("--pair", nargs=2, metavar="FROM TO", help="Explain what connects these two routers.")
+@click.option("--address", metavar="TEXT", help="Explain this address.")
+@click.option(
+    "--picture", metavar="FILE.svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw it into a file."
+)
+@json_option()
+def explain(
+    folder: Path,
+    scenario: int | None,
+    down: tuple[str, ...],
+    variant: str,
+    link: str | None,
+    router: str | None,
+    pair: tuple[str, str] | None,
+    address: str | None,
+    picture: Path | None,
+    is_json: bool,
+) -> None:
+    """Tell in words what a scenario does, or all about a link, a router, a pair of routers or an address.
+
+    The scenario is one of RUN, by its number as in reports and tables, or whatever --down names. It is the answer when
+    nothing else is asked for; together with --link, --router, --pair or --address these are explained as they are then.
+
+    Exit status: 2 when there is nothing of that name, else 0.
+    """
+    if sum(asked is not None for asked in (link, router, pair, address)) > 1:
+        raise click.UsageError("--link, --router, --pair, --address: only one of them can be given")
+    if picture is not None and picture.suffix != ".svg":
+        raise click.UsageError(f"--picture {picture}: expected a name that ends in .svg")
+    explaining = importlib.import_module("router.whatif.analysis.explain")
+    with answering():
+        subject = _subject(folder, scenario, down, variant)
+        if link is not None:
+            found = explaining.explain_link(subject, link)
+        elif router is not None:
+            found = explaining.explain_router(subject, router)
+        elif pair is not None:
+            found = explaining.explain_pair(subject, *pair)
+        elif address is not None:
+            found = explaining.explain_address(subject, address)
+        else:
+            found = explaining.explain_scenario(subject)
+        if subject.is_split:
+            found = found.noting(SPLIT)
+        if picture is not None:
+            drawing = importlib.import_module("router.whatif.report.mesh_picture")
+            drawing.write_picture(found, subject.model, picture)
+    if is_json:
+        say_json(found.plain())
+    else:
+        _say(found)
+
+
+def _subject(folder: Path, scenario: int | None, down: tuple[str, ...], variant: str) -> Any:
+    subjects = importlib.import_module("router.whatif.analysis.explain").Subject
+    if is_run(folder):
+        return subjects.of_run(folder, scenario=scenario, variant=variant, down=down)
+    if scenario is not None or variant != "base":
+        raise click.UsageError(f"{folder} is no run: --scenario and --variant need one")
+    return subjects.of_model(read_model(folder), down=down)
+
+
+def _say(found: Any) -> None:
+    click.secho(printable(found.title), bold=True)
+    for sentence in found.sentences:
+        click.echo(printable(sentence))
+    for listing in found.listings:
+        say_table(listing.title, listing.columns, listing.rows)

@@ -1,0 +1,83 @@
+"""`amqp-mesh whatif import`: a model of a mesh or topology file."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+import click
+
+from mesh_config.findings import SettingsError
+from router.cli.choice import Choice
+from router.cli.findings import RefusedError, show
+
+FORMS: Final = ("mesh", "graphml", "topohub", "sndlib")
+NOUNS: Final = {
+    "routers": "router",
+    "links": "link",
+    "addresses": "address",
+    "subscribers": "subscriber",
+    "demands": "demand",
+    "groups": "group",
+}
+"""Parts of a model, and what one item of each is called."""
+
+
+@click.command("import", short_help="Make a model of a mesh or topology file.")
+@click.argument("file", type=click.Path())
+@click.option("--demands", metavar="FILE", type=click.Path(), help="Table of demands, CSV or Parquet.")
+@click.option(
+    "--groups",
+    "details",
+    metavar="FILE",
+    type=click.Path(),
+    multiple=True,
+    help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times.",
+)
+@click.option("--format", "form", type=Choice(FORMS), help="What FILE is; by default found out from FILE.")
+@click.option(
+    "--message-bytes",
+    type=click.FloatRange(min=1, max=1e9),
+    default=1000.0,
+    show_default=True,
+    metavar="BYTES",
+    help="Size of a message, where FILE has traffic without it.",
+)
+@click.option("-o", "--output", metavar="MODEL", type=click.Path(), required=True, help="Folder to write.")
+def import_(
+    file: str, demands: str | None, details: tuple[str, ...], form: str | None, message_bytes: float, output: str
+) -> None:
+    """Make a model of FILE.
+
+    FILE is a mesh file as `amqp-mesh run` takes it, GraphML as the Topology Zoo has it, JSON of TopoHub, or a network
+    of SNDlib. MODEL becomes a folder; a model that is there already is replaced. With an error in any file nothing is
+    written. Exit status: 1 when a file has errors, else 0.
+    """
+    importing = importlib.import_module("router.whatif.formats.importer")
+    try:
+        model, warnings = importing.import_model(
+            file,
+            form=None if form is None else importing.Form(form),
+            details=details,
+            demands=demands,
+            message_bytes=message_bytes,
+        )
+        show(warnings, err=True)
+        save(model, output)
+    except SettingsError as error:
+        raise RefusedError(error) from error
+
+
+def save(model: Any, output: str) -> None:
+    """Write a model, and say what it has.
+
+    Raises: SettingsError; click.FileError when it can't be written.
+    """
+    store = importlib.import_module("router.whatif.formats.model_folder")
+    try:
+        store.write_model(model, output)
+    except OSError as error:
+        raise click.FileError(output, hint=error.strerror) from error
+    counts = {part: len(getattr(model, part)) for part in NOUNS}
+    found = ", ".join(f"{count} {NOUNS[part] if count == 1 else part}" for part, count in counts.items() if count)
+    click.echo(f"{output}: {found}")

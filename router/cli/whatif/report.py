@@ -1,0 +1,30 @@
+"""`amqp-mesh whatif report`: the report of a run, written again."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import click
+
+from router.cli.tables import printable
+from router.cli.whatif.command_helpers import AnswerError, answering, folder_argument, is_run
+
+
+@click.command("report", short_help="Write the report of a run again.")
+@folder_argument("folder", "RUN")
+def report(folder: Path) -> None:
+    """Write report.html and summary.json of RUN again, and say what they find in short.
+
+    A run writes them itself at its end; this is for a run of another version of the program.
+
+    Exit status: 2 for input that can't be used, else 0.
+    """
+    if not is_run(folder):
+        raise AnswerError(f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote")
+    folders = importlib.import_module("router.whatif.pipeline.run_folder")
+    reports = importlib.import_module("router.whatif.report")
+    with answering():
+        for verdict in reports.write(folder, folders.model_of(folder)):
+            click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
+    click.echo(f"{folder / reports.PAGE}, {folder / reports.SUMMARY}")

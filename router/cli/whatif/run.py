@@ -1,0 +1,238 @@
+"""`amqp-mesh whatif run`: failures, maintenance, growth and changes played through a model."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import click
+
+from mesh_config.findings import Finding, SettingsError, Severity
+from router.cli.choice import Choice
+from router.cli.findings import show
+from router.cli.tables import printable
+from router.cli.whatif.progress_bar import progress
+
+INTERRUPTED: Final = 130
+BAD_INPUT: Final = 2
+
+
+class InputError(click.ClickException):
+    """What can't be run; shows all findings and exits with 2."""
+
+    exit_code = BAD_INPUT
+
+    def __init__(self, error: SettingsError) -> None:
+        super().__init__(str(error))
+        self._findings = error.findings
+
+    def show(self, file: object = None) -> None:
+        """Write the findings to standard error."""
+        show(self._findings, err=True)
+
+
+@contextmanager
+def input_faults(path: object) -> Iterator[None]:
+    """What can't be used ends the command with all findings, and what can't be read or written with its name.
+
+    Args:
+        path: named where the system names no file.
+    """
+    try:
+        yield
+    except SettingsError as error:
+        raise InputError(error) from error
+    except OSError as error:
+        raise click.FileError(str(error.filename or path), hint=error.strerror) from error
+
+
+spark_conf_option: Final = click.option(
+    "--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark."
+)
+
+
+def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say where it does its work."""
+    options = (
+        click.option(
+            "--engine",
+            type=Choice(("auto", "local", "spark")),
+            default="auto",
+            show_default=True,
+            help="auto: Spark when its address is given, else processes on this machine.",
+        ),
+        click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2]."),
+        click.option("--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002."),
+        spark_conf_option,
+        click.option(
+            "--workers",
+            type=click.IntRange(1, 1024),
+            metavar="N",
+            help="Processes on this machine.  [default: processors]",
+        ),
+    )
+    for option in reversed(options):  # the last one that is given is listed first
+        command = option(command)
+    return command
+
+
+@click.command("run", short_help="Play failures and changes through a model.")
+@click.argument("model", type=click.Path())
+@click.option("-o", "--output", metavar="OUT", type=click.Path(), required=True, help="Folder to write.")
+@click.option(
+    "--fail",
+    "families",
+    metavar="FAMILY,...",
+    multiple=True,
+    help="What fails: links:N, routers:N (every choice of N; N-M: of N to M), links:N+routers:M, srlg, sites.  "
+    "[default: links:1,routers:1]",
+)
+@click.option(
+    "--maintenance",
+    metavar="GROUP",
+    multiple=True,
+    help="Hold this group down while every other link and router fails, one by one.",
+)
+@click.option("--growth", metavar="FROM:TO:STEP", default="", help="Play all again with so many times the messages.")
+@click.option("--cost", "costs", metavar="LINK=COST", multiple=True, help="Change the cost of a link.")
+@click.option(
+    "--add-link",
+    "links",
+    metavar="A,B,COST,...",
+    multiple=True,
+    help="Add a link; after its cost may stand delay_ms=N, capacity_msgs=N and capacity_bytes=N.",
+)
+@click.option(
+    "--move-subscriber", "moves", metavar="ADDRESS,FROM,TO", multiple=True, help="Move subscribers to another router."
+)
+@click.option("--add-subscriber", "subscribers", metavar="ADDRESS,ROUTER", multiple=True, help="Add a subscriber.")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of families with more than N failures, play N that are chosen by --seed.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help="Of samples."
+)
+@click.option(
+    "--pairs",
+    type=Choice(("lost", "changed", "none")),
+    default="lost",
+    show_default=True,
+    help="Which pairs of routers the table pair_impact lists.",
+)
+@click.option(
+    "--routing",
+    type=Choice(("mesh", "ecmp")),
+    default="mesh",
+    show_default=True,
+    help="As the mesh routes, or split evenly over equal paths, for comparison with others.",
+)
+@engine_options
+@click.option("--resume", "is_resumed", is_flag=True, help="Go on with a run to OUT that was interrupted.")
+@click.option(
+    "--report/--no-report", "has_report", default=True, help="Write the answers and the report beside the tables."
+)
+def run(
+    model: str,
+    output: str,
+    engine: str,
+    master: str | None,
+    remote: str | None,
+    settings: tuple[str, ...],
+    workers: int | None,
+    pairs: str,
+    routing: str,
+    is_resumed: bool,
+    has_report: bool,
+    **asked: Any,
+) -> None:
+    """Play failures and changes through MODEL, a folder that `import` or `snapshot` wrote.
+
+    OUT becomes a folder with a table for each kind of result, report.html and summary.json; it appears when all is in
+    it, and replaces the run that is there. All changes together (--cost, --add-link, --move-subscriber,
+    --add-subscriber) make one variant of the mesh, which is played beside the mesh as it is.
+
+    Exit status: 2 for input that can't be used, 130 when interrupted (then --resume goes on), 1 when it fails, else 0.
+    """
+    if master and remote:
+        raise click.UsageError("--master and --remote: only one of them can be given")
+    if engine == "local" and (master or remote):
+        raise click.UsageError(f"--engine local and {'--master' if master else '--remote'} contradict each other")
+    asked["families"] = ",".join(asked["families"]) or "links:1,routers:1"
+    runs = importlib.import_module("router.whatif.pipeline.run")
+    options = runs.Options(
+        pairs=pairs,
+        routing=routing,
+        engine=engine,
+        master=master,
+        remote=remote,
+        settings=spark_settings(settings),
+        workers=workers,
+        is_resumed=is_resumed,
+    )
+    with interruptions(output), input_faults(output):
+        _run(model, output, options, asked, has_report=has_report)
+
+
+def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, has_report: bool) -> None:
+    runs = importlib.import_module("router.whatif.pipeline.run")
+    networks = importlib.import_module("router.whatif.kernel.network_arrays")
+    request = importlib.import_module("router.whatif.scenarios.run_request").Request(**asked)
+    model = importlib.import_module("router.whatif.formats.model_folder").read_model(folder)
+    verdicts: list[Any] = []
+
+    def finish(path: Path) -> None:
+        answers = importlib.import_module("router.whatif.report.run_completion")
+        verdicts.extend(answers.write(path, model))
+
+    with progress() as on_progress:
+        try:
+            done = runs.run(
+                model, request, output, options, on_progress=on_progress, finish=finish if has_report else None
+            )
+        except networks.NetworkError as error:
+            raise InputError(
+                SettingsError([Finding(severity=Severity.ERROR, file=folder, message=str(error))])
+            ) from error
+    rate = (done.scenarios - done.resumed) / max(done.wall_s, 1e-9)
+    resumed = f", {done.resumed:,} of them before" if done.resumed else ""
+    click.echo(
+        f"{output}: {done.scenarios:,} scenarios in {done.wall_s:.1f} s ({rate:,.0f}/s) by {done.engine}{resumed}"
+    )
+    for verdict in verdicts:
+        click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
+
+
+def spark_settings(texts: tuple[str, ...]) -> dict[str, str]:
+    """Settings of Spark as they stand on a command line. Raises: click.UsageError"""
+    found = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not key.startswith("spark."):
+            raise click.UsageError(f"--spark-conf {text}: expected KEY=VALUE, such as spark.executor.memory=2g")
+        found[key] = value
+    return found
+
+
+@contextmanager
+def interruptions(output: str) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the command with a line instead of a traceback."""
+
+    def terminated(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(f"\ninterrupted; the same command with --resume goes on ({output})", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,142 @@
+"""`amqp-mesh whatif suggest`: where one more link, or a subscriber, would help most."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from router.cli.choice import Choice
+from router.cli.whatif.command_helpers import (
+    AnswerError,
+    answering,
+    folder_argument,
+    is_run,
+    json_option,
+    read_model,
+    say_json,
+    say_table,
+)
+from router.cli.whatif.progress_bar import progress
+
+GOALS: Final = ("distance", "traffic", "resilience", "utilisation")
+
+
+def _kernel(model: Any, *, is_split: bool) -> tuple[Any, Any]:
+    """Network and kernel of a model."""
+    network = importlib.import_module("router.whatif.kernel.network_arrays").Network.of(model)
+    return network, importlib.import_module("router.whatif.kernel.mesh_kernel").Kernel(network, is_split=is_split)
+
+
+def _is_split(folder: Path) -> bool:
+    """Whether it is a run whose messages are split over equal paths. Raises: TableError"""
+    return is_run(folder) and bool(importlib.import_module("router.whatif.pipeline.run_folder").is_split(folder))
+
+
+@click.command("suggest", short_help="Tell where one more link, or a subscriber, would help most.")
+@folder_argument("folder", "MODEL|RUN")
+@click.option(
+    "--goal",
+    "goals",
+    type=Choice(GOALS),
+    multiple=True,
+    help="distance: shorter paths; traffic: shorter paths of messages that are no multicasts; resilience: fewer "
+    "pairs cut off by single failures; utilisation: a less busy busiest link. Can be repeated.  [default: "
+    "the first three]",
+)
+@click.option("--links/--no-links", "has_links", default=True, help="Look for links.")
+@click.option("--subscribers/--no-subscribers", "has_subscribers", default=True, help="Look for places of subscribers.")
+@click.option("--address", "addresses", metavar="TEXT", multiple=True, help="Of this address alone. Can be repeated.")
+@click.option("--cost", type=click.IntRange(1, 65535), help="Cost of the new link.  [default: that of the middle link]")
+@click.option("--max-km", type=click.FloatRange(min=0), metavar="KM", help="Longest new link, by coordinates.")
+@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Suggestions of each sort.")
+@json_option()
+def suggest(
+    folder: Path,
+    goals: tuple[str, ...],
+    has_links: bool,
+    has_subscribers: bool,
+    addresses: tuple[str, ...],
+    cost: int | None,
+    max_km: float | None,
+    count: int,
+    is_json: bool,
+) -> None:
+    """Tell where one more link would help most, and at which router subscribers had better be.
+
+    Every pair of routers is judged, and every router. By `traffic`, messages keep the destinations that they have now;
+    multicasts are left out, since a link carries one copy for all subscribers behind it. What is told of subscribers
+    is as if they always had credit.
+
+    Exit status: 2 for input that can't be used, else 0.
+    """
+    suggesting = importlib.import_module("router.whatif.analysis.suggest")
+    with answering():
+        model = read_model(folder)
+        network, kernel = _kernel(model, is_split=_is_split(folder))
+        for text in addresses:
+            if text not in network.addresses:
+                raise AnswerError(f"no address `{text}` in the model")
+        wish = suggesting.Wish(count=count, cost=cost, max_km=max_km)
+        mesh = suggesting.Mesh(model, network, kernel, wish)
+        rows: list[dict[str, Any]] = []
+        with progress() as on_progress:
+            if has_links:
+                rows += _links(suggesting, mesh, goals or GOALS[:3], on_progress)
+            if has_subscribers:
+                on_progress("looking for places of subscribers", 0, 0)
+                rows += suggesting.subscriber_rows(mesh, addresses or None)
+    if is_json:
+        say_json(rows)
+    else:
+        _say_suggestions(rows)
+
+
+def _links(
+    suggesting: Any, mesh: Any, goals: tuple[str, ...], on_progress: Callable[[str, int, int], None]
+) -> list[dict[str, Any]]:
+    words = importlib.import_module("router.whatif.analysis.link_placement").Goal
+    rows: list[dict[str, Any]] = list(suggesting.join_rows(mesh))
+    for goal in goals:
+        what = f"looking for links: {goal}"
+
+        def told(done: int, total: int, what: str = what) -> None:
+            on_progress(what, done, total)
+
+        if goal == "utilisation":
+            rows += suggesting.utilisation_rows(mesh, told)
+        else:
+            rows += suggesting.link_rows(mesh, words(goal), told)
+    return rows
+
+
+TITLES: Final = {
+    ("link", "unreachable_pairs"): "Links that join parts of the mesh, by pairs without a path",
+    ("link", "mean_cost"): "Links, by the mean cost of all paths",
+    ("link", "load"): "Links, by messages/s times the cost of their paths",
+    ("link", "cut_pairs"): "Links, by pairs that lose each other, summed over all single failures",
+    ("link", "max_utilisation"): "Links, by the utilisation of the busiest link",
+    ("move", "load"): "Subscribers to be moved, by messages/s times the cost of their paths",
+    ("move", "lost_msgs"): "Subscribers to be moved, by messages/s lost, summed over all single failures",
+    ("addition", "load"): "Subscribers to be added, by messages/s times the cost of their paths",
+    ("addition", "lost_msgs"): "Subscribers to be added, by messages/s lost, summed over all single failures",
+}
+
+
+def _say_suggestions(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        click.echo("nothing would help")
+    for key, title in TITLES.items():
+        found = [row for row in rows if (row["kind"], row["measure"]) == key]
+        if not found:
+            continue
+        if key[0] == "link":
+            columns = ("between", "and", "cost", "before", "after", "gain")
+            names = ("a", "b", "cost", "before", "after", "gain")
+        else:
+            columns = ("address", "from" if key[0] == "move" else "nearest now", "to", "before", "after", "gain")
+            names = ("address", "a", "b", "before", "after", "gain")
+        say_table(title, columns, [[row[name] for name in names] for row in found])

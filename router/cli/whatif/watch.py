@@ -1,0 +1,241 @@
+"""`amqp-mesh whatif watch`: the load of a live mesh's links, kept up to date."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.tables import printable
+from router.cli.whatif.run import input_faults, spark_conf_option, spark_settings
+
+CONNECT: Final = "router.cli.whatif.watch:connect"
+TIMEOUT_S: Final = 5.0
+"""For the connection, and for each answer."""
+LOOK_S: Final = 0.2
+ROWS: Final = 40
+"""Of a table that is shown; the others are in the files."""
+WIDTH: Final = 120
+"""Of a table that no terminal shows, columns."""
+
+
+@click.command("watch", short_help="Keep the load of a live mesh's links up to date.")
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder of the job; with the same one it goes on where it ended.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write: the table link_rate, and current.parquet with the last interval of each link.",
+)
+@click.option(
+    "--model",
+    metavar="MODEL",
+    type=click.Path(),
+    help="Has the capacities of the links: a folder that `import` or `snapshot` wrote.",
+)
+@click.option(
+    "--capacity-msgs",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="RATE",
+    help="Messages/s of links whose capacity MODEL does not tell.",
+)
+@click.option(
+    "--capacity-bytes",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="RATE",
+    help="Bytes/s of links whose capacity MODEL does not tell.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1, max=86400),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between two readings.",
+)
+@click.option("--once", is_flag=True, help="End after one interval: that since the last reading, if there is one.")
+@spark_conf_option
+def watch(urls: tuple[str, ...], checkpoint: Path, interval: float, once: bool, **asked: Any) -> None:
+    """Show how much passes over each link of the mesh that the router at URL belongs to.
+
+    URL is a client listener of any router, such as amqp://127.0.0.1:5672; it leads to all others. When it does not
+    answer the next URL is asked. The counters of all routers are read again and again, by a Structured Streaming job of
+    Spark: when it is killed and started again with the same DIR, no interval is lost or counted twice.
+
+    Ctrl-C ends it. Exit status: 2 for input that can't be used, 1 when it fails, or with --once when no router
+    answers, else 0.
+    """
+    with input_faults(checkpoint):
+        _watch(urls, checkpoint, interval, once=once, **asked)
+
+
+def _watch(
+    urls: tuple[str, ...],
+    checkpoint: Path,
+    interval_s: float,
+    *,
+    once: bool,
+    output: Path | None,
+    model: str | None,
+    settings: tuple[str, ...],
+    **capacities: float | None,
+) -> None:
+    stream = importlib.import_module("router.whatif.telemetry.counter_stream")
+    spark = importlib.import_module("router.whatif.pipeline.spark_engine")
+    folders = importlib.import_module("router.whatif.formats.model_folder")
+    links = () if model is None else folders.read_model(model).links
+    what = stream.Watch(urls=urls, connect=CONNECT, checkpoint=checkpoint, out=output, links=links, **capacities)
+    screen = Screen()
+    job = stream.Job(what, screen.show)
+    try:
+        with _stops() as stopped:
+            address = spark.Address(settings=spark_settings(settings), workers=1)
+            session = spark.start(address, checkpoint / stream.LOG)
+            if once:
+                _once(job, session, screen, interval_s, stopped)
+            else:
+                _keep_on(job, session, screen, interval_s, stopped)
+    finally:
+        job.close()
+
+
+def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
+    """One interval. The first time there is nothing to compare with, so it is read twice."""
+    for _ in range(2):
+        _await(job.start(session, interval_s=None), stopped)
+        if screen.count or stopped.is_set():
+            return
+        stopped.wait(interval_s)
+    raise click.ClickException(f"no router answers at {' or '.join(job.watch.urls)}, or none has a link")
+
+
+def _keep_on(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
+    query = job.start(session, interval_s=interval_s)
+    patience_s = 2 * interval_s + len(job.watch.urls) * TIMEOUT_S
+    _await(query, stopped, lambda: screen.complain(patience_s, job.watch.urls))
+
+
+def _await(query: Any, stopped: threading.Event, look: Any = None) -> None:
+    """Until a query has ended, or is to be stopped. Raises: click.ClickException when it has failed."""
+    while query.isActive and not stopped.is_set():
+        stopped.wait(LOOK_S)
+        if look is not None:
+            look()
+    if query.isActive:
+        query.stop()
+    error = query.exception()
+    if error is not None and not stopped.is_set():
+        raise click.ClickException(f"the job has failed: {str(error).strip().splitlines()[0]}")
+
+
+@contextmanager
+def _stops() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and SIGTERM, which end the command in order."""
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def connect(url: str) -> Iterator[_Client]:
+    """A client of management as the data source asks it. Raises: OSError when the router does not answer."""
+    try:
+        with ManagementClient(url, timeout_s=TIMEOUT_S) as client:
+            yield _Client(client)
+    except ManagementError as error:
+        raise ConnectionError(str(error)) from error
+
+
+class _Client:
+    def __init__(self, client: ManagementClient) -> None:
+        self._client = client
+
+    def query(self, kind: str, attributes: tuple[str, ...], *, router: str | None) -> list[dict[str, Any]]:
+        """All entities of a type."""
+        try:
+            return self._client.query(kind, attributes, router=router)
+        except ManagementError as error:
+            raise ConnectionError(str(error)) from error
+
+    def attached_to(self) -> str:
+        """Id of the router that it is connected to."""
+        return str(self._client.read("router")["id"])
+
+
+class Screen:
+    """What is shown of the intervals."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Intervals shown."""
+        self._console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+        self._told_at = time.monotonic()
+        self._has_complained = False
+
+    def show(self, rows: Any) -> None:
+        """One interval: the busiest links first."""
+        self.count += 1
+        self._told_at = time.monotonic()
+        self._has_complained = False
+        found = rows.to_pylist()
+        found.sort(key=lambda row: (-(row["utilisation"] or 0.0), -row["msgs_per_s"], row["link"], row["src"]))
+        ended = max(row["ended"] for row in found)
+        seconds = max((row["ended"] - row["begun"]).total_seconds() for row in found)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
+        table.title = f"{ended:%Y-%m-%d %H:%M:%S} UTC, {seconds:.1f} s"
+        for name in ("link", "from", "to"):
+            table.add_column(name)
+        for name in ("msg/s", "kB/s", "utilisation", "headroom", ""):
+            table.add_column(name, justify="right")
+        for row in found[:ROWS]:
+            table.add_row(
+                *(printable(row[name]) for name in ("link", "src", "dst")),
+                f"{row['msgs_per_s']:,.1f}",
+                f"{row['bytes_per_s'] / 1000:,.1f}",
+                _share(row["utilisation"]),
+                _share(row["headroom"]),
+                "new connection" if row["is_reset"] else "",
+            )
+        if sys.stdout.isatty():
+            self._console.clear()
+        self._console.print(table)
+        if len(found) > ROWS:
+            self._console.print(f"and {len(found) - ROWS:,} more")
+
+    def complain(self, patience_s: float, urls: tuple[str, ...]) -> None:
+        """Say once when nothing has come for so long, seconds."""
+        if not self._has_complained and time.monotonic() - self._told_at > patience_s:
+            self._has_complained = True
+            click.echo(f"no router answers at {' or '.join(urls)}, or none has a link; going on", err=True)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:,.1f} %"

@@ -1,1 +1,0 @@
-"""What models are made of: files of meshes and topologies, demands, groups and subscribers, and live meshes."""

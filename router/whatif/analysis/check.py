@@ -1,0 +1,326 @@
+"""Whether a run keeps within limits: the gate of a pipeline. What can't be told from a run is not within them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from mesh_config.findings import nearest
+from router.whatif.analysis.availability import availability, calm_losses, unrated
+from router.whatif.analysis.credit_plan import Terms, credit_rows
+from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
+from router.whatif.analysis.spof import spof_rows
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.run_folder import is_split, variant_of
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.wording import (
+    BASE,
+    amount,
+    counted,
+    failure_of,
+    harm_of,
+    milliseconds,
+    percent,
+    rate,
+    served,
+)
+
+SHOWN: Final = 5
+"""Scenarios, or others at fault, that are named for each limit."""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What a mesh has to keep within; None and False: no such limit."""
+
+    max_util: float | None = None
+    """Utilisation of any link in any scenario, as a share."""
+    max_base_util: float | None = None
+    """The same when nothing fails."""
+    no_single_point_of_failure: bool = False
+    """Whatever fails alone, all others keep their paths, and every address a subscriber."""
+    max_lost_pairs: int | None = None
+    """Ordered pairs of living routers that lose each other in any scenario."""
+    max_lost_msgs: float | None = None
+    """Messages per second that reach nobody in any scenario."""
+    max_dead_addresses: int | None = None
+    """Addresses that lose their last subscriber in any scenario."""
+    max_starved_publishers: int | None = None
+    """Demands of living routers that find no subscriber in any scenario."""
+    max_stretch: float | None = None
+    """Cost of paths after a failure by that before, for 99 % of the pairs in any scenario."""
+    max_delay_ms: float | None = None
+    """One-way delay for 99 % of the pairs in any scenario."""
+    min_availability: float | None = None
+    """Of all messages, or without demands of all pairs: the share served, what was not played counted as lost."""
+    enough_credit: bool = False
+    """Every path has the credit that its rate needs."""
+    allowed: Collection[str] = ()
+    """Ids of routers, links and groups that may be single points of failure."""
+    families: Collection[str] = ()
+    """Only scenarios of these families count, such as `links:1`; all when empty."""
+    variant: str = BASE
+    """Only scenarios of this variant count."""
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """One limit, and whether the run keeps it."""
+
+    limit: str
+    """As an operator asks for it: `--max-util 0.8`."""
+    is_kept: bool
+    found: str
+    """In words."""
+    faults: tuple[str, ...] = ()
+    """What is at fault, the worst first, up to SHOWN."""
+    count: int = 0
+    """How many are at fault."""
+    scenarios: tuple[int, ...] = ()
+    """Of the faults, where these are scenarios."""
+
+
+def check(folder: Path, limits: Limits, model: Model) -> list[Answer]:
+    """Compare the run in *folder* with limits; *model* is what was run.
+
+    Returns: an answer for each limit that is set.
+    Raises: TableError, also for a family, a variant or an element that is not there.
+    """
+    outcomes = Outcomes.read(folder)
+    _refuse_unknown("variant", [limits.variant], outcomes.values("variant"))
+    _refuse_unknown("family", limits.families, [name for name in outcomes.values("family") if name != NOTHING])
+    elements = [router.id for router in model.routers] + [link.id for link in model.links]
+    elements += [group.name for group in model.groups]
+    elements += sorted({router.site for router in model.routers if router.site})
+    _refuse_unknown("router, link or group", limits.allowed, elements)
+    found: list[Answer] = []
+    for make in (_utilisation, _spof, _counts, _paths, _availability, _credit):
+        found += make(folder, outcomes, limits, model)
+    return found
+
+
+def _refuse_unknown(what: str, names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = nearest(name, known)
+            expected = f"; expected one of {', '.join(known)}" if len(known) <= 10 else ""
+            hint = f"; did you mean `{near}`?" if near else ""
+            raise TableError(f"no {what} `{name}`{expected}{hint}")
+
+
+def _counting(outcomes: Outcomes, limits: Limits) -> NDArray[np.bool_]:
+    """By row: whether the scenario counts. That in which nothing fails always does."""
+    here = outcomes.having("variant", limits.variant)
+    if not limits.families:
+        return here
+    wanted = outcomes.having("family", NOTHING)
+    for family in limits.families:
+        wanted = wanted | outcomes.having("family", family)
+    return here & wanted
+
+
+def _at_most(
+    outcomes: Outcomes,
+    among: NDArray[np.bool_],
+    option: str,
+    most: float,
+    values: NDArray[Any],
+    text: Callable[[float], str],
+    what: str,
+) -> Answer:
+    """A limit for a value of each scenario; NaN is no value."""
+    counts = among & ~np.isnan(values)
+    limit = f"{option} {amount(most)}"
+    if not counts.any():
+        return Answer(limit=limit, is_kept=True, found=f"no scenario has {what}")
+    highest = float(values[counts].max())
+    over = counts & (values > most)
+    if not over.any():
+        return Answer(limit=limit, is_kept=True, found=f"{text(highest)} {what} at most")
+    worst = np.flatnonzero(over)
+    worst = worst[np.lexsort((worst, -values[worst]))][:SHOWN]
+    rows = outcomes.rows(worst)
+    return Answer(
+        limit=limit,
+        is_kept=False,
+        found=f"{text(highest)} {what}",
+        faults=tuple(
+            f"scenario {row['scenario']}: {failure_of(row)}: {text(float(values[place]))}{_where(row, option)}"
+            for row, place in zip(rows, worst, strict=True)
+        ),
+        count=int(over.sum()),
+        scenarios=tuple(row["scenario"] for row in rows),
+    )
+
+
+def _where(row: dict[str, Any], option: str) -> str:
+    """The link of the highest utilisation."""
+    if not option.endswith("util") or row["max_utilisation_link"] is None:
+        return ""
+    return f" on {row['max_utilisation_link']} from {row['max_utilisation_src']}"
+
+
+def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+    calm = outcomes.having("variant", limits.variant) & outcomes.having("family", NOTHING)
+    for option, most, among in (
+        ("--max-base-util", limits.max_base_util, calm),
+        ("--max-util", limits.max_util, _counting(outcomes, limits)),
+    ):
+        if most is None:
+            continue
+        if not model.has_capacities:
+            found = "can't be told: the model has no capacities of links"
+            yield Answer(limit=f"{option} {amount(most)}", is_kept=False, found=found)
+            continue
+        what = "utilisation"
+        if unknown := sum(not link.has_capacity for link in model.links):
+            what += f" (without {counted(unknown, 'link')} of which no capacity is known)"
+        yield _at_most(outcomes, among, option, most, outcomes.numbers("max_utilisation"), percent, what)
+
+
+def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+    if not limits.no_single_point_of_failure:
+        return
+    limit = "--no-single-point-of-failure"
+    found = list(_spof_rows(folder, outcomes, limits, model))
+    rows = [row for row in found if row["element"] not in limits.allowed]
+    if not rows:
+        yield Answer(limit=limit, is_kept=True, found="none" + (" but those allowed" if limits.allowed else ""))
+        return
+    rows.sort(key=lambda row: (-row["unreachable_pairs"], -row["lost_msgs_per_s"], row["kind"], row["element"]))
+    yield Answer(
+        limit=limit,
+        is_kept=False,
+        found=counted(len(rows), "single point") + " of failure",
+        faults=tuple(f"{row['kind']} {row['element']}: {harm_of(row)}" for row in rows[:SHOWN]),
+        count=len(rows),
+        scenarios=tuple(row["scenario"] for row in rows[:SHOWN] if row["scenario"] is not None),
+    )
+
+
+def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterable[dict[str, Any]]:
+    """Rows of `router_spof`; the run has those of the mesh as it is, of other variants they are made here."""
+    if limits.variant == BASE:
+        found: list[dict[str, Any]] = read_table(folder, "router_spof").to_pylist()
+        return found
+    changed, routes = _variant(folder, limits, model)
+    return spof_rows(outcomes, changed, routes.network, routes.kernel, variant=limits.variant)
+
+
+def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+    among = _counting(outcomes, limits)
+    for option, most, values, text, what in (
+        ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _whole, "pairs that lose each other"),
+        ("--max-lost-msgs", limits.max_lost_msgs, outcomes.numbers("lost_msgs_per_s"), rate, "lost"),
+        (
+            "--max-dead-addresses", limits.max_dead_addresses, outcomes.numbers("dead_addresses"), _whole,
+            "addresses without a subscriber",
+        ),
+        (
+            "--max-starved-publishers", limits.max_starved_publishers, outcomes.numbers("starved_publishers"), _whole,
+            "publishers without a subscriber",
+        ),
+    ):  # fmt: skip
+        if most is not None:
+            yield _at_most(outcomes, among, option, most, values, text, what)
+
+
+def _whole(value: float) -> str:
+    return f"{int(value):,}"
+
+
+def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+    among = _counting(outcomes, limits)
+    if limits.max_stretch is not None:
+        stretch = outcomes.numbers("stretch_p99")
+        yield _at_most(outcomes, among, "--max-stretch", limits.max_stretch, stretch, _times, "the cost for 99 %")
+    if limits.max_delay_ms is not None:
+        limit = f"--max-delay-ms {amount(limits.max_delay_ms)}"
+        delay = outcomes.numbers("delay_p99_ms")
+        if np.isnan(delay[among]).all():
+            why = "the model has no delays of links"
+            if is_split(folder):
+                why = "no path is the only one with --routing ecmp"
+            yield Answer(limit=limit, is_kept=False, found=f"can't be told: {why}")
+        else:
+            yield _at_most(outcomes, among, "--max-delay-ms", limits.max_delay_ms, delay, milliseconds, "for 99 %")
+
+
+def _times(value: float) -> str:
+    return f"{amount(value)} times"
+
+
+def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+    least = limits.min_availability
+    if least is None:
+        return
+    limit = f"--min-availability {least:g}"
+    changed = variant_of(folder, model, limits.variant)
+    found = availability(folder, outcomes, changed, calm_losses(changed), limits.variant)
+    share = None if found is None else found.demand or found.pairs
+    if found is None or share is None:
+        yield Answer(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
+        return
+    what = "messages" if found.demand else "pairs"
+    said = f"{served(share.at_least)} of all {what} at least, {served(share.at_most)} at most"
+    if without := unrated(model):
+        said += f", if {without} without failure and repair rates never fail"
+    faults: tuple[str, ...] = ()
+    if share.at_least < least <= share.at_most:
+        faults = (f"{percent(found.residual)} of the time is not covered: more failures at once may tell",)
+    yield Answer(limit=limit, is_kept=share.at_least >= least, found=said, faults=faults)
+
+
+def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+    if not limits.enough_credit:
+        return
+    limit = "--enough-credit"
+    rows = _credit_rows(folder, limits, model)
+    known = sum(row["is_enough"] is not None for row in rows)
+    short = [row for row in rows if row["is_enough"] is False]
+    if short:
+        # The credit of a router's subscribers is that of all paths that end there.
+        pools = Counter((row["address"], row["dst"], row["shared_needed"], row["configured"]) for row in short)
+        worst = sorted(pools, key=lambda pool: (pool[3] - pool[2], pool))
+        yield Answer(
+            limit=limit,
+            is_kept=False,
+            found=f"{counted(len(short), 'path')} of {known:,} short of credit",
+            faults=tuple(
+                f"{address} at {dst}: {needed:,} needed by {counted(pools[address, dst, needed, configured], 'path')}, "
+                f"{configured:,} configured"
+                for address, dst, needed, configured in worst[:SHOWN]
+            ),
+            count=len(pools),
+        )
+    elif rows and not known:
+        found = "can't be told: the model has no credit of subscribers, or no delays of links"
+        yield Answer(limit=limit, is_kept=False, found=found)
+    else:
+        yield Answer(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
+
+
+def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, Any]]:
+    """Rows of `credit_plan`; the run has those of the mesh as it is, of other variants they are made here."""
+    if limits.variant == BASE:
+        found: list[dict[str, Any]] = read_table(folder, "credit_plan").to_pylist()
+        return found
+    changed, routes = _variant(folder, limits, model)
+    return credit_rows(routes, changed, Terms())
+
+
+def _variant(folder: Path, limits: Limits, model: Model) -> tuple[Model, Routes]:
+    """The variant that is asked about, and its state while nothing fails."""
+    changed = variant_of(folder, model, limits.variant)
+    network = Network.of(changed)
+    return changed, Routes(network, Kernel(network))

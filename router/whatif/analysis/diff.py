@@ -1,0 +1,398 @@
+"""What differs between two models, or two runs, and what of it makes the mesh worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.scenario_outcomes import Outcomes
+from router.whatif.analysis.spof import spof_rows
+from router.whatif.formats.model_folder import read_model
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.model.demands import NOBODY, Demands
+from router.whatif.model.mesh_model import Model
+from router.whatif.model.validation import KEYS
+from router.whatif.pipeline.chunk_evaluator import ECMP, MESH
+from router.whatif.pipeline.run_folder import is_run, is_split, model_of
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.wording import BASE, amount, counted, failure, harm_of, listed, percent, rate
+
+SHOWN: Final = 10
+"""Rows of each list that are kept."""
+SLACK: Final = 1e-9
+"""By so much, relative to what was before, sums of floats may differ without a difference."""
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """One thing that is in one model only, or not the same in both."""
+
+    part: str
+    """`routers`, `links`, `addresses`, `subscribers`, `demands`, `groups`; `run` for how it was made."""
+    key: str
+    what: str
+    """`added`, `removed`, or the field that changed."""
+    before: object = None
+    after: object = None
+
+
+@attrs.frozen(kw_only=True)
+class LinkChange:
+    """The load of a direction of a link that both models have."""
+
+    link: str
+    src: str
+    before: float
+    after: float
+    """Messages/s."""
+
+
+@attrs.frozen(kw_only=True)
+class Impact:
+    """What the changes do while nothing fails, for routers that both models have."""
+
+    lost_pairs: tuple[tuple[str, str], ...]
+    """Ordered pairs that have a path in the first model only; the first SHOWN."""
+    lost_count: int
+    gained_count: int
+    """Those that have one in the second model only."""
+    longer: int
+    shorter: int
+    """Pairs whose path costs more, or less."""
+    moved: int
+    """Pairs whose next hop is another one."""
+    lost_before: float
+    lost_after: float
+    """Messages/s that reach nobody."""
+    links: tuple[LinkChange, ...]
+    """Those whose load changes most."""
+
+
+@attrs.frozen(kw_only=True)
+class ScenarioChange:
+    """A scenario that both runs have, and one of its measures."""
+
+    fails: str
+    measure: str
+    before: float
+    after: float
+
+
+@attrs.frozen(kw_only=True)
+class RunImpact:
+    """What differs between the scenarios of two runs."""
+
+    common: int
+    only_before: int
+    only_after: int
+    """Scenarios in both runs, and in one alone: what fails in them is not in the other model, or was not asked for."""
+    worse: Mapping[str, int]
+    better: Mapping[str, int]
+    """By measure: common scenarios in which it is higher, or lower, in the second run."""
+    changes: tuple[ScenarioChange, ...]
+    """Those that grow worse the most; the first SHOWN of each measure."""
+    highest: Mapping[str, tuple[float, float]]
+    """By measure: the highest value over the scenarios that both have, of each run."""
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """Of two models or runs."""
+
+    changes: tuple[Change, ...]
+    impact: Impact
+    new_spof: tuple[Mapping[str, Any], ...]
+    gone_spof: tuple[Mapping[str, Any], ...]
+    """Rows of `router_spof` of the second, or the first, alone."""
+    counters: tuple[tuple[str, str, int], ...]
+    """Link, sender, messages: what passed between two snapshots; empty where they are none."""
+    run: RunImpact | None
+    """Of two runs."""
+
+    @property
+    def is_none(self) -> bool:
+        """Whether they are the same mesh, and the same answers."""
+        is_run_equal = self.run is None or not (
+            self.run.only_before or self.run.only_after or any(self.run.worse.values()) or any(self.run.better.values())
+        )
+        return not self.changes and not self.new_spof and not self.gone_spof and is_run_equal
+
+    def worsenings(self) -> Iterator[str]:
+        """All that is worse in the second, in words."""
+        if self.impact.lost_count:
+            pairs = listed([f"{src} to {dst}" for src, dst in self.impact.lost_pairs], most=3)
+            yield f"{counted(self.impact.lost_count, 'pair')} of routers lost the path: {pairs}"
+        if self.impact.lost_after > self.impact.lost_before * (1 + SLACK):
+            yield f"{rate(self.impact.lost_after)} reach nobody, {rate(self.impact.lost_before)} before"
+        for row in self.new_spof:
+            yield f"{row['kind']} {row['element']} is a new single point of failure: {harm_of(row)}"
+        for measure, (before, after) in (self.run.highest if self.run else {}).items():
+            if after > before * (1 + SLACK):
+                words = percent if measure == MAX_UTILISATION else amount
+                yield f"{MEASURES[measure]} in the worst scenario: {words(after)}, {words(before)} before"
+
+
+MAX_UTILISATION: Final = "max_utilisation"
+MEASURES: Final = {
+    "living_pairs": "pairs that lose each other",
+    "lost_msgs_per_s": "messages/s lost",
+    MAX_UTILISATION: "highest utilisation",
+    "stretch_p99": "stretch of 99 % of the paths",
+}
+
+
+def compare(before: Path, after: Path) -> Difference:
+    """Two models, two runs, or one of each, which are then compared as models.
+
+    Raises: SettingsError, TableError for what can't be used.
+    """
+    models = [model_of(folder) if is_run(folder) else read_model(folder) for folder in (before, after)]
+    are_runs = is_run(before) and is_run(after)
+    are_split = [are_runs and is_split(folder) for folder in (before, after)]
+    found = compare_models(*models, has_spof=not are_runs, are_split=are_split)
+    if are_runs:
+        # Else utilisation is relative to the busiest link of a model itself, which tells nothing of another's.
+        are_known = all(model.has_capacities for model in models)
+        measures = [name for name in MEASURES if name != MAX_UTILISATION or are_known]
+        found = attrs.evolve(found, run=compare_runs(Outcomes.read(before), Outcomes.read(after), measures))
+        rows = [read_table(folder, "router_spof").to_pylist() for folder in (before, after)]
+        found = attrs.evolve(found, new_spof=_only(rows[1], rows[0]), gone_spof=_only(rows[0], rows[1]))
+    return found
+
+
+def compare_models(
+    before: Model, after: Model, *, has_spof: bool = True, are_split: Sequence[bool] = (False, False)
+) -> Difference:
+    """What differs between two models, and what that does.
+
+    Args:
+        has_spof: whether single points of failure are looked for, which takes the longest.
+        are_split: whether each of the two splits what is sent over all shortest paths (ECMP).
+    """
+    states = []
+    for model, is_one_split in zip((before, after), are_split, strict=True):
+        network = Network.of(model)
+        states.append(Routes(network, Kernel(network, is_split=is_one_split)))
+    rows: list[list[Mapping[str, Any]]] = [[], []]
+    if has_spof:
+        models = zip((before, after), states, strict=True)
+        rows = [list(spof_rows(None, model, state.network, state.kernel)) for model, state in models]
+    return Difference(
+        changes=(*_routing(are_split), *changes(before, after)),
+        impact=_impact(*states),
+        new_spof=_only(rows[1], rows[0]),
+        gone_spof=_only(rows[0], rows[1]),
+        counters=tuple(_counters(before, after)),
+        run=None,
+    )
+
+
+def _routing(are_split: Sequence[bool]) -> Iterator[Change]:
+    before, after = (ECMP if is_one_split else MESH for is_one_split in are_split)
+    if before != after:
+        yield Change(part="run", key="--routing", what="routing", before=before, after=after)
+
+
+def _only(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Rows of `router_spof` whose element is not among others."""
+    there = {(row["kind"], row["element"]) for row in others}
+    found = [row for row in rows if (row["kind"], row["element"]) not in there]
+    return tuple(sorted(found, key=lambda row: (-row["unreachable_pairs"], row["kind"], row["element"])))
+
+
+# Models
+
+
+def changes(before: Model, after: Model) -> Iterator[Change]:
+    """Each thing that is not the same, by part and key; of counters nothing, since they always change."""
+    for part in ("routers", "links", "addresses", "subscribers"):
+        yield from _part(part, before, after)
+    yield from _demands(before.demands, after.demands)
+    yield from _part("groups", before, after)
+
+
+def _part(part: str, before: Model, after: Model) -> Iterator[Change]:
+    one, other = ({KEYS[part](item): item for item in getattr(model, part)} for model in (before, after))
+    for key in sorted(one.keys() | other.keys()):
+        text = " at ".join(key)
+        if key not in other:
+            yield Change(part=part, key=text, what="removed")
+        elif key not in one:
+            yield Change(part=part, key=text, what="added")
+        elif one[key] != other[key]:
+            for field in attrs.fields(type(one[key])):
+                old, new = getattr(one[key], field.name), getattr(other[key], field.name)
+                if old != new:
+                    yield Change(part=part, key=text, what=field.name, before=_plain(old), after=_plain(new))
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _demands(before: Demands, after: Demands) -> Iterator[Change]:
+    if before == after:
+        return
+    one, other = _rates(before), _rates(after)
+    for key in sorted(one.keys() | other.keys()):
+        old, new = one.get(key), other.get(key)
+        if old != new:
+            src, dst, is_address, klass = key
+            text = f"{src} to {'address' if is_address else 'router'} {dst}"
+            text += f" ({klass})" if klass != "default" else ""
+            if old is None or new is None:
+                what = "removed" if new is None else "added"
+                yield Change(part="demands", key=text, what=what, before=old and old[0], after=new and new[0])
+                continue
+            if old[0] != new[0]:
+                yield Change(part="demands", key=text, what="msgs_per_s", before=old[0], after=new[0])
+            small, large = sorted(sizes := [volume / sent if sent else 0.0 for sent, volume in (old, new)])
+            if large - small > SLACK * large:
+                yield Change(part="demands", key=text, what="msg_bytes", before=sizes[0], after=sizes[1])
+
+
+def _rates(demands: Demands) -> dict[tuple[str, str, bool, str], tuple[float, float]]:
+    """Messages/s and bytes/s by source, destination, whether that is an address, and class."""
+    names = demands.names
+    to = np.where(demands.dst == NOBODY, demands.address, demands.dst)
+    found: dict[tuple[str, str, bool, str], tuple[float, float]] = {}
+    columns = (demands.src, to, demands.dst == NOBODY, demands.klass, demands.msgs_per_s, demands.msg_bytes)
+    for src, dst, is_address, klass, sent, size in zip(*(column.tolist() for column in columns), strict=True):
+        key = names[src], names[dst], is_address, names[klass]
+        messages, volume = found.get(key, (0.0, 0.0))
+        found[key] = messages + sent, volume + sent * size
+    return found
+
+
+def _counters(before: Model, after: Model) -> Iterator[tuple[str, str, int]]:
+    old = {(row.link, row.src): row.messages for row in before.counters}
+    for row in after.counters:
+        if (row.link, row.src) in old:
+            since = row.messages - old[row.link, row.src]
+            # A connection that was made anew counts from 0.
+            yield row.link, row.src, since if since >= 0 else row.messages
+
+
+# What changes do
+
+
+def _impact(before: Routes, after: Routes) -> Impact:
+    names = sorted(set(before.network.routers) & set(after.network.routers))
+    old, new = (_view(routes, names) for routes in (before, after))
+    lost, gained = (old >= 0) & (new < 0), (old < 0) & (new >= 0)
+    both = (old >= 0) & (new >= 0)
+    hops = [_next_hops(routes, names) for routes in (before, after)]
+    places = np.argwhere(lost)
+    return Impact(
+        lost_pairs=tuple((names[src], names[dst]) for src, dst in places[:SHOWN]),
+        lost_count=len(places),
+        gained_count=int(gained.sum()),
+        longer=int((both & (new > old)).sum()),
+        shorter=int((both & (new < old)).sum()),
+        moved=0 if before.kernel.is_split or after.kernel.is_split else int((both & (hops[0] != hops[1])).sum()),
+        lost_before=before.kernel.lost_rate / MICRO,
+        lost_after=after.kernel.lost_rate / MICRO,
+        links=tuple(_link_changes(before, after)),
+    )
+
+
+def _view(routes: Routes, names: list[str]) -> Any:
+    """Costs between some routers, -1 without a path."""
+    place = {router: at for at, router in enumerate(routes.network.routers)}
+    places = [place[name] for name in names]
+    return routes.kernel.distances()[np.ix_(places, places)]
+
+
+def _next_hops(routes: Routes, names: list[str]) -> Any:
+    """Next hops between some routers, by the places of their names; -1 without one, or one that is not among them."""
+    place = {router: at for at, router in enumerate(routes.network.routers)}
+    places = [place[name] for name in names]
+    back = np.full(len(routes.network.routers) + 1, -1)
+    back[places] = np.arange(len(names))
+    found = [[routes.kernel.next_hop(src, dst) for dst in places] for src in places]
+    return back[np.array(found, dtype=np.int64).reshape(len(names), len(names))]
+
+
+def _link_changes(before: Routes, after: Routes) -> list[LinkChange]:
+    """Directions of links that both have, by how much their load changes."""
+    old, new = (dict(_loads(routes)) for routes in (before, after))
+    found = [
+        LinkChange(link=link, src=src, before=old[link, src] / MICRO, after=new[link, src] / MICRO)
+        for link, src in sorted(old.keys() & new.keys())
+        if old[link, src] != new[link, src]
+    ]
+    return sorted(found, key=lambda it: (-abs(it.after - it.before), it.link, it.src))[:SHOWN]
+
+
+def _loads(routes: Routes) -> Iterator[tuple[tuple[str, str], int]]:
+    for directed, sent in enumerate(routes.kernel.loads()[0].tolist()):
+        link, src, _ = routes.network.directed_link(directed)
+        yield (link, src), sent
+
+
+# Runs
+
+
+def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> RunImpact:
+    """Scenarios of two runs in which the same fails in the same variant, by some of MEASURES."""
+    old, new = _by_failure(before), _by_failure(after)
+    common = sorted(old.keys() & new.keys(), key=lambda key: new[key])
+    one, other = (np.array([rows[key] for key in common], dtype=np.intp) for rows in (old, new))
+    worse: dict[str, int] = {}
+    better: dict[str, int] = {}
+    changed: list[ScenarioChange] = []
+    highest: dict[str, tuple[float, float]] = {}
+    for measure in measures:
+        values = [_values(outcomes, measure) for outcomes in (before, after)]
+        a, b = values[0][one], values[1][other]
+        more = b - a
+        slack = SLACK * np.maximum(np.abs(a), np.abs(b))
+        worse[measure], better[measure] = int((more > slack).sum()), int((more < -slack).sum())
+        places = np.flatnonzero(more > slack)
+        for place in places[np.lexsort((places, -more[places]))][:SHOWN]:
+            _, fails = _text(common[place])
+            changed.append(ScenarioChange(fails=fails, measure=measure, before=float(a[place]), after=float(b[place])))
+        highest[measure] = (float(a.max(initial=0)), float(b.max(initial=0)))
+    return RunImpact(
+        common=len(common),
+        only_before=len(old) - len(common),
+        only_after=len(new) - len(common),
+        worse=worse,
+        better=better,
+        changes=tuple(changed),
+        highest=highest,
+    )
+
+
+Failure = tuple[str, str, str | None, tuple[str, ...], tuple[str, ...]]
+"""Variant, family, group, links, routers."""
+
+
+def _by_failure(outcomes: Outcomes) -> dict[Failure, int]:
+    """Row of each scenario by what fails in it."""
+    columns = [
+        outcomes.table.column(name).to_pylist()
+        for name in ("variant", "family", "group", "failed_links", "failed_routers")
+    ]
+    return {
+        (variant, family, group, tuple(links), tuple(routers)): place
+        for place, (variant, family, group, links, routers) in enumerate(zip(*columns, strict=True))
+    }
+
+
+def _text(key: Failure) -> tuple[str, str]:
+    variant, family, group, links, routers = key
+    said = failure(links, routers, group, family)
+    return variant, said if variant == BASE else f"{said} ({variant})"
+
+
+def _values(outcomes: Outcomes, measure: str) -> Any:
+    if measure == "living_pairs":
+        return outcomes.living_pairs.astype(np.float64)
+    return np.nan_to_num(outcomes.numbers(measure)).astype(np.float64)

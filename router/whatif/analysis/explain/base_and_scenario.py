@@ -1,0 +1,257 @@
+"""The mesh that is asked about, as it is and with what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mesh_config.findings import nearest
+from router.whatif.analysis.connectivity import Connectivity, analyse
+from router.whatif.analysis.expected_deliveries import deliveries
+from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.scenario_outcomes import Outcomes
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network
+from router.whatif.model.elements import LinkEdge
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.run_folder import is_split, model_of, variant_of
+from router.whatif.pipeline.table_files import files_of, read_table
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.scenarios.failure_families import Elements
+from router.whatif.wording import BASE, failure
+
+Floats = NDArray[np.float64]
+
+
+class Subject:
+    """A mesh in its base state and in one scenario.
+
+    `base` and `now` are the same when nothing fails. Elements are named by their ids.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        links: Sequence[str] = (),
+        routers: Sequence[str] = (),
+        row: dict[str, Any] | None = None,
+        folder: Path | None = None,
+        variant: str = BASE,
+        origin: Model | None = None,
+        is_split: bool = False,
+    ) -> None:
+        """For what fails, by ids.
+
+        Args:
+            row: of the table `scenario`, when it is a scenario of a run.
+            folder: of the run, if there is one.
+            variant: of the run's model.
+            origin: the run's model, if *model* is a variant of it.
+            is_split: as `Kernel` has it.
+        """
+        self.model = model
+        self.row = row
+        self.folder = folder
+        self.variant = variant
+        self.links = tuple(sorted(links))
+        self.routers = tuple(sorted(routers))
+        self.is_split = is_split
+        self.network = Network.of(model)
+        if origin is not None:
+            base = Kernel(Network.of(origin), is_split=is_split)
+            self.network = self.network.measured_as(base.network, base.busiest())  # as in the run
+        self.base = Routes(self.network, self._kernel())
+        self.now = self.base
+        if links or routers:
+            places = [self.link(link) for link in self.links], [self.router(router) for router in self.routers]
+            kernel = self._kernel()
+            kernel.fail(*places)
+            self.now = Routes(self.network, kernel, *places)
+
+    @classmethod
+    def of_run(
+        cls, folder: Path, *, scenario: int | None = None, variant: str = BASE, down: Sequence[str] = ()
+    ) -> Subject:
+        """That of a run, in one of its scenarios, or in one of its variants with some things down.
+
+        Raises: TableError for what is not there; SettingsError when the model can't be used.
+        """
+        origin = model_of(folder)
+        common: dict[str, Any] = {"folder": folder, "origin": origin, "is_split": is_split(folder)}
+        if scenario is None:
+            model = variant_of(folder, origin, variant)
+            return cls(model, variant=variant, **_named(model, down), **common)
+        row = Outcomes.read(folder).row_of(scenario)
+        if row is None:
+            most = read_table(folder, "run").to_pylist()[0]["scenarios"] - 1
+            raise TableError(f"no scenario {scenario} in {folder}; expected a number from 0 to {most}")
+        if down:
+            raise TableError("a scenario says what is down; expected no more")
+        if variant not in (BASE, row["variant"]):
+            raise TableError(f"scenario {scenario} is of variant `{row['variant']}`; expected it, or no variant")
+        return cls(
+            variant_of(folder, origin, row["variant"]),
+            links=row["failed_links"],
+            routers=row["failed_routers"],
+            row=row,
+            variant=row["variant"],
+            **common,
+        )
+
+    @classmethod
+    def of_model(cls, model: Model, *, down: Sequence[str] = ()) -> Subject:
+        """That of a model, with some things down. Raises: TableError for what is not there."""
+        return cls(model, **_named(model, down))
+
+    # Places and names
+
+    def router(self, name: str) -> int:
+        """The place of a router. Raises: TableError"""
+        return place_of("router", name, self.network.routers)
+
+    def link(self, name: str) -> int:
+        """The place of a link. Raises: TableError"""
+        return place_of("link", name, self.network.links)
+
+    def address(self, text: str) -> int:
+        """The place of an address. Raises: TableError"""
+        return place_of("address", text, self.network.addresses)
+
+    def names(self, routers: Collection[int]) -> list[str]:
+        """Ids of routers, sorted."""
+        return [self.network.routers[router] for router in sorted(routers)]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether anything is down."""
+        return bool(self.links or self.routers)
+
+    @property
+    def failure(self) -> str:
+        """What is down, in words."""
+        row = self.row or {"group": None, "family": ""}
+        return failure(self.links, self.routers, row["group"], row["family"])
+
+    def is_up(self, link: LinkEdge) -> bool:
+        """Whether neither a link nor a router at one of its ends is down."""
+        return link.id not in self.links and not {link.a, link.b} & set(self.routers)
+
+    @cached_property
+    def connectivity(self) -> Connectivity:
+        """That of what is up; links by their places, and what is down has no links."""
+        network = self.network
+        up = [place for place, link in enumerate(self.model.links) if self.is_up(link)]
+        ends = zip(network.link_a[up].tolist(), network.link_b[up].tolist(), strict=True)
+        found = analyse(len(network.routers), list(ends))
+        return attrs.evolve(found, bridges={up[link]: below for link, below in found.bridges.items()})
+
+    # Numbers
+
+    @contextmanager
+    def trying(self, links: Sequence[str] = (), routers: Sequence[str] = ()) -> Iterator[Routes]:
+        """The mesh with something down beside what is down already, for a while; one at a time."""
+        places = (
+            [self.link(link) for link in sorted({*self.links, *links})],
+            [self.router(router) for router in sorted({*self.routers, *routers})],
+        )
+        self._spare.fail(*places)
+        try:
+            yield Routes(self.network, self._spare, *places)
+        finally:
+            self._spare.restore()
+
+    def _kernel(self) -> Kernel:
+        return Kernel(self.network, is_split=self.is_split)
+
+    @cached_property
+    def _spare(self) -> Kernel:
+        return self._kernel()
+
+    def utilisation(self, routes: Routes) -> Floats:
+        """By directed link."""
+        rates, sizes = routes.kernel.loads()
+        limits = np.repeat(routes.kernel.limits(), 2, axis=0)
+        found: Floats = np.maximum(rates / limits[:, 0], sizes / limits[:, 1])
+        return found
+
+    def by_link(self, routes: Routes) -> dict[str, float]:
+        """Utilisation of each link that is up, in its busier direction."""
+        busier = self.utilisation(routes).reshape(-1, 2).max(axis=1, initial=0.0)
+        return dict(zip(self.network.links, busier.tolist(), strict=True))
+
+    @cached_property
+    def wanted_msgs_per_s(self) -> float:
+        """What should arrive; a multicast counts for each router with subscribers."""
+        return deliveries(self.model)
+
+    def rows(self, table: str, **values: object) -> list[dict[str, Any]]:
+        """Rows of a table of the run that have these values; none without a run, or when it has no such table."""
+        if self.folder is None or not (self.folder / table).is_dir():
+            return []
+        wanted = [(column, "=", value) for column, value in values.items()]
+        found = [pq.read_table(file, filters=wanted) for file in files_of(self.folder, table)]
+        return [row for part in found for row in part.to_pylist()]
+
+    def variant_rows(self, table: str, **values: object) -> list[dict[str, Any]]:
+        """The same of a table by scenario: rows of the scenarios of this variant."""
+        found = self.rows(table, **values)
+        if not found:
+            return []
+        here = self.outcomes.numbers("scenario")[self.outcomes.having("variant", self.variant)]
+        is_here = np.isin([row["scenario"] for row in found], here)
+        return [row for row, is_kept in zip(found, is_here.tolist(), strict=True) if is_kept]
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Those of the run, which there must be."""
+        assert self.folder is not None
+        return Outcomes.read(self.folder)
+
+    def failures(self, scenarios: Sequence[int]) -> dict[int, str]:
+        """What fails in scenarios of the run, in words, by number."""
+        if self.folder is None or not scenarios:
+            return {}
+        places = np.searchsorted(self.outcomes.numbers("scenario"), sorted(scenarios))
+        return {
+            row["scenario"]: failure(row["failed_links"], row["failed_routers"], row["group"], row["family"])
+            for row in self.outcomes.rows(places)
+        }
+
+
+def place_of(what: str, name: str, known: Sequence[str]) -> int:
+    """Place of a name. Raises: TableError that names the nearest one."""
+    try:
+        return known.index(name)
+    except ValueError:
+        near = nearest(name, known)
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise TableError(f"no {what} `{name}` in the model{hint}") from None
+
+
+def _named(model: Model, down: Sequence[str]) -> dict[str, Any]:
+    """Links and routers of the names of routers, links, groups and sites. Raises: TableError"""
+    elements = Elements.of(model)
+    links: set[str] = set()
+    routers: set[str] = set()
+    for name in down:
+        group = elements.group(name)
+        if name in elements.routers:
+            routers.add(name)
+        elif name in elements.links:
+            links.add(name)
+        elif group is not None:
+            links.update(elements.links[link] for link in elements.groups[group].links)
+            routers.update(elements.routers[router] for router in elements.groups[group].routers)
+        else:
+            known = [*elements.routers, *elements.links, *(each.name for each in elements.groups)]
+            place_of("router, link or group", name, known)
+    return {"links": sorted(links), "routers": sorted(routers)}

@@ -1,0 +1,245 @@
+"""A link or a router in words: what it is, what it carries, what its loss does, and what is worst for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import attrs
+import numpy as np
+
+from router.whatif.analysis.explain import scenario
+from router.whatif.analysis.explain.base_and_scenario import Subject
+from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
+from router.whatif.analysis.explain.scenario import SHOWN
+from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.kernel.network_arrays import MICRO
+from router.whatif.model.elements import LinkEdge
+from router.whatif.wording import amount, counted, listed, milliseconds, percent, rate
+
+
+def explain_link(subject: Subject, name: str) -> Explanation:
+    """A link. Raises: TableError when the model has none of that name."""
+    place = subject.link(name)
+    link = subject.model.links[place]
+    said = [_link(subject, place)]
+    listings = [_directions(subject, place), _carried(subject, place), _worst(subject, name)]
+    if subject.is_up(link):
+        with subject.trying(links=[name]) as without:
+            said += _loss(subject, without)
+            listings.append(_rising(subject, without))
+    else:
+        said.append("It is down.")
+    marks = Marks(
+        utilisation=subject.by_link(subject.now),
+        marked_links=frozenset([name]),
+        failed_links=frozenset(subject.links),
+        failed_routers=frozenset(subject.routers),
+    )
+    return Explanation(
+        title=f"Link {name}",
+        sentences=tuple(said),
+        listings=tuple(listing for listing in listings if listing is not None),
+        marks=marks,
+    )
+
+
+def _link(subject: Subject, place: int) -> str:
+    """What a link is."""
+    link = subject.model.links[place]
+    said = f"It joins {link.a} and {link.b} at cost {link.cost}"
+    if link.delay_ms is not None:
+        said += f", {milliseconds(link.delay_ms)} one way"
+    limits = [rate(link.capacity_msgs)] if link.capacity_msgs else []
+    limits += [f"{amount(link.capacity_bytes)} bytes/s"] if link.capacity_bytes else []
+    said += f", and can carry {listed(limits)} each way." if limits else "; what it can carry is not known."
+    parallel = [each for each in subject.model.links if (each.a, each.b) == (link.a, link.b)]
+    if len(parallel) > 1:
+        said += f" Of {len(parallel)} parallel links {_standing(subject, link, parallel)}."
+    return said
+
+
+def _standing(subject: Subject, link: LinkEdge, parallel: Sequence[LinkEdge]) -> str:
+    """Which of parallel links is in use."""
+    used = min((each for each in parallel if subject.is_up(each)), key=lambda each: (each.cost, each.id), default=None)
+    if used is None:
+        return "none is up"
+    if used is link:
+        return "it is the one in use"
+    return f"it stands by, {used.id} is in use" if subject.is_up(link) else f"{used.id} is in use"
+
+
+def _directions(subject: Subject, place: int) -> Listing:
+    rates, sizes = subject.now.kernel.loads()
+    used = subject.utilisation(subject.now)
+    rows = []
+    for directed in (2 * place, 2 * place + 1):
+        _, src, dst = subject.network.directed_link(directed)
+        share = percent(float(used[directed]))
+        rows.append((src, dst, rates[directed] / MICRO, sizes[directed] / MICRO, share))
+    return Listing(title="What it carries", columns=("from", "to", "msg/s", "bytes/s", "used"), rows=tuple(rows))
+
+
+def _carried(subject: Subject, place: int) -> Listing | None:
+    """The largest flows over a link."""
+    routes = subject.now
+    if subject.is_split or not routes.kernel.loads()[0][2 * place : 2 * place + 2].any():
+        return None  # split, a flow has no path of which all of it goes
+    ends = int(subject.network.link_a[place]), int(subject.network.link_b[place])
+    steps = {ends, ends[::-1]}
+    rows = []
+    for src, dst, what, sent in _flows(subject, routes):
+        path = routes.path(src, dst)
+        if steps & set(pairwise(path)):
+            rows.append((subject.network.routers[src], subject.network.routers[dst], what, sent / MICRO))
+            if len(rows) == SHOWN:
+                break
+    return Listing(title="Most of it", columns=("from", "to", "address", "msg/s"), rows=tuple(rows)) if rows else None
+
+
+def _flows(subject: Subject, routes: Routes) -> Iterator[tuple[int, int, str | None, int]]:
+    """Source, destination, address and millionths of messages/s of all that is sent, the largest first."""
+    network = subject.network
+    pairs = zip(network.demand_src.tolist(), network.demand_dst.tolist(), network.demand_rate.tolist(), strict=True)
+    found: list[tuple[int, int, str | None, int]] = [(src, dst, None, sent) for src, dst, sent in pairs]
+    found += [
+        (flow.src, flow.dst, network.addresses[flow.address], flow.rate)
+        for flow in routes.flows()
+        if flow.dst is not None and flow.dst != flow.src
+    ]
+    found.sort(key=lambda each: (-each[3], each[0], each[1], each[2] or ""))
+    return iter(found)
+
+
+def _worst(subject: Subject, name: str) -> Listing | None:
+    """The scenarios of a run that load a link most."""
+    rows = subject.rows("link_worst", link=name, variant=subject.variant)
+    failures = subject.failures([number for row in rows for number in row["scenarios"]])
+    ranks = ("scenario_utilisation", "scenarios", "scenario_msgs_per_s", "scenario_bytes_per_s")
+    found = [
+        (share, number, row["src"], sent, size)
+        for row in rows
+        for share, number, sent, size in zip(*(row[column] for column in ranks), strict=True)
+    ]
+    if not found:
+        return None
+    found.sort(key=lambda each: (-each[0], each[1], each[2]))
+    columns = ("from", "msg/s", "bytes/s", "used", "scenario", "what is down")
+    shown = tuple(
+        (src, sent, size, percent(share), number, failures.get(number))
+        for share, number, src, sent, size in found[:SHOWN]
+    )
+    return Listing(title="Its worst cases in the run", columns=columns, rows=shown)
+
+
+def _loss(subject: Subject, without: Routes) -> Iterator[str]:
+    """What the loss of something that is up does, on top of what is down."""
+    kernel, now = without.kernel, subject.now.kernel
+    pairs = _lost_pairs(subject, without)
+    dead = kernel.dead_addresses - now.dead_addresses
+    starved = kernel.starved_publishers - now.starved_publishers
+    harm = []  # what makes it one in the table `router_spof`
+    if pairs:
+        harm.append(f"{counted(pairs, 'ordered pair')} of others lose each other")
+    if dead > 0:
+        harm.append(f"{counted(dead, 'address')} {'has' if dead == 1 else 'have'} no subscriber")
+    if starved > 0:
+        finds = "finds" if starved == 1 else "find"
+        harm.append(f"{counted(starved, 'demand')} of others {finds} no subscriber, or none with credit left")
+    if harm:
+        yield f"It is a single point of failure: without it {listed(harm)}."
+    if not pairs:
+        yield "Without it all others still reach each other, as far as they do now."
+    lost = (kernel.lost_rate - now.lost_rate) / MICRO
+    if lost > 0:
+        more = " more" if now.lost_rate else ""
+        is_router = len(without.failed_routers) > len(subject.routers)
+        own = ", what it sends itself and is sent included" if is_router else ""
+        yield f"{rate(lost)}{more} then reach nobody{own}."
+
+
+def _lost_pairs(subject: Subject, without: Routes) -> int:
+    """Ordered pairs of living routers that lose each other now that something more is down."""
+    kernel = without.kernel
+    lost = kernel.unreachable_pairs - kernel.dead_end_pairs
+    if not subject.is_failing:
+        return lost
+    src, dst = subject.now.kernel.lost_pairs()
+    # Those of a router that is tried are lost now but no pairs of others then.
+    dead = sorted(without.failed_routers)
+    return lost - int((~np.isin(src, dead) & ~np.isin(dst, dead)).sum())
+
+
+def _rising(subject: Subject, without: Routes) -> Listing | None:
+    """Links that get more to carry than they have now."""
+    found = scenario.rising(subject, subject.now, without)
+    return None if found is None else attrs.evolve(found, title="When it fails, these get more to carry")
+
+
+def explain_router(subject: Subject, name: str) -> Explanation:
+    """A router. Raises: TableError when the model has none of that name."""
+    place = subject.router(name)
+    said = [_router(subject, place)]
+    listings = [_neighbors(subject, place)]
+    if name in subject.routers:
+        said += ["It is down.", *_clients(subject, place)]
+    else:
+        with subject.trying(routers=[name]) as without:
+            said += [*_clients(subject, place), *_loss(subject, without)]
+            listings.append(_rising(subject, without))
+    marks = Marks(
+        utilisation=subject.by_link(subject.now),
+        marked_routers=frozenset([name]),
+        failed_links=frozenset(subject.links),
+        failed_routers=frozenset(subject.routers),
+    )
+    return Explanation(
+        title=f"Router {name}",
+        sentences=tuple(said),
+        listings=tuple(listing for listing in listings if listing is not None),
+        marks=marks,
+    )
+
+
+def _router(subject: Subject, place: int) -> str:
+    router = subject.model.routers[place]
+    neighbors = {other for link in subject.model.links for other in (link.a, link.b) if router.id in (link.a, link.b)}
+    where = f" It stands at site {router.site}." if router.site else ""
+    return f"It has {counted(len(neighbors - {router.id}), 'neighbor')}.{where}"
+
+
+def _clients(subject: Subject, place: int) -> Iterator[str]:
+    """What is published and subscribed to at a router."""
+    network = subject.network
+    sent = (
+        network.demand_rate[network.demand_src == place].sum()
+        + network.publisher_rate[network.publisher_src == place].sum()
+    )
+    if sent:
+        yield f"Its publishers send {rate(float(sent) / MICRO)}."
+    here = [site for site in subject.model.subscribers if site.router == network.routers[place]]
+    if here:
+        yield f"It has subscribers of {listed([site.address for site in here])}."
+    if network.routers[place] in subject.routers:
+        return
+    living = Counter(site.address for site in subject.model.subscribers if site.router not in subject.routers)
+    alone = [site.address for site in here if living[site.address] == 1]
+    if alone:
+        yield f"It is the only router{' left' if subject.is_failing else ''} with subscribers of {listed(alone)}."
+
+
+def _neighbors(subject: Subject, place: int) -> Listing | None:
+    """Links of a router and their loads."""
+    rates = subject.now.kernel.loads()[0]
+    used = subject.utilisation(subject.now)
+    rows = []
+    for link in np.flatnonzero((subject.network.link_a == place) | (subject.network.link_b == place)).tolist():
+        out = 2 * link + int(subject.network.link_b[link] == place)
+        name, _, neighbor = subject.network.directed_link(out)
+        back = out ^ 1
+        shares = percent(float(used[out])), percent(float(used[back]))
+        cost = int(subject.network.link_cost[link])
+        rows.append((name, neighbor, cost, rates[out] / MICRO, shares[0], rates[back] / MICRO, shares[1]))
+    columns = ("link", "neighbor", "cost", "msg/s out", "used out", "msg/s in", "used in")
+    return Listing(title="Its links", columns=columns, rows=tuple(rows)) if rows else None

@@ -1,0 +1,241 @@
+"""At which router the subscribers of an address had better be: every router is judged, none is tried out.
+
+Two things are made better. The *load*: the sum of the costs of all links times the messages that they carry. And the
+messages that find no subscriber when one link or one router fails, summed over all such failures.
+
+Subscribers that are added at a router r take over the publishers that r is nearer to than any other: what is saved is
+a sum over publishers. A multicast grows by the way from r to where its tree is already. Subscribers that are moved are
+taken away, then added.
+
+All of it is told as if credit sufficed: publishers of a balanced address reach the nearest subscribers, whatever these
+grant, and what is lost is what has no path. How much more would go farther, or be lost, a run tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from mesh_config.models import Treatment
+from router.whatif.analysis.connectivity import Connectivity
+from router.whatif.analysis.link_placement import Floats
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import MICRO, TREATMENTS, Network
+
+Ints = NDArray[np.int64]
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """One way to place the subscribers of an address."""
+
+    address: int
+    taken_from: int | None
+    """The router at which they are now; None: they are added to those that there are."""
+    router: int
+    before: float
+    after: float
+
+    @property
+    def gain(self) -> float:
+        """What is made better; 0 or less when nothing is."""
+        return self.before - self.after
+
+
+class Audience:
+    """One address: its publishers and the routers of its subscribers."""
+
+    def __init__(self, network: Network, kernel: Kernel, distance: Floats, address: int) -> None:
+        """For a kernel in its base state, whose distances are *distance*, `inf` without a path."""
+        self.address = address
+        self.distance = distance
+        here = network.publisher_address == address
+        self.srcs = network.publisher_src[here].astype(np.int64)
+        self.rates = network.publisher_rate[here] / MICRO
+        first, last = network.subscriber_first[address], network.subscriber_first[address + 1]
+        self.sites: tuple[int, ...] = tuple(network.subscriber_router[first:last].tolist())
+        self._trees = None
+        if TREATMENTS[network.treatment[address]] is Treatment.MULTICAST:
+            self._trees = [np.array(kernel.tree(src), dtype=np.int64) for src in self.srcs.tolist()]
+
+    # Load
+
+    def loads_with(self, sites: Sequence[int]) -> Floats:
+        """By router: the load with subscribers at *sites* and at that router. `inf` where publishers reach nobody.
+
+        At a router of *sites* it is the load of these alone.
+        """
+        if self._trees is None:
+            found: Floats = self._times_rates(np.minimum(self._nearest(sites)[:, None], self.distance[self.srcs]))
+            return found
+        total = np.zeros(len(self.distance))
+        for src, rate, tree in zip(self.srcs.tolist(), self.rates.tolist(), self._trees, strict=True):
+            if rate:
+                total += rate * self._tree_cost(src, tree, sites)
+        return total
+
+    def _nearest(self, sites: Sequence[int]) -> Floats:
+        """By publisher: the distance to the nearest of some routers."""
+        if not sites:
+            return np.full(len(self.srcs), np.inf)
+        nearest: Floats = self.distance[np.ix_(self.srcs, list(sites))].min(axis=1)
+        return nearest
+
+    def _times_rates(self, distances: Floats) -> Floats:
+        """By column: the sum of rates times distances; who sends nothing needs no path."""
+        sends = self.rates > 0
+        total: Floats = (self.rates[sends, None] * distances[sends]).sum(axis=0)
+        return total
+
+    def _tree_cost(self, src: int, tree: Ints, sites: Sequence[int]) -> Floats:
+        """By router: what a multicast costs that goes to *sites* and to that router."""
+        far = self.distance[src]
+        is_on = np.zeros(len(far), dtype=np.bool_)
+        is_on[src] = True
+        cost = 0.0
+        for site in sites:
+            node = site
+            while not is_on[node]:
+                if tree[node] < 0:
+                    return np.full(len(far), np.inf)
+                is_on[node] = True
+                cost += far[node] - far[tree[node]]
+                node = tree[node]
+        # From each router toward the source, all at once, until all are on the tree.
+        extra = np.zeros(len(far))
+        reach = np.arange(len(far))
+        is_lost = np.isinf(far)
+        while True:
+            moving = np.flatnonzero(~is_on[reach] & ~is_lost)
+            if not moving.size:
+                break
+            before = tree[reach[moving]]
+            extra[moving] += far[reach[moving]] - far[before]
+            reach[moving] = before
+        extra[is_lost] = np.inf
+        whole: Floats = cost + extra
+        return whole
+
+    # Single failures
+
+    def losses_with(self, sites: Sequence[int], failures: Failures) -> Floats:
+        """By router: messages/s that find nobody with subscribers at *sites* and there, summed over single failures.
+
+        Those of publishers whose own router has failed don't count.
+        """
+        lost = np.zeros(len(self.distance))
+        for router, labels in failures.that_split:
+            lost += self._lost(labels, [site for site in sites if site != router])
+        # What is left splits nothing, so that all of these are alike but for the publishers that fail themselves, ...
+        calm = self._lost(failures.component, sites)
+        own: Floats = np.bincount(self.srcs, self.rates, len(lost)).astype(np.float64)
+        own[list(failures.routers_that_split)] = 0.0
+        lost += failures.others * calm - self._lost(failures.component, sites, own)
+        # ... and for the router itself that is asked about.
+        without = self._lost(failures.component, sites, reached=False)
+        is_other = np.ones(len(lost), dtype=np.bool_)
+        is_other[list(failures.routers_that_split)] = False
+        is_missed = ~np.isin(failures.component, failures.component[list(sites)])
+        whole: Floats = lost + np.where(is_other, without - calm - np.where(is_missed, own, 0.0), 0.0)
+        return whole
+
+    def _lost(self, labels: Ints, sites: Sequence[int], rates: Floats | None = None, *, reached: bool = True) -> Floats:
+        """By router: what finds nobody in a mesh that has fallen into parts, with subscribers at *sites* and there.
+
+        Args:
+            labels: the part of each router, -1 of one that has failed.
+            rates: what publishers at each router send, instead of those of this address.
+            reached: whether subscribers at the router count.
+        """
+        served = np.unique(labels[list(sites)])
+        of_src, sent = (labels[self.srcs], self.rates) if rates is None else (labels, rates)
+        is_lost = (of_src >= 0) & ~np.isin(of_src, served)
+        by_part = np.bincount(of_src[is_lost], sent[is_lost], int(labels.max(initial=0)) + 1)
+        lost = np.full(len(labels), float(by_part.sum()))
+        if reached:
+            lost[labels >= 0] -= by_part[labels[labels >= 0]]
+        return lost
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Failures:
+    """Every single failure of a link or a router, as far as it matters to addresses."""
+
+    component: Ints
+    """By router, when nothing fails."""
+    that_split: tuple[tuple[int | None, Ints], ...]
+    """Bridges, articulation points, and routers with subscribers: the router, None for a link; and the part of each
+    router then, -1 of the failed one."""
+    others: int
+    """How many links and routers there are beside these."""
+
+    @property
+    def routers_that_split(self) -> tuple[int, ...]:
+        """Those of `that_split`."""
+        return tuple(router for router, _ in self.that_split if router is not None)
+
+    @classmethod
+    def of(cls, connectivity: Connectivity, links: int, sites: Sequence[int]) -> Failures:
+        """Those of a mesh.
+
+        Args:
+            links: how many there are.
+            sites: routers with subscribers.
+        """
+        found: list[tuple[int | None, Ints]] = [
+            (None, connectivity.labels_without_link(each)) for each in connectivity.bridges
+        ]
+        routers = sorted({*connectivity.cuts, *sites})
+        found += [(router, connectivity.labels_without_node(router)) for router in routers]
+        others = links + len(connectivity.component) - len(found)
+        return cls(component=connectivity.component, that_split=tuple(found), others=others)
+
+
+def load_places(audience: Audience) -> Iterator[Place]:
+    """Every move and every addition that makes the load of an address less; none where publishers reach nobody."""
+    sites = audience.sites
+    if not sites or not audience.srcs.size:
+        return
+    before = float(audience.loads_with(sites)[sites[0]])
+    yield from _better(audience, None, sites, before, audience.loads_with(sites))
+    for site in sites:
+        rest = [other for other in sites if other != site]
+        yield from _better(audience, site, sites, before, audience.loads_with(rest))
+
+
+def loss_places(audience: Audience, connectivity: Connectivity, links: int) -> Iterator[Place]:
+    """Every move and every addition after which less is lost in single failures.
+
+    Args:
+        links: how many the mesh has.
+    """
+    sites = audience.sites
+    if not sites or not audience.srcs.size:
+        return
+    failures = Failures.of(connectivity, links, sites)
+    added = audience.losses_with(sites, failures)
+    before = float(added[sites[0]])
+    yield from _better(audience, None, sites, before, added)
+    for site in sites:
+        rest = [other for other in sites if other != site]
+        yield from _better(audience, site, sites, before, audience.losses_with(rest, failures))
+
+
+def _better(
+    audience: Audience, taken_from: int | None, sites: Sequence[int], before: float, after: Floats
+) -> Iterator[Place]:
+    """Places that are better than what is, by a millionth at least: sums of rates are rounded."""
+    least = before * (1 - 1e-6) if np.isfinite(before) else 0.0
+    for router in np.flatnonzero(after < least).tolist():
+        if router not in sites:
+            place = Place(
+                address=audience.address,
+                taken_from=taken_from,
+                router=router,
+                before=before,
+                after=float(after[router]),
+            )
+            yield place

@@ -1,0 +1,337 @@
+"""The digital twin of a mesh: how long its control planes take to agree, from a cold start and after each failure.
+
+The planes are those of the routers, under virtual time, in a mesh of a model's links or of a well-known shape. Each
+time they are right when networkx says so: every route has the cost of a shortest path.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from mesh_config.generators import SEEDED, generate
+from mesh_config.models import LinkStateSettings
+from router.core.linkstate.throttle import ROUTERS_A_PAUSE
+from router.core.terms import RouterId
+from router.simulation.measures import Distances, distances_of, first_differences
+from router.simulation.mesh import Mesh, Wire
+from router.whatif.convergence.simulation_parameters import Conditions
+from router.whatif.model.mesh_model import Model
+
+STEP_S: Final = 0.01
+"""How often it is looked whether all are right. Times do not depend on it."""
+LIMIT_S: Final = 60.0
+"""After so long, and three times `hello_max_age_s`, a mesh that is not right is given up."""
+UNASKED: Final = frozenset({"HELLO", "RA"})
+"""Messages that are sent without any reason but time."""
+
+Row = dict[str, object]
+
+
+class Kind(StrEnum):
+    """What happens to a mesh."""
+
+    START = "start"
+    """All routers start at once."""
+    LINK = "link"
+    """A connection breaks, and both its ends are told."""
+    ROUTER = "router"
+    """A process is killed; its machine ends its connections."""
+    SILENT_LINK = "silent-link"
+    """A link carries nothing any more, and nobody is told."""
+    SILENT_ROUTER = "silent-router"
+    """A machine is gone, and nobody is told."""
+    REPAIR = "repair"
+    """What failed last is back."""
+    CALM = "calm"
+    """Nothing, for a while."""
+
+
+CAN_FAIL: Final = (Kind.LINK, Kind.ROUTER, Kind.SILENT_LINK, Kind.SILENT_ROUTER)
+FAILURES: Final = (Kind.LINK, Kind.ROUTER, Kind.LINK, Kind.ROUTER, Kind.SILENT_ROUTER)
+"""Kinds in the order in which they take turns, unless other ones are asked for."""
+
+
+@attrs.frozen(kw_only=True)
+class Ground:
+    """What a twin's mesh is made of: the routers and links of a model, or a shape that is generated."""
+
+    name: str
+    """Of the model or the shape."""
+    routers: int
+    """How many there are."""
+    ids: tuple[str, ...] | None = None
+    """Of the routers of a model, those without links too; None: a shape."""
+    links: tuple[tuple[str, str, int, float | None], ...] = ()
+    """Of a model: two routers, cost, and time on the way in seconds or None."""
+
+    @classmethod
+    def of_model(cls, model: Model) -> Ground:
+        """The routers and links of a model, with their delays."""
+        ids = tuple(router.id for router in model.routers)
+        links = (
+            (link.a, link.b, link.cost, None if link.delay_ms is None else link.delay_ms / 1000) for link in model.links
+        )
+        return cls(name=model.name, routers=len(ids), ids=ids, links=tuple(links))
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """One run of a twin."""
+
+    ground: Ground
+    seed: int
+    """Of the shape, where it takes one, of delays and jitter, and of what fails."""
+    timers: LinkStateSettings = LinkStateSettings()
+    conditions: Conditions = Conditions()
+    failures: int = 20
+    kinds: tuple[Kind, ...] = FAILURES
+    """They take turns."""
+    is_repaired: bool = True
+    """What has failed is back before the next failure; else failures add up."""
+    calm_s: float = 0.0
+    """Time without events at the end in which refreshes are counted, seconds."""
+
+    def head(self) -> Row:
+        """What all its rows have in common, but for the size of its mesh."""
+        return {"mesh": self.ground.name, "seed": self.seed, **attrs.asdict(self.timers)}
+
+
+def play(case: Case, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
+    """Run a twin through its start and all failures.
+
+    Args:
+        told: called for each row as soon as it is known.
+    Returns: rows of the table `convergence`, in the order of events.
+    """
+    with _without_collector():
+        rows = []
+        for row in Twin(case).rows():
+            told(row)
+            rows.append(row)
+        return rows
+
+
+class Twin:
+    """A mesh and what happens to it."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.mesh = _mesh(case)
+        self._rng = random.Random(f"failures {case.seed}")
+        self._links = len({frozenset(router.id for router in wire.ends) for wire in self.mesh.wires})
+        self._sizes: Row = {"routers": len(self.mesh.routers), "links": len(self.mesh.wires)}
+        self._whole: Distances | None = None
+        """Distances while nothing has failed."""
+        self._count = 0
+
+    def rows(self) -> Iterator[Row]:
+        """Let everything happen, and tell what came of it."""
+        yield self._event(Kind.START, "", lambda: None)
+        for number in range(self.case.failures):
+            kind = self.case.kinds[number % len(self.case.kinds)]
+            target = self._target(kind)
+            if target is None:
+                return  # nothing is left that could fail
+            what, fail, repair = target
+            yield self._event(kind, what, fail)
+            if self.case.is_repaired:
+                yield self._event(Kind.REPAIR, what, repair)
+        if self.case.calm_s > 0:
+            yield self._calm()
+
+    # What happens
+
+    def _target(self, kind: Kind) -> tuple[str, Callable[[], None], Callable[[], None]] | None:
+        """Something that may fail: its name, its failure, its repair."""
+        mesh = self.mesh
+        if kind in (Kind.LINK, Kind.SILENT_LINK):
+            wires = [wire for wire in mesh.wires if wire.is_up and not wire.is_silent]
+            if not wires:
+                return None
+            wire = self._rng.choice(wires)
+            if kind is Kind.LINK:
+                return _name(wire), lambda: mesh.disconnect(wire), lambda: mesh.reconnect(wire)
+            return _name(wire), lambda: mesh.silence(wire), lambda: mesh.silence(wire, is_silent=False)
+        living = sorted(router.id for router in mesh.living())
+        if len(living) < 2:
+            return None
+        victim = self._rng.choice(living)
+        fail = mesh.kill if kind is Kind.ROUTER else mesh.vanish
+        return victim, lambda: fail(victim), lambda: mesh.restart(victim)
+
+    def _event(self, kind: Kind, what: str, happen: Callable[[], None]) -> Row:
+        mesh = self.mesh
+        before = _Counts.of(mesh)
+        began = mesh.now
+        happen()
+        wrong = self._settle()
+        changed = [max(0.0, router.forwarding.changed_at - began) for router in mesh.living()]
+        known = [max(0.0, router.forwarding.known_at - began) for router in mesh.living()]
+        return {
+            **self.case.head(),
+            **self._sizes,
+            "event": self._next(),
+            "kind": kind.value,
+            "what": what,
+            "converge_s": max(changed, default=0.0) if not wrong else None,
+            "known_s": max(known, default=0.0) if not wrong else None,
+            "wrong": wrong,
+            "period_s": mesh.now - began,
+            **before.until(_Counts.of(mesh), is_asked=True),
+        }
+
+    def _calm(self) -> Row:
+        mesh = self.mesh
+        before, began = _Counts.of(mesh), mesh.now
+        mesh.run_for(self.case.calm_s)
+        return {
+            **self.case.head(),
+            **self._sizes,
+            "event": self._next(),
+            "kind": Kind.CALM.value,
+            "what": "",
+            "converge_s": None,
+            "known_s": None,
+            "wrong": len(first_differences(mesh, self._distances())),
+            "period_s": mesh.now - began,
+            **before.until(_Counts.of(mesh), is_asked=False),
+        }
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    # Until all is right
+
+    def _settle(self) -> int:
+        """Run until all planes are right and none has anything left to compute. Returns: what is wrong at the limit."""
+        mesh, timers = self.mesh, self.case.timers
+        limit = mesh.now + LIMIT_S + 3 * timers.hello_max_age_s
+        # The longest pause between two computations; what comes later is caused by nothing that happened before.
+        quiet_s = 0.05 + 2 * timers.spf_hold_down_s * (2 + len(mesh.routers) // ROUTERS_A_PAUSE)
+        distances = self._distances()
+        while True:
+            wrong = first_differences(mesh, distances)
+            if not wrong:
+                mesh.run_for(quiet_s)
+                wrong = first_differences(mesh, distances)
+            if not wrong:
+                return 0
+            if mesh.now >= limit:
+                return len(wrong)
+            mesh.run_for(STEP_S)
+
+    def _distances(self) -> Distances:
+        graph = self.mesh.graph()
+        is_whole = graph.number_of_edges() == self._links and len(graph) == len(self.mesh.routers)
+        if not is_whole:
+            return distances_of(graph)
+        if self._whole is None:
+            self._whole = distances_of(graph)
+        return self._whole
+
+
+@attrs.frozen(kw_only=True)
+class _Counts:
+    """What all routers have done so far."""
+
+    sent: Mapping[RouterId, Mapping[str, int]]
+    sent_bytes: Mapping[RouterId, Mapping[str, int]]
+    spf_runs: Mapping[RouterId, int]
+    dijkstra_runs: Mapping[RouterId, int]
+    busy_s: float
+
+    @classmethod
+    def of(cls, mesh: Mesh) -> _Counts:
+        """As it is now."""
+        living = list(mesh.living())
+        return cls(
+            sent={router.id: dict(router.sent) for router in mesh.routers.values()},
+            sent_bytes={router.id: dict(router.sent_bytes) for router in mesh.routers.values()},
+            spf_runs={router.id: router.plane.spf_runs for router in living},
+            dijkstra_runs={router.id: router.plane.dijkstra_runs for router in living},
+            busy_s=mesh.machine.busy_s if mesh.machine is not None else 0.0,
+        )
+
+    def until(self, after: _Counts, *, is_asked: bool) -> Row:
+        """What they have done since; *is_asked*: without what they send for no other reason than time."""
+        left_out = UNASKED if is_asked else frozenset[str]()
+
+        def grown(old: Mapping[RouterId, Mapping[str, int]], new: Mapping[RouterId, Mapping[str, int]]) -> list[int]:
+            return [
+                sum(count - old[router].get(opcode, 0) for opcode, count in counts.items() if opcode not in left_out)
+                for router, counts in new.items()
+            ]
+
+        def runs(old: Mapping[RouterId, int], new: Mapping[RouterId, int]) -> int:
+            # One that has started anew counts from nothing.
+            return sum(
+                count - old.get(router, 0) if count >= old.get(router, 0) else count for router, count in new.items()
+            )
+
+        messages, volume = grown(self.sent, after.sent), grown(self.sent_bytes, after.sent_bytes)
+        return {
+            "messages": sum(messages),
+            "bytes": sum(volume),
+            "messages_busiest": max(messages),
+            "bytes_busiest": max(volume),
+            "spf_runs": runs(self.spf_runs, after.spf_runs),
+            "dijkstra_runs": runs(self.dijkstra_runs, after.dijkstra_runs),
+            "processor_s": after.busy_s - self.busy_s,
+        }
+
+
+def _name(wire: Wire) -> str:
+    return "--".join(sorted(router.id for router in wire.ends))
+
+
+def _mesh(case: Case) -> Mesh:
+    """The mesh of a case, all routers starting."""
+    conditions = case.conditions
+    mesh = Mesh(
+        seed=case.seed,
+        settings=case.timers,
+        weather=conditions.weather,
+        detection_s=conditions.detection_s,
+        detection_jitter_s=conditions.detection_jitter_s,
+        is_shared=True,
+        labor=conditions.labor,
+        counts_bytes=True,
+        keeps_reports=False,
+    )
+    ground = case.ground
+    links: Sequence[tuple[str, str, int, float | None]] = ground.links
+    names = sorted(ground.ids or ())
+    if ground.ids is None:
+        shape = generate(ground.name, ground.routers, **({"seed": case.seed} if ground.name in SEEDED else {}))
+        names = sorted(shape.routers)
+        links = [
+            (name, connector.to, connector.cost, None)
+            for name in names
+            for connector in shape.routers[name].connectors
+            if connector.to is not None
+        ]
+    for name in names:
+        mesh.add_router(name)
+    for near, far, cost, delay_s in links:
+        mesh.connect(near, far, cost, delay_s=delay_s)
+    return mesh
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Python's collector would look at millions of objects again and again, of which none is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

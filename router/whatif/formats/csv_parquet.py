@@ -1,0 +1,158 @@
+"""A table of a file, CSV or Parquet, by column; and the line of a row, for those who look for it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mesh_config.findings import nearest
+from router.whatif.formats.input_file import Faults
+
+MAX_BYTES: Final = 2 * 1024**3
+MAX_ROWS: Final = 20_000_000
+MAX_HEADER_CHARACTERS: Final = 10_000
+SHOWN: Final = 20
+"""Faults of one kind that are told one by one."""
+PARQUET: Final = (".parquet", ".pq")
+
+
+@attrs.frozen
+class Columns:
+    """What a file has."""
+
+    table: pa.Table
+    """Of CSV every column is text, with null where nothing stands."""
+    file: str
+    is_csv: bool
+
+    def lines(self, rows: Sequence[int]) -> dict[int, int]:
+        """The lines of some rows of CSV, both counted as they are in the file: rows from 0, lines from 1.
+
+        It reads the file again: only messages need it.
+        """
+        if not self.is_csv or not rows:
+            return {}
+        wanted, last = set(rows), max(rows)
+        # Rows of another length are refused elsewhere, and not in the table.
+        sound = (line for values, line in _rows(Path(self.file)) if len(values) == self.table.num_columns)
+        return {row: line for row, line in zip(range(last + 1), sound, strict=False) if row in wanted}
+
+
+def read_columns(faults: Faults, known: Sequence[str], required: Sequence[str]) -> Columns:
+    """The table of the file that *faults* is about, by the end of its name Parquet or CSV.
+
+    Args:
+        known: columns that it may have.
+        required: columns that it must have.
+    Raises: SettingsError when it can't be read, or has other columns.
+    """
+    path = Path(faults.file)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            faults.fail("the file is too large", expected=f"at most {MAX_BYTES // 1024**3} GiB")
+        is_csv = path.suffix not in PARQUET
+        table = _csv(path, known, required, faults) if is_csv else _parquet(path, known, required, faults)
+    except OSError as error:
+        faults.fail(f"cannot be read: {error.strerror or error}")
+    except UnicodeDecodeError as error:
+        faults.fail(f"cannot be read: byte {error.start} is not UTF-8")
+    except pa.ArrowException as error:
+        faults.fail(f"cannot be read: {error}".splitlines()[0])
+    return Columns(table, faults.file, is_csv)
+
+
+def numbered(values: pa.Array, number: Callable[[str | None], int]) -> NDArray[np.int32]:
+    """A column of text as numbers: *number* is asked once for each text, and for null."""
+    if pa.types.is_null(values.type):
+        return np.full(len(values), number(None), dtype=np.int32)
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    places = np.array([*map(number, texts), number(None)], dtype=np.int32)
+    indices: NDArray[np.int64] = encoded.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    return places[indices]
+
+
+def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: Faults) -> pa.Table:
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        header = text.readline(MAX_HEADER_CHARACTERS)
+    names = [name.strip() for name in next(csv.reader([header]), [])]
+    _check_names(names, known, required, 1, faults)
+
+    refused = 0
+
+    def refuse(_: arrow_csv.InvalidRow) -> str:
+        nonlocal refused
+        refused += 1
+        return "skip"
+
+    table = arrow_csv.read_csv(
+        path,
+        read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=1),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+        ),
+    )
+    if refused:
+        _tell_lengths(path, names, refused, faults)
+    if table.num_rows > MAX_ROWS:
+        faults.fail(f"{table.num_rows} rows", expected=f"at most {MAX_ROWS}")
+    return table
+
+
+def _tell_lengths(path: Path, names: Sequence[str], count: int, faults: Faults) -> None:
+    """Tell of the first rows that have more or fewer values than there are columns."""
+    expected = f"{len(names)}: {', '.join(names)}"
+    shown = 0
+    for values, line in _rows(path):
+        if len(values) != len(names) and shown < SHOWN:
+            faults.add(f"{len(values)} values", line=line, expected=expected)
+            shown += 1
+    if count > shown:
+        faults.add(f"{count} rows of another length, the first {shown} are shown", expected=expected)
+
+
+def _rows(path: Path) -> Iterator[tuple[list[str], int]]:
+    """Rows of CSV and their lines; empty lines are no rows."""
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        reader = csv.reader(text)
+        next(reader, None)
+        line = reader.line_num + 1
+        for values in reader:
+            if values:
+                yield values, line
+            line = reader.line_num + 1
+
+
+def _parquet(path: Path, known: Sequence[str], required: Sequence[str], faults: Faults) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        if file.metadata.num_rows > MAX_ROWS:
+            faults.fail(f"{file.metadata.num_rows} rows", expected=f"at most {MAX_ROWS}")
+        _check_names(file.schema_arrow.names, known, required, None, faults)
+        return file.read()
+
+
+def _check_names(
+    names: Sequence[str], known: Sequence[str], required: Sequence[str], line: int | None, faults: Faults
+) -> None:
+    """Raises: SettingsError unless the columns are the right ones."""
+    for name in dict.fromkeys(names):
+        if name not in known:
+            near = nearest(name, [it for it in known if it not in names])
+            expected = f"one of {', '.join(known)}" if near is None else "a known column"
+            faults.add(f"unknown column `{name}`", line=line, expected=expected, nearest=near)
+        elif names.count(name) > 1:
+            faults.add(f"column `{name}` is there twice", line=line, expected="each column once")
+    for name in required:
+        if name not in names:
+            faults.add(f"column `{name}` is missing", line=line, expected=f"the columns {', '.join(required)}")
+    faults.check()

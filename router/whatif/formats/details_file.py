@@ -1,0 +1,282 @@
+"""What an operator knows of a mesh beside its links: groups, failure rates, capacities, subscribers. YAML.
+
+defaults: {link: {failures_per_year: 2, repair_hours: 4}, router: {failures_per_year: 0.5, repair_hours: 6}}
+routers: [{id: A, site: east}]
+links: [{id: A--B, capacity_bytes: 1.25e9, delay_ms: 3.5}]
+new_links: [{a: A, b: D, cost: 2}]
+addresses: [{text: orders, treatment: closest}]
+subscribers: [{address: orders, router: B, count: 2, credit: 200, service_ms: 5}]
+groups: [{name: duct 7, kind: srlg, links: [A--B, A--C]}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from mesh_config import yaml_text
+from mesh_config.findings import nearest
+from mesh_config.models import setting
+from mesh_config.structuring import structure, unknown_key
+from mesh_config.values import found_words
+from mesh_config.yaml_text import ListNode, MapNode, Node, ScalarNode
+from router.core.addressing.address import normalise
+from router.whatif.formats.input_file import Faults, FilePath, in_file, read_text
+from router.whatif.formats.mesh_settings import TreatmentOf
+from router.whatif.formats.topology_builder import Node as TopologyNode
+from router.whatif.formats.topology_builder import delay_ms
+from router.whatif.model.elements import MAX_COST, AddressNode, Group, LinkEdge, RouterNode, SubscriberSite, link_ids
+from router.whatif.model.mesh_model import Model, ModelError
+
+
+def _optional(cls: type[attrs.AttrsInstance], name: str) -> Any:
+    """A field as another class has it, absent by default."""
+    metadata = getattr(attrs.fields(cls), name).metadata
+    return setting(metadata["doc"], default=None, unit=metadata["unit"], low=metadata["low"], high=metadata["high"])
+
+
+@attrs.frozen(kw_only=True)
+class RouterDefaults:
+    """What routers have where nothing else is said."""
+
+    failures_per_year: float | None = _optional(RouterNode, "failures_per_year")
+    repair_hours: float | None = _optional(RouterNode, "repair_hours")
+
+
+@attrs.frozen(kw_only=True)
+class RouterDetails(RouterDefaults):
+    """What is known of one router."""
+
+    id: str = setting("Id of the router.")
+    site: str | None = setting("Where it stands.", default=None)
+    latitude: float | None = _optional(RouterNode, "latitude")
+    longitude: float | None = _optional(RouterNode, "longitude")
+
+
+@attrs.frozen(kw_only=True)
+class LinkDefaults:
+    """What links have where nothing else is said."""
+
+    delay_ms: float | None = _optional(LinkEdge, "delay_ms")
+    capacity_msgs: float | None = _optional(LinkEdge, "capacity_msgs")
+    capacity_bytes: float | None = _optional(LinkEdge, "capacity_bytes")
+    failures_per_year: float | None = _optional(LinkEdge, "failures_per_year")
+    repair_hours: float | None = _optional(LinkEdge, "repair_hours")
+
+
+@attrs.frozen(kw_only=True)
+class LinkDetails(LinkDefaults):
+    """What is known of one link."""
+
+    id: str = setting("Id of the link: `a--b`, the smaller router id first; of parallel links `a--b#2` and so on.")
+    cost: int | None = _optional(LinkEdge, "cost")
+
+
+@attrs.frozen(kw_only=True)
+class NewLink(LinkDefaults):
+    """A link that is planned."""
+
+    a: str = setting("One end.")
+    b: str = setting("The other end.")
+    cost: int = setting("Cost, the same in both directions.", default=1, low=1, high=MAX_COST)
+
+
+@attrs.frozen(kw_only=True)
+class Defaults:
+    """What many have in common."""
+
+    router: RouterDefaults = setting("Of routers.", factory=RouterDefaults)
+    link: LinkDefaults = setting("Of links.", factory=LinkDefaults)
+
+
+LISTS: Final[Mapping[str, type[attrs.AttrsInstance]]] = {
+    "routers": RouterDetails,
+    "links": LinkDetails,
+    "new_links": NewLink,
+    "addresses": AddressNode,
+    "subscribers": SubscriberSite,
+    "groups": Group,
+}
+"""Keys of the file under which a list stands, and what its items are."""
+KEYS: Final = ("defaults", *LISTS)
+IDENTITY: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
+    "routers": lambda it: (it.id,),
+    "links": lambda it: (it.id,),
+    "addresses": lambda it: (it.text,),
+    "subscribers": lambda it: (it.address, it.router),
+    "groups": lambda it: (it.name,),
+}
+"""What an item of each list is known by."""
+
+
+Item = tuple[Node, Any]
+"""Where an item stands, and what it says."""
+
+
+def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Model:
+    """The model with what a file says of it.
+
+    Routers and links get what is written, defaults only where they have nothing; new links are added. A subscriber
+    takes the place of what the model has for its address at its router, a group that of the group with its name.
+    Args:
+        treatment_of: of addresses of subscribers that the file doesn't list.
+    Raises: SettingsError with all that is wrong with the file.
+    """
+    faults = Faults(path)
+    text, expected = read_text(path), f"a mapping with {', '.join(f'`{key}`' for key in KEYS)}"
+    if not text.strip():
+        faults.fail("the file is empty", line=1, expected=expected)
+    root, findings = yaml_text.read(text, faults.file)
+    faults.extend(findings)
+    if root is not None and not isinstance(root, MapNode):
+        faults.extend([root.place.finding(found_words(yaml_text.plain(root)), expected=expected)])
+    if not isinstance(root, MapNode):
+        faults.check()
+        raise AssertionError("without a root there are findings")
+    faults.extend(unknown_key(root, key, KEYS) for key in root.items if key not in KEYS)
+    defaults = _defaults(root, faults)
+    parts = {key: list(_items(root, key, faults)) for key in LISTS}
+    model = attrs.evolve(model, links=(*model.links, *_new_links(model, parts["new_links"], faults)))
+    _refuse_unknown(model, root, faults)
+    _refuse_twice(parts, faults)
+    _refuse_empty(parts["groups"], faults)
+    faults.check()
+    found = attrs.evolve(
+        model,
+        routers=_detailed(model.routers, parts["routers"], defaults.router),
+        links=_detailed(model.links, parts["links"], defaults.link),
+        groups=_replaced(model.groups, parts["groups"], "name"),
+        subscribers=_replaced(model.subscribers, parts["subscribers"], "address", "router"),
+        addresses=_addresses(model, parts, treatment_of),
+    )
+    try:
+        found.check()
+    except ModelError as error:  # what no single item shows, say a member given twice
+        raise ModelError(in_file(error.findings, path)) from error
+    return found
+
+
+def _defaults(root: MapNode, faults: Faults) -> Defaults:
+    if "defaults" not in root.items:
+        return Defaults()
+    defaults, findings = structure(root.items["defaults"], Defaults)
+    faults.extend(findings)
+    return defaults or Defaults()
+
+
+def _items(root: MapNode, key: str, faults: Faults) -> Iterator[Item]:
+    """The sound items of a list; what is wrong with the others is told."""
+    node = root.items.get(key)
+    if node is None:
+        return
+    if not isinstance(node, ListNode):
+        faults.extend([node.place.finding(found_words(yaml_text.plain(node)), expected="a list")])
+        return
+    for item in node.items:
+        found, findings = structure(item, LISTS[key])
+        faults.extend(findings)
+        if isinstance(found, SubscriberSite):
+            found = attrs.evolve(found, address=normalise(found.address))
+        elif isinstance(found, AddressNode):
+            found = attrs.evolve(found, text=normalise(found.text))
+        if found is not None:
+            yield item, found
+
+
+def _new_links(model: Model, items: list[Item], faults: Faults) -> Iterator[LinkEdge]:
+    """Links with the next usual ids that are free; a delay that is not given is that of straight fibre.
+
+    Those that lead from a router to itself are told; those with an unknown end are left out.
+    """
+    routers = {router.id: router for router in model.routers}
+    taken = {link.id for link in model.links}
+    for node, link in items:
+        a, b = sorted((link.a, link.b))
+        if a == b:
+            faults.extend([node.place.finding(f"a link from `{a}` to itself", expected="two routers")])
+        if a == b or a not in routers or b not in routers:
+            continue
+        free = next(name for name in link_ids([(a, b)] * (len(taken) + 1)) if name not in taken)
+        taken.add(free)
+        ends = (routers[end] for end in (a, b))
+        one, other = (TopologyNode(key=end.id, longitude=end.longitude, latitude=end.latitude) for end in ends)
+        values = {"delay_ms": delay_ms(one, other), **_values(link)}
+        yield LinkEdge(**{**values, "id": free, "a": a, "b": b})
+
+
+def _refuse_unknown(model: Model, root: MapNode, faults: Faults) -> None:
+    """Tell what names a router or a link that the model does not have, also in items with other faults."""
+    routers, links = ({it.id: it for it in items} for items in (model.routers, model.links))
+    for part, field, what, known in (
+        ("routers", "id", "router", routers),
+        ("links", "id", "link", links),
+        ("new_links", "a", "router", routers),
+        ("new_links", "b", "router", routers),
+        ("subscribers", "router", "router", routers),
+        ("groups", "links", "link", links),
+        ("groups", "routers", "router", routers),
+    ):
+        for item in _list(root.items.get(part)):
+            value = item.items.get(field) if isinstance(item, MapNode) else None
+            for node in _list(value) if isinstance(value, ListNode) else (value,):
+                name = node.value if isinstance(node, ScalarNode) else None
+                if node is not None and isinstance(name, str) and name not in known:
+                    turned = "--".join(reversed(name.split("--")))  # by the larger id first
+                    near = turned if turned in known else nearest(name, known)
+                    message = f"no {what} `{name}`"
+                    faults.extend([node.place.finding(message, expected=f"a {what} of the model", nearest=near)])
+
+
+def _refuse_empty(groups: list[Item], faults: Faults) -> None:
+    """Tell of groups without members."""
+    for node, group in groups:
+        if not group.links and not group.routers:
+            faults.extend([node.place.finding("nothing belongs to it", expected="`links` or `routers`")])
+
+
+def _refuse_twice(parts: Mapping[str, list[Item]], faults: Faults) -> None:
+    """Tell what a list has twice."""
+    for part in IDENTITY:
+        items = parts[part]
+        seen: dict[object, int | None] = {}
+        for node, item in items:
+            key = IDENTITY[part](item)
+            if key in seen:
+                message = f"`{' at '.join(key)}` is given twice, first in line {seen[key]}"
+                faults.extend([node.place.finding(message, expected="each once")])
+            seen.setdefault(key, node.place.line)
+
+
+def _detailed(old: Iterable[Any], items: list[Item], defaults: attrs.AttrsInstance) -> list[Any]:
+    """Routers or links with what is said of each, and of all."""
+    details = {item.id: item for _, item in items}
+    found = []
+    for it in old:
+        said = _values(details[it.id]) if it.id in details else {}
+        usual = {name: value for name, value in _values(defaults).items() if getattr(it, name) is None}
+        found.append(attrs.evolve(it, **{**usual, **said}))
+    return found
+
+
+def _values(details: attrs.AttrsInstance) -> dict[str, Any]:
+    return {name: value for name, value in attrs.asdict(details, recurse=False).items() if value is not None}
+
+
+def _replaced(old: Iterable[Any], items: list[Item], *fields: str) -> list[Any]:
+    """What the model has, and the items; of two with the same *fields* the later one."""
+    every = (*old, *(item for _, item in items))
+    return list({tuple(getattr(it, field) for field in fields): it for it in every}.values())
+
+
+def _addresses(model: Model, parts: Mapping[str, list[Item]], treatment_of: TreatmentOf) -> list[AddressNode]:
+    found = {it.text: it for it in (*model.addresses, *(item for _, item in parts["addresses"]))}
+    for _, site in parts["subscribers"]:
+        if site.address not in found:
+            found[site.address] = AddressNode(text=site.address, treatment=treatment_of(site.address))
+    return list(found.values())
+
+
+def _list(node: Node | None) -> tuple[Node, ...]:
+    return node.items if isinstance(node, ListNode) else ()

@@ -1,0 +1,109 @@
+"""One file, and what goes with it, to a model: the reader is chosen by what the file is."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from mesh_config.findings import Finding
+from router.whatif.formats import graphml, json_with_lines, sndlib, topohub, xml_with_lines
+from router.whatif.formats.demand_file import with_demand_file
+from router.whatif.formats.details_file import with_details
+from router.whatif.formats.input_file import Faults, FilePath, in_file, read_text
+from router.whatif.formats.mesh_settings import TreatmentOf, built_in_treatment, read_mesh
+from router.whatif.formats.topology_builder import MESSAGE_BYTES
+from router.whatif.model.mesh_model import Model, ModelError
+
+
+class Form(enum.StrEnum):
+    """What a file may be."""
+
+    MESH = "mesh"
+    GRAPHML = "graphml"
+    TOPOHUB = "topohub"
+    SNDLIB = "sndlib"
+
+
+BY_SUFFIX = {".yaml": Form.MESH, ".yml": Form.MESH, ".graphml": Form.GRAPHML, ".json": Form.TOPOHUB}
+"""Other files are looked into."""
+
+
+def import_model(
+    file: FilePath,
+    *,
+    form: Form | None = None,
+    details: Sequence[FilePath] = (),
+    demands: FilePath | None = None,
+    message_bytes: float = MESSAGE_BYTES,
+) -> tuple[Model, tuple[Finding, ...]]:
+    """The model of a file.
+
+    Args:
+        form: what the file is; by default found out.
+        details: files of groups, failure rates, subscribers, in order: the later ones go first.
+        demands: a table that takes the place of the demands that the file has itself.
+        message_bytes: size of a message where the file gives traffic without one.
+    Returns: the model, checked; warnings.
+    Raises: SettingsError with all that is wrong with the first file that can't be used.
+    """
+    faults = Faults(file)
+    model, treatment_of = _read(faults, form or _form(file), message_bytes)
+    try:
+        model.check()
+    except ModelError as error:
+        raise ModelError(in_file(error.findings, file)) from error
+    model, warnings = completed(model, details=details, demands=demands, treatment_of=treatment_of)
+    origin = " + ".join(Path(path).name for path in (file, *details, *(() if demands is None else (demands,))))
+    return attrs.evolve(model, origin=origin), (*faults.check(), *warnings)
+
+
+def completed(
+    model: Model,
+    *,
+    details: Sequence[FilePath],
+    demands: FilePath | None,
+    treatment_of: TreatmentOf = built_in_treatment,
+) -> tuple[Model, tuple[Finding, ...]]:
+    """The model with what operators say of it, and with the demands of a table; see `import_model`.
+
+    Args:
+        treatment_of: of addresses that neither the model nor the details have.
+    """
+    for path in details:
+        model = with_details(model, path, treatment_of)
+    return (model, ()) if demands is None else with_demand_file(model, demands, treatment_of)
+
+
+def _form(file: FilePath) -> Form:
+    """What a file is, by the end of its name, or else by its first characters."""
+    found = BY_SUFFIX.get(Path(file).suffix.lower())
+    if found is not None:
+        return found
+    text = read_text(file)
+    start = text.lstrip()[:4096]
+    if start.startswith("?") or "sndlib" in start.casefold():
+        return Form.SNDLIB
+    if start.startswith("<"):
+        return Form.GRAPHML
+    if start.startswith("{"):
+        return Form.TOPOHUB
+    return Form.MESH
+
+
+def _read(faults: Faults, form: Form, message_bytes: float) -> tuple[Model, TreatmentOf]:
+    if form is Form.MESH:
+        return read_mesh(faults.file, faults)
+    text, name = read_text(faults.file), Path(os.fspath(faults.file)).stem
+    if form is Form.TOPOHUB:
+        found = topohub.read_topohub(json_with_lines.read(text, faults), faults, message_bytes=message_bytes)
+    elif form is Form.GRAPHML:
+        found = graphml.read_graphml(xml_with_lines.read(text, faults), faults)
+    elif text.lstrip().startswith("<"):
+        found = sndlib.read_xml(xml_with_lines.read(text, faults), faults, name=name, message_bytes=message_bytes)
+    else:
+        found = sndlib.read_native(text, faults, name=name, message_bytes=message_bytes)
+    return found, built_in_treatment

@@ -1,0 +1,300 @@
+"""A live mesh to a model, by what its routers tell over management. Any one router leads to all others.
+
+`collect` asks; `snapshot_model` makes the model of the answers. Who asks is an argument: this module knows no socket.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from mesh_config.findings import Finding
+from mesh_config.models import Treatment
+from router.core.addressing.address import is_volatile_reply
+from router.whatif.formats.input_file import Faults
+from router.whatif.formats.management_rows import Attribute, Kind, Row, sound_rows
+from router.whatif.formats.mesh_settings import built_in_treatment
+from router.whatif.model.demands import Demand
+from router.whatif.model.elements import AddressNode, LinkCounter, LinkEdge, RouterNode, SubscriberSite, link_ids
+from router.whatif.model.mesh_model import Model
+
+ATTEMPTS: Final = 3
+"""How often everything is asked when the mesh changes meanwhile."""
+MICROS: Final = 1e6
+TREATMENTS: Final = frozenset(it.value for it in Treatment)
+
+NODE: Final = (
+    Attribute("id", Kind.TEXT), Attribute("isReachable", Kind.FLAG), Attribute("linkCosts", Kind.COSTS),
+)  # fmt: skip
+CONNECTION: Final = (
+    Attribute("identity", Kind.TEXT), Attribute("container", Kind.TEXT, True), Attribute("role", Kind.TEXT),
+    Attribute("opened", Kind.FLAG), Attribute("operStatus", Kind.TEXT), Attribute("neighborState", Kind.TEXT, True),
+    Attribute("isStandby", Kind.FLAG, True), Attribute("cost", Kind.COUNT, True),
+    Attribute("deliveriesIn", Kind.COUNT, True), Attribute("deliveriesOut", Kind.COUNT, True),
+    Attribute("bytesIn", Kind.COUNT, True), Attribute("bytesOut", Kind.COUNT, True),
+    Attribute("roundTripMicros", Kind.COUNT, True),
+)  # fmt: skip
+LINK: Final = (
+    Attribute("linkType", Kind.TEXT), Attribute("linkDir", Kind.TEXT), Attribute("owningAddr", Kind.TEXT, True),
+    Attribute("creditAvailable", Kind.COUNT), Attribute("unsettledCount", Kind.COUNT),
+)  # fmt: skip
+ADDRESS: Final = (
+    Attribute("key", Kind.TEXT), Attribute("distribution", Kind.TEXT), Attribute("publisherCount", Kind.COUNT),
+    Attribute("deliveriesIngress", Kind.COUNT),
+)  # fmt: skip
+ROUTER: Final = (Attribute("site", Kind.TEXT, True),)
+
+
+class Asks(Protocol):
+    """A client of management."""
+
+    def query(self, kind: str, attributes: Sequence[str], *, router: str | None) -> Iterable[Row]:
+        """All entities of a type. Raises whatever its caller is to see."""
+
+    def attached_to(self) -> str:
+        """Id of the router that it is connected to."""
+
+
+@attrs.frozen(kw_only=True)
+class RouterReading:
+    """What one router tells."""
+
+    site: str | None
+    connections: tuple[Row, ...]
+    links: tuple[Row, ...]
+    addresses: tuple[Row, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Reading:
+    """What a mesh tells at one time."""
+
+    asked: str
+    """The router through which the others were asked."""
+    nodes: tuple[Row, ...]
+    """Of `router.node`, as that router has them."""
+    routers: Mapping[str, RouterReading]
+    """Those that can be reached."""
+    is_settled: bool
+    """Whether links and routers were the same before and after."""
+
+
+def collect(client: Asks, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Reading:
+    """Ask every router that can be reached; all again, a few times, when links come or go meanwhile.
+
+    Args:
+        progress: told how many routers were asked, and how many there are.
+    Raises: SettingsError when a router tells something that is no such thing.
+    """
+    me = client.attached_to()
+    nodes = _nodes(client, me)
+    for _ in range(ATTEMPTS):
+        ids = sorted(str(node["id"]) for node in nodes if node["isReachable"])
+        routers = {}
+        for done, router in enumerate(ids):
+            progress(done, len(ids))
+            routers[router] = _ask(client, None if router == me else router, me)
+        progress(len(ids), len(ids))
+        after = _nodes(client, me)
+        is_settled = after == nodes
+        nodes = after
+        if is_settled:
+            break
+    return Reading(asked=me, nodes=nodes, routers=routers, is_settled=is_settled)
+
+
+def snapshot_model(reading: Reading, faults: Faults, *, name: str = "mesh", demands: Sequence[Demand] = ()) -> Model:
+    """The model of a mesh that tells so.
+
+    Of parallel links the one in use is among the others; each delay is half the round trip of TCP. Addresses of replies
+    are left out.
+    Args:
+        faults: gets warnings: what is not reachable, and what routers don't agree on.
+        demands: what `measured_demands` found.
+    """
+    if not reading.is_settled:
+        faults.warn(f"links came or went while the mesh was asked, {ATTEMPTS} times; the model may mix two states")
+    alive = reading.routers
+    for node in reading.nodes:
+        if str(node["id"]) not in alive:
+            faults.warn(f"router `{node['id']}` cannot be reached, and is left out", key=("routers", str(node["id"])))
+    links, counters = _links(reading, faults)
+    subscribers = _subscribers(alive)
+    used = [site.address for site in subscribers] + [it.address for it in demands if it.address is not None]
+    return Model(
+        name=name,
+        routers=[RouterNode(id=router, site=found.site or None) for router, found in alive.items()],
+        links=links,
+        addresses=_addresses(alive, used, faults),
+        subscribers=subscribers,
+        demands=demands,
+        counters=counters,
+    )
+
+
+def measured_demands(before: Reading, after: Reading, seconds: float) -> list[Demand]:
+    """What publishers sent between two readings: a demand for each address and router where messages entered the mesh.
+
+    Sizes are the mean of all that the router's clients sent, everything of AMQP included.
+    Args:
+        seconds: between the two.
+    """
+    found = []
+    for router, reading in after.routers.items():
+        if router not in before.routers:
+            continue
+        size = _mean_bytes(before.routers[router], reading)
+        was = {row["key"]: row["deliveriesIngress"] for row in before.routers[router].addresses}
+        for row in reading.addresses:
+            text = _mobile(row["key"])
+            count = row["deliveriesIngress"] - was.get(row["key"], 0)
+            if text is not None and count > 0:
+                found.append(Demand(src=router, address=text, msgs_per_s=count / seconds, msg_bytes=size))
+    return found
+
+
+def _nodes(client: Asks, me: str) -> tuple[Row, ...]:
+    return tuple(sorted(_rows(client, "router.node", NODE, None, me), key=lambda row: str(row["id"])))
+
+
+def _ask(client: Asks, router: str | None, me: str) -> RouterReading:
+    own = _rows(client, "router", ROUTER, router, me)
+    return RouterReading(
+        site=own[0]["site"] if own else None,
+        connections=_rows(client, "connection", CONNECTION, router, me),
+        links=_rows(client, "router.link", LINK, router, me),
+        addresses=_rows(client, "router.address", ADDRESS, router, me),
+    )
+
+
+def _rows(client: Asks, entity: str, attributes: Sequence[Attribute], router: str | None, me: str) -> tuple[Row, ...]:
+    """What a router tells of its entities of one type, as it must be. Raises: SettingsError"""
+    rows = client.query(entity, tuple(it.name for it in attributes), router=router)
+    return sound_rows(rows, attributes, entity=entity, router=me if router is None else router)
+
+
+# Links
+
+
+def _links(reading: Reading, faults: Faults) -> tuple[list[LinkEdge], list[LinkCounter]]:
+    """Links and their counters, as the end with the smaller id tells of the connections."""
+    # A router that went while others were asked is no longer among the nodes.
+    costs: defaultdict[str, Mapping[str, int]] = defaultdict(dict)
+    costs.update((str(node["id"]), node["linkCosts"]) for node in reading.nodes)
+    found: list[tuple[str, str, Row]] = []
+    for a in sorted(reading.routers):
+        for b in sorted(router for router in costs[a] if router in reading.routers):
+            if a not in costs[b]:
+                faults.warn(f"router `{a}` has a link to `{b}`, which knows nothing of it: left out", key=("links",))
+            elif a < b:
+                found += [(a, b, row) for row in _between(reading, a, b, max(costs[a][b], costs[b][a]))]
+    links, counters = [], []
+    for text, (a, b, row) in zip(link_ids((a, b) for a, b, _ in found), found, strict=True):
+        round_trip = row.get("roundTripMicros")
+        delay_ms = None if round_trip is None else round(round_trip / 2000, 6)
+        links.append(LinkEdge(id=text, a=a, b=b, cost=row["cost"], delay_ms=delay_ms))
+        if None not in (row.get("deliveriesOut"), row.get("deliveriesIn")):
+            counters += [
+                LinkCounter(link=text, src=a, messages=row["deliveriesOut"], bytes=row.get("bytesOut")),
+                LinkCounter(link=text, src=b, messages=row["deliveriesIn"], bytes=row.get("bytesIn")),
+            ]
+    return links, counters
+
+
+def _between(reading: Reading, a: str, b: str, cost: int) -> list[Row]:
+    """The connections between two routers, the one in use first: it has the least cost."""
+    rows = [
+        row
+        for row in reading.routers[a].connections
+        if row["role"] == "inter-router"
+        and row["container"] == b
+        and row["opened"]
+        and row["operStatus"] == "up"
+        and (row["isStandby"] or row["neighborState"] in (None, "two-way"))
+    ]
+    # One that came after its link state was asked for, or of a router that doesn't tell the cost of a connection.
+    known = [row if row.get("cost") is not None else {**row, "cost": cost} for row in rows] or [{"cost": cost}]
+    return sorted(known, key=lambda row: (row["cost"], bool(row.get("isStandby")), row.get("identity", "").zfill(20)))
+
+
+# Addresses
+
+
+def _mobile(key: str) -> str | None:
+    """The address of a key; None for those of routers, and of replies."""
+    text = key[2:] if key.startswith("M") else ""
+    return text if text and not is_volatile_reply(text) else None
+
+
+def _subscribers(routers: Mapping[str, RouterReading]) -> list[SubscriberSite]:
+    """Subscribers of mobile addresses. Their credit is what they grant when nothing is under way."""
+    credit: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for router, reading in routers.items():
+        for row in reading.links:
+            text = _mobile(row["owningAddr"] or "")
+            if row["linkType"] == "endpoint" and row["linkDir"] == "out" and text is not None:
+                credit[text, router].append(row["creditAvailable"] + row["unsettledCount"])
+    return [
+        SubscriberSite(address=text, router=router, count=len(amounts), credit=sum(amounts))
+        for (text, router), amounts in credit.items()
+    ]
+
+
+def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults: Faults) -> list[AddressNode]:
+    """Addresses that are used or have publishers, each with the treatment that the first router gives it."""
+    wanted = set(used)
+    said: dict[str, dict[str, str]] = {}
+    for router, reading in sorted(routers.items()):
+        for row in reading.addresses:
+            text = _mobile(row["key"])
+            if text is not None:
+                said.setdefault(text, {}).setdefault(row["distribution"], router)
+                if row["publisherCount"]:
+                    wanted.add(text)
+    for text in sorted(wanted):
+        if len(said.get(text, ())) > 1:
+            words = " and ".join(f"{treatment} at router `{router}`" for treatment, router in said[text].items())
+            first = next(iter(said[text]))
+            faults.warn(f"address `{text}` is {words}; it is taken for {first}", key=("addresses", text))
+    return [AddressNode(text=text, treatment=_treatment(text, said.get(text, {}), faults)) for text in wanted]
+
+
+def _treatment(text: str, said: Mapping[str, str], faults: Faults) -> Treatment:
+    """What the first router says; the built-in one where that is none that a mobile address can have, or nothing."""
+    word, router = next(iter(said.items()), ("", ""))
+    if word in TREATMENTS:
+        return Treatment(word)
+    usual = built_in_treatment(text)
+    told = f"`{word}` at router `{router}`" if router else "known to no router any more"
+    faults.warn(f"address `{text}` is {told}; it is taken for {usual}", key=("addresses", text))
+    return usual
+
+
+def _mean_bytes(before: RouterReading, after: RouterReading) -> float:
+    """Bytes for each message that clients sent; 0 when it is not known."""
+    was = {row["identity"]: row for row in before.connections}
+    messages = octets = 0
+    for row in after.connections:
+        old = was.get(row["identity"], {"deliveriesIn": 0, "bytesIn": 0})
+        numbers = (row["deliveriesIn"], row["bytesIn"], old["deliveriesIn"], old["bytesIn"])
+        if row["role"] == "inter-router" or None in numbers:
+            continue
+        count = row["deliveriesIn"] - old["deliveriesIn"]
+        if count > 0:
+            messages += count
+            octets += row["bytesIn"] - old["bytesIn"]
+    return octets / messages if messages else 0.0
+
+
+def checked_model(
+    reading: Reading, url: str, *, name: str = "mesh", demands: Sequence[Demand] = ()
+) -> tuple[Model, tuple[Finding, ...]]:
+    """The model of a reading, checked, and warnings about it."""
+    faults = Faults(url)
+    model = snapshot_model(reading, faults, name=name, demands=demands)
+    model = attrs.evolve(model, origin=f"{url}, router {reading.asked}")
+    model.check()
+    return model, faults.check()

@@ -1,0 +1,221 @@
+"""SNDlib's networks, in its own text format and in XML.
+
+Traffic and capacities have one unit, which is taken for messages/s: `demand_value * routing_unit` in each direction,
+and the capacity that is installed already. Costs of SNDlib are those of building; the cost of each link is 1.
+
+Source: sndlib.zib.de, Network input file; Orlowski et al., SNDlib 1.0, Networks 55(3), 2010.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from mesh_config.findings import nearest
+from router.whatif.formats.input_file import Faults
+from router.whatif.formats.topology_builder import MESSAGE_BYTES, Edge, Node, Traffic, build
+from router.whatif.formats.xml_with_lines import Element
+from router.whatif.model.elements import LinkEdge
+from router.whatif.model.mesh_model import Model
+
+HEADER: Final = "?SNDlib native format"
+SECTIONS: Final = ("META", "NODES", "LINKS", "DEMANDS", "ADMISSIBLE_PATHS")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+"""As editors count lines: for Python a vertical tab ends one too."""
+_TOKEN: Final = re.compile(r"[()]|[^\s()]+")
+
+Tokens = Sequence[str]
+
+
+# The text format
+
+
+def read_native(text: str, faults: Faults, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
+    """The model of a file that begins with HEADER.
+
+    Args:
+        name: of the model; the format has none.
+    Raises: SettingsError.
+    """
+    nodes: list[Node] = []
+    edges: list[Edge] = []
+    traffic: list[Traffic] = []
+    for section, tokens, line in _lines(text, faults):
+        if section == "NODES":
+            nodes += _native_node(tokens, line, faults)
+        elif section == "LINKS":
+            edges += _native_link(tokens, line, faults)
+        elif section == "DEMANDS":
+            traffic += _native_demand(tokens, line, faults)
+    return build(name, nodes, edges, traffic, faults=faults, message_bytes=message_bytes)
+
+
+def _lines(text: str, faults: Faults) -> Iterator[tuple[str, Tokens, int]]:
+    """Each item with its section and line."""
+    lines = _LINE_END.split(text)
+    head = lines[0].replace(" ", "").casefold() if lines else ""
+    if not head.startswith(HEADER.replace(" ", "").casefold()) or "type:network" not in head:
+        faults.fail("no header", line=1, expected=f"`{HEADER}; type: network; version: 1.0`")
+    section, opened = "", 1
+    for number, line in enumerate(lines[1:], start=2):
+        tokens = _TOKEN.findall(line.partition("#")[0])
+        if not tokens:
+            continue
+        if section:
+            if tokens == [")"]:
+                section = ""
+            else:
+                yield section, tokens, number
+        elif tokens[0] in SECTIONS and tokens[1:] == ["("]:
+            section, opened = tokens[0], number
+        elif tokens[0] not in SECTIONS or tokens[1:] != ["(", ")"]:
+            near = nearest(tokens[0], SECTIONS)
+            expected = f"one of {', '.join(f'`{word} (`' for word in SECTIONS)}"
+            faults.add(f"`{line.strip()[:60]}` begins no section", line=number, expected=expected, nearest=near)
+    if section:
+        faults.add(f"the section {section} does not end", line=opened, expected="a line with `)` alone")
+
+
+def _native_node(tokens: Tokens, line: int, faults: Faults) -> Iterator[Node]:
+    match tokens:
+        case [key, "(", x, y, ")", *_]:
+            at = ("NODES", key)
+            yield Node(
+                key=key,
+                label=key,
+                longitude=faults.amount(x, line=line, key=at),
+                latitude=faults.amount(y, line=line, key=at),
+                line=line,
+                path=at,
+            )
+        case [key] | [key, "(", ")", *_]:
+            yield Node(key=key, label=key, line=line, path=("NODES", key))
+        case _:
+            _refuse(tokens, line, ("NODES",), "`id ( longitude latitude )`", faults)
+
+
+def _native_link(tokens: Tokens, line: int, faults: Faults) -> Iterator[Edge]:
+    match tokens:
+        case [key, "(", source, target, ")", capacity, _, _, _, *_]:
+            at = ("LINKS", key)
+            values = _capacity(capacity, line, at, faults)
+            yield Edge(source=source, target=target, values=values, line=line, path=at)
+        case _:
+            expected = (
+                "`id ( source target ) pre_installed_capacity pre_installed_capacity_cost routing_cost setup_cost "
+                "( {module_capacity module_cost}* )`"
+            )
+            _refuse(tokens, line, ("LINKS",), expected, faults)
+
+
+def _native_demand(tokens: Tokens, line: int, faults: Faults) -> Iterator[Traffic]:
+    match tokens:
+        case [key, "(", source, target, ")", unit, value, *_]:
+            yield from _demand((source, target), (unit, value), line, ("DEMANDS", key), faults)
+        case _:
+            expected = "`id ( source target ) routing_unit demand_value max_path_length`"
+            _refuse(tokens, line, ("DEMANDS",), expected, faults)
+
+
+def _refuse(tokens: Tokens, line: int, at: tuple[str, ...], expected: str, faults: Faults) -> None:
+    faults.add(f"`{' '.join(tokens)[:80]}`", line=line, key=at, expected=expected)
+
+
+# XML
+
+
+def read_xml(root: Element, faults: Faults, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
+    """The model of a document whose root is `network`. Raises: SettingsError."""
+    structure = root.first("networkStructure")
+    if root.tag != "network" or structure is None:
+        faults.fail(f"the document is a `{root.tag}`", line=root.line, expected="`network` with `networkStructure`")
+        raise AssertionError("fail() raises")
+    nodes = structure.first("nodes") or structure
+    is_plane = nodes.attributes.get("coordinatesType") == "pixel"
+    links = structure.first("links") or structure
+    demands = root.first("demands")
+    return build(
+        name,
+        [_xml_node(element, faults, is_plane=is_plane) for element in nodes.all("node")],
+        [_xml_link(element, faults) for element in links.all("link")],
+        [
+            it
+            for element in (demands.all("demand") if demands is not None else ())
+            for it in _xml_demand(element, faults)
+        ],
+        faults=faults,
+        message_bytes=message_bytes,
+    )
+
+
+def _xml_node(element: Element, faults: Faults, *, is_plane: bool) -> Node:
+    key = element.attributes.get("id", "")
+    at = ("nodes", key)
+    if not key:
+        faults.add("a `node` without `id`", line=element.line, key=("id",), expected="text")
+    x, y = (element.first("coordinates", axis) for axis in ("x", "y"))
+    has_place = x is not None and y is not None and not is_plane
+    return Node(
+        key=key,
+        label=key,
+        longitude=faults.amount(x.text, line=x.line, key=(*at, "x")) if x is not None and has_place else None,
+        latitude=faults.amount(y.text, line=y.line, key=(*at, "y")) if y is not None and has_place else None,
+        line=element.line,
+        path=at,
+    )
+
+
+def _xml_link(element: Element, faults: Faults) -> Edge:
+    at = ("links", element.attributes.get("id", ""))
+    capacity = element.first("preInstalledModule", "capacity")
+    values = _capacity(capacity.text, capacity.line, at, faults) if capacity is not None else {}
+    source, target = _ends(element, at, faults)
+    return Edge(source=source, target=target, values=values, line=element.line, path=at)
+
+
+def _xml_demand(element: Element, faults: Faults) -> Iterator[Traffic]:
+    at = ("demands", element.attributes.get("id", ""))
+    value, unit = element.first("demandValue"), element.first("routingUnit")
+    if value is None:
+        faults.add("`demandValue` is missing", line=element.line, key=at, expected="a number")
+        return
+    amounts = ("1" if unit is None else unit.text, value.text)
+    yield from _demand(_ends(element, at, faults), amounts, element.line, at, faults)
+
+
+def _ends(element: Element, at: tuple[str, ...], faults: Faults) -> tuple[str, str]:
+    """Text of `source` and `target`."""
+    found = []
+    for name in ("source", "target"):
+        end = element.first(name)
+        if end is None:
+            faults.add(f"`{name}` is missing", line=element.line, key=at, expected="the id of a node")
+        found.append("" if end is None else end.text)
+    return found[0], found[1]
+
+
+# Both
+
+
+def _demand(
+    ends: tuple[str, str], amounts: tuple[str, str], line: int, at: tuple[str, ...], faults: Faults
+) -> Iterator[Traffic]:
+    """Traffic of a demand, *amounts* being its routing unit and its value."""
+    numbers = [faults.amount(text, line=line, key=at) for text in amounts]
+    if None in numbers:
+        return
+    rate = (numbers[0] or 0.0) * (numbers[1] or 0.0)
+    if rate < 0:
+        faults.add(f"{rate} is out of range", line=line, key=at, expected="a number not below 0")
+        return
+    yield Traffic(source=ends[0], target=ends[1], msgs_per_s=rate, line=line, path=at)
+
+
+def _capacity(text: str, line: int, at: tuple[str, ...], faults: Faults) -> dict[str, float]:
+    """The capacity of a link; 0 says that nothing is installed yet, so that nothing is known."""
+    amount = faults.amount(text, line=line, key=(*at, "capacity"))
+    if not amount:
+        return {}
+    checked = faults.number(amount, LinkEdge, "capacity_msgs", line=line, key=at)
+    return {} if checked is None else {"capacity_msgs": checked}

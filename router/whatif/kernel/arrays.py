@@ -1,0 +1,49 @@
+"""Arrays of C numbers for the compiled kernel: how both speeds reach into the same memory.
+
+Interpreted code indexes an `array.array` as it is. Compiled code takes a pointer to what it holds (`arrays.pxd`), and
+keeps the array too, since that owns the memory. Nothing is checked there: an index out of range is a fault of ours that
+the interpreted form shows.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+FAR: Final = 0x3FFFFFFF
+"""Distance where there is no path, and cost of a link that is down; two of them still fit into 32 bits."""
+NONE: Final = -1
+"""In an array of places: none."""
+CAUSES: Final = 10
+"""Scenarios that are kept for each link, the worst ones."""
+CLOSEST: Final = 0
+BALANCED: Final = 1
+MULTICAST: Final = 2
+"""Treatments, as places in `network_arrays.TREATMENTS`."""
+BOUNDED: Final = 3
+"""Balanced, and credit bounds what some subscribers take."""
+
+
+def bytes_of(cells: array[int]) -> array[int]:
+    """Of 8 bits, type code `b`."""
+    return cells
+
+
+def shorts(cells: array[int]) -> array[int]:
+    """Of 16 bits, type code `h`."""
+    return cells
+
+
+def ints(cells: array[int]) -> array[int]:
+    """Of 32 bits, type code `i`."""
+    return cells
+
+
+def longs(cells: array[int]) -> array[int]:
+    """Of 64 bits, type code `q`."""
+    return cells
+
+
+def doubles(cells: array[float]) -> array[float]:
+    """Of 64 bits, type code `d`."""
+    return cells

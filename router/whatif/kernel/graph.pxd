@@ -1,0 +1,51 @@
+import cython
+
+from router.whatif.kernel.arrays cimport FAR, NONE, array, bytes_of, ints
+
+
+@cython.final
+cdef class Graph:
+    cdef readonly int size, arcs, links, adjacencies
+    # Arrays own the memory; pointers of the same name lead to it.
+    cdef array _firsts, _heads, _backs, _pairs, _parallel_first, _parallel, _link_costs, _link_pairs
+    cdef int* firsts
+    cdef int* heads
+    cdef int* backs
+    cdef int* pairs
+    cdef int* parallel_first
+    cdef int* parallel
+    cdef int* link_costs
+    cdef int* link_pairs
+    cdef array _costs, _used_links, _base_links, _forths
+    cdef int* costs
+    cdef int* used_links
+    cdef int* base_links
+    cdef int* forths
+    cdef array _dead, _dead_routers, _down, _down_links, _is_hit, _hits
+    cdef signed char* dead
+    cdef int* dead_routers
+    cdef int dead_count, base_dead_count
+    cdef signed char* down
+    cdef int* down_links
+    cdef int down_count, base_down_count
+    cdef signed char* is_hit
+    cdef int* hits
+    cdef int hit_count
+
+    cdef _make_state(self)
+    @cython.locals(pair=int, place=int, tail=int, arc=int)
+    cdef void _connect(self) noexcept
+    cpdef array arc_costs(self)
+    cpdef array dead_now(self)
+    @cython.locals(pair=int)
+    cdef void take_down(self, int link) noexcept
+    @cython.locals(arc=int, pair=int, place=int)
+    cdef void kill(self, int router) noexcept
+    @cython.locals(link=int, place=int)
+    cdef bint choose_link(self, int pair) noexcept
+    @cython.locals(link=int, arc=int, cost=int)
+    cdef bint _charge(self, int pair) noexcept
+    @cython.locals(index=int, pair=int)
+    cdef void keep_failures(self) noexcept
+    @cython.locals(index=int, pair=int)
+    cdef void restore(self) noexcept

@@ -1,0 +1,52 @@
+import cython
+
+from router.whatif.kernel.arrays cimport FAR, NONE, array, bytes_of, ints, longs
+from router.whatif.kernel.spf_trees cimport Trees
+
+
+cdef class Loads:
+    cdef Trees trees
+    cdef array _flows, _carried, _base_carried
+    cdef long long* flows
+    cdef long long* carried
+    cdef long long* base_carried
+    cdef readonly long long lost_rate, lost_bytes, base_lost_rate, base_lost_bytes
+    cdef array _changes, _next_changes, _destinations, _is_changed, _moved, _order, _new_slots
+    cdef int* changes
+    cdef int* next_changes
+    cdef int* destinations
+    cdef signed char* is_changed
+    cdef long long* moved
+    cdef long long* order
+    cdef int* new_slots
+
+    cpdef expect(self, Py_ssize_t count)
+    cdef _make_scratch(self, int n)
+    @cython.locals(at=cython.Py_ssize_t)
+    cdef void demand(self, int src, int dst, long long rate, long long size) noexcept
+    @cython.locals(dst=int, place=int)
+    cdef void settle(self) noexcept
+    @cython.locals(
+        trees=Trees, n=int, incoming=cython.p_int, ready=cython.p_int, node=int, slot=int, count=int, arc=int, head=int,
+        at=cython.Py_ssize_t,
+    )
+    cdef void _gather(self, int dst) noexcept
+    cdef inline void _carry(self, int arc, long long rate, long long size) noexcept
+    @cython.locals(trees=Trees, index=int, count=int, dst=int)
+    cdef void shift(self) noexcept
+    @cython.locals(trees=Trees, n=int, count=int, change=int, node=int, at=cython.Py_ssize_t, index=int, distance=cython.longlong)
+    cdef void _shift_toward(self, int dst) noexcept
+    @cython.locals(trees=Trees, row=int, arc=int, rate=cython.longlong, size=cython.longlong)
+    cdef inline void _take_away(self, int dst, int node) noexcept
+    @cython.locals(trees=Trees, row=int, arc=int, slot=int, rate=cython.longlong, size=cython.longlong)
+    cdef inline void _put(self, int dst, int node) noexcept
+    @cython.locals(trees=Trees, n=int, node=int, arc=int)
+    cdef void move(self, int src, int dst, long long rate, long long size) noexcept
+    cdef void carry(self, int arc, long long rate, long long size) noexcept
+    cdef void lose(self, long long rate, long long size) noexcept
+    cdef void finish(self) noexcept
+    @cython.locals(place=int)
+    cdef void restore(self) noexcept
+
+@cython.locals(gap=int, index=int, place=int, key=cython.longlong)
+cdef void sort_keys(long long* keys, int count) noexcept

@@ -1,0 +1,287 @@
+"""A model as the arrays that the kernel computes on: routers, links and addresses are places in sorted order.
+
+Rates are whole numbers of millionths (of a message or a byte) per second, so that sums are exact in whatever order they
+are made: an incremental result equals a full one bit for bit, and so do two machines' results.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from mesh_config.models import Treatment
+from router.whatif.model.demands import NOBODY
+from router.whatif.model.mesh_model import Model
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MICRO: Final = 1_000_000
+"""Millionths in one: of a message, a byte, a second."""
+MAX_ROUTERS: Final = 32_000
+"""Places of routers are numbers of 16 bits."""
+MAX_RATE: Final = 2**62
+"""What all demands together may come to, in millionths; sums of them fit into 64 bits."""
+MAX_CREDIT: Final = 4_000_000
+"""Messages; more credit than this at one router counts as this."""
+CREDIT_UNIT: Final = MICRO * MICRO
+"""Credit is counted in millionths of a message times a second's millionths: rate times time without rounding."""
+TREATMENTS: Final = (Treatment.CLOSEST, Treatment.BALANCED, Treatment.MULTICAST)
+"""By the number that stands for each."""
+
+
+class NetworkError(ValueError):
+    """A model that is sound but too large for the kernel's numbers."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Network:
+    """What the kernel needs of a model.
+
+    A pair of neighbors is an adjacency, however many links are between them; each of its two directions is an arc.
+    The arcs that leave a router are next to each other, by the place of their head. Direction 0 of a link leads from
+    its end `a` to its end `b`, whose place is higher; `2 * link + direction` is a directed link.
+    """
+
+    routers: tuple[str, ...]
+    """Ids, sorted: a router is its place here."""
+    links: tuple[str, ...]
+    """Ids, sorted: a link is its place here."""
+    link_a: Ints
+    link_b: Ints
+    link_cost: Ints
+    link_delay_us: Longs
+    """One way, microseconds; -1 where it is not known."""
+    link_capacity: Floats
+    """By link: millionths of messages/s and of bytes/s in each direction; infinite where not given."""
+    free_capacity: Floats
+    """The same two of links of which neither is given; 0: what the busiest direction of this mesh has. Infinite, so
+    that such links are never busy, where any link's capacity is known: that tells nothing of the others."""
+    first: Ints
+    """By router, and one more: its first arc."""
+    head: Ints
+    """By arc: the router to which it leads."""
+    back: Ints
+    """By arc: the arc of the other direction."""
+    adjacency: Ints
+    """By arc: its adjacency."""
+    parallel_first: Ints
+    """By adjacency, and one more: its first place in `parallel`."""
+    parallel: Ints
+    """Links by adjacency, by (cost, id): the first that works is the one that is used."""
+    demand_src: Ints
+    demand_dst: Ints
+    demand_rate: Longs
+    demand_bytes: Longs
+    """Demands between two routers, summed, sorted by (destination, source)."""
+    addresses: tuple[str, ...]
+    """Texts, sorted: an address is its place here."""
+    treatment: Ints
+    """By address, a place in TREATMENTS."""
+    subscriber_first: Ints
+    """By address, and one more: its first subscriber site; they are sorted by router."""
+    subscriber_router: Ints
+    subscriber_credit: Longs
+    """By site, in CREDIT_UNITs; -1 where it does not bound what the site takes: credit or time is not known."""
+    subscriber_service_us: Longs
+    """By site, microseconds; 0 where not known."""
+    publisher_src: Ints
+    publisher_address: Ints
+    publisher_rate: Longs
+    publisher_bytes: Longs
+    """Demands for addresses, summed by router and address, sorted by them."""
+
+    @classmethod
+    def of(cls, model: Model) -> Network:
+        """The arrays of a model that has been checked.
+
+        Raises: NetworkError when it is too large.
+        """
+        if len(model.routers) > MAX_ROUTERS:
+            raise NetworkError(f"{len(model.routers)} routers; expected {MAX_ROUTERS} at most")
+        routers = tuple(router.id for router in model.routers)
+        place = {router: number for number, router in enumerate(routers)}
+        parts = _links(model, place)
+        parts |= _arcs(len(routers), parts["link_a"], parts["link_b"], parts["link_cost"])
+        parts |= _pair_demands(model, routers)
+        parts |= _addresses(model, place)
+        parts |= _publishers(model, routers)
+        network = cls(routers=routers, **parts)
+        network.check()
+        return network
+
+    def check(self) -> None:
+        """Nothing, when sums of rates fit into 64 bits and distances into 30.
+
+        Raises: NetworkError
+        """
+        sites = np.diff(self.subscriber_first)
+        # A multicast is lost as often as it has subscribers' routers.
+        copies = np.maximum(1, np.where(self.treatment == TREATMENTS.index(Treatment.MULTICAST), sites, 1))
+        for unit, pairs, published in (
+            ("messages/s", self.demand_rate, self.publisher_rate),
+            ("bytes/s", self.demand_bytes, self.publisher_bytes),
+        ):
+            total = (
+                pairs.astype(np.float64).sum() + (published.astype(np.float64) * copies[self.publisher_address]).sum()
+            )
+            if total > MAX_RATE:
+                raise NetworkError(
+                    f"all demands together come to {total / MICRO:.3g} {unit}, a multicast counted for each router "
+                    f"with subscribers; expected {MAX_RATE / MICRO:.3g} at most"
+                )
+        longest = int(self.link_cost.max(initial=1)) * len(self.routers)
+        if longest >= 2**30:
+            raise NetworkError(
+                f"{len(self.routers)} routers with a cost of {int(self.link_cost.max())}: a path may cost "
+                f"{longest}; expected less than {2**30}"
+            )
+
+    def measured_as(self, base: Network, busiest: Floats) -> Network:
+        """The same with links measured as those of *base*, of which it is a variant: else both could not be compared.
+
+        Where nothing is known of what links of *base* can carry, all are measured by the busiest of them, links too
+        that a change has added with a capacity.
+
+        Args:
+            busiest: messages and bytes of the busiest direction of *base*, see `Kernel.busiest`.
+        """
+        if base.has_capacities:
+            return self
+        return attrs.evolve(self, link_capacity=np.full_like(self.link_capacity, np.inf), free_capacity=busiest)
+
+    @property
+    def has_capacities(self) -> bool:
+        """Whether it is known of any link what it can carry."""
+        return bool(np.isfinite(self.link_capacity).any())
+
+    @property
+    def has_delays(self) -> bool:
+        """Whether the delay of any link is known."""
+        return bool((self.link_delay_us > 0).any())
+
+    def router(self, number: int) -> str:
+        """Id of a router."""
+        return self.routers[number]
+
+    def directed_link(self, number: int) -> tuple[str, str, str]:
+        """Id of the link, the router that sends, the router that receives."""
+        link, direction = divmod(number, 2)
+        one, other = self.routers[self.link_a[link]], self.routers[self.link_b[link]]
+        return (self.links[link], one, other) if direction == 0 else (self.links[link], other, one)
+
+
+def micro(amounts: Floats) -> Longs:
+    """Whole millionths, rounded, half to even.
+
+    Raises: NetworkError when sums of them would not fit into 64 bits.
+    """
+    if amounts.sum() * MICRO > MAX_RATE:
+        raise NetworkError(
+            f"all demands together come to {amounts.sum():.3g}/s; expected {MAX_RATE / MICRO:.3g} at most"
+        )
+    return np.rint(amounts * MICRO).astype(np.int64)
+
+
+def _links(model: Model, place: dict[str, int]) -> dict[str, Any]:
+    links = model.links
+    delays = [-1 if link.delay_ms is None else round(link.delay_ms * 1000) for link in links]
+    capacity = [
+        [
+            np.inf if value is None else max(1, round(value * MICRO))
+            for value in (link.capacity_msgs, link.capacity_bytes)
+        ]
+        for link in links
+    ]
+    return {
+        "links": tuple(link.id for link in links),
+        "link_a": np.array([place[link.a] for link in links], dtype=np.int32),
+        "link_b": np.array([place[link.b] for link in links], dtype=np.int32),
+        "link_cost": np.array([link.cost for link in links], dtype=np.int32),
+        "link_delay_us": np.array(delays, dtype=np.int64),
+        "link_capacity": np.array(capacity, dtype=np.float64).reshape(len(links), 2),
+        "free_capacity": np.full(2, np.inf if np.isfinite(capacity).any() else 0.0),
+    }
+
+
+def _arcs(count: int, link_a: Ints, link_b: Ints, link_cost: Ints) -> dict[str, Ints]:
+    """Adjacencies and arcs of links between *count* routers."""
+    # The last key decides first; links are in the order of their ids.
+    parallel = np.lexsort((np.arange(len(link_a)), link_cost, link_b, link_a)).astype(np.int32)
+    low, high = link_a[parallel], link_b[parallel]
+    is_new = np.ones(len(parallel), dtype=bool)
+    is_new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    starts = np.flatnonzero(is_new)
+    low, high = low[starts], high[starts]
+    tail, head = np.concatenate((low, high)), np.concatenate((high, low))
+    order = np.lexsort((head, tail))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    adjacencies = len(starts)
+    return {
+        "first": np.searchsorted(tail[order], np.arange(count + 1)).astype(np.int32),
+        "head": head[order].astype(np.int32),
+        "back": place[(order + adjacencies) % max(1, 2 * adjacencies)],
+        "adjacency": (order % max(1, adjacencies)).astype(np.int32),
+        "parallel_first": np.append(starts, len(parallel)).astype(np.int32),
+        "parallel": parallel,
+    }
+
+
+def _summed(keys: tuple[Ints, Ints], amounts: tuple[Longs, Longs]) -> tuple[NDArray[Any], ...]:
+    """Keys that differ, sorted by the first, then the second, and the sums of the amounts that they have."""
+    order = np.lexsort(keys[::-1])
+    one, two = (key[order] for key in keys)
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (one[1:] != one[:-1]) | (two[1:] != two[:-1])
+    starts = np.flatnonzero(is_new)
+    sums = [np.add.reduceat(amount[order], starts) if len(starts) else amount for amount in amounts]
+    return one[starts], two[starts], *sums
+
+
+def _pair_demands(model: Model, routers: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    demands = model.demands
+    places = demands.places(routers)
+    mask = demands.dst != NOBODY
+    src, dst = (places[column[mask]] for column in (demands.src, demands.dst))
+    rates = demands.msgs_per_s[mask]
+    dst, src, rate, size = _summed((dst, src), (micro(rates), micro(rates * demands.msg_bytes[mask])))
+    return {"demand_src": src, "demand_dst": dst, "demand_rate": rate, "demand_bytes": size}
+
+
+def _publishers(model: Model, routers: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    demands = model.demands
+    at_router = demands.places(routers)
+    at_address = demands.places([address.text for address in model.addresses])
+    mask = demands.address != NOBODY
+    rates = demands.msgs_per_s[mask]
+    keys = at_router[demands.src[mask]], at_address[demands.address[mask]]
+    src, address, rate, size = _summed(keys, (micro(rates), micro(rates * demands.msg_bytes[mask])))
+    return {"publisher_src": src, "publisher_address": address, "publisher_rate": rate, "publisher_bytes": size}
+
+
+def _addresses(model: Model, place: dict[str, int]) -> dict[str, Any]:
+    texts = tuple(address.text for address in model.addresses)
+    number = {text: at for at, text in enumerate(texts)}
+    # A model has them sorted by address and router.
+    sites = model.subscribers
+    has_delays = any(link.delay_ms for link in model.links)
+    credit = [
+        NOBODY
+        if site.credit is None or not (has_delays or site.service_ms)
+        else min(site.credit, MAX_CREDIT) * CREDIT_UNIT
+        for site in sites
+    ]
+    owners = np.array([number[site.address] for site in sites], dtype=np.int32)
+    return {
+        "addresses": texts,
+        "treatment": np.array([TREATMENTS.index(address.treatment) for address in model.addresses], dtype=np.int32),
+        "subscriber_first": np.searchsorted(owners, np.arange(len(texts) + 1)).astype(np.int32),
+        "subscriber_router": np.array([place[site.router] for site in sites], dtype=np.int32),
+        "subscriber_credit": np.array(credit, dtype=np.int64),
+        "subscriber_service_us": np.array([round((site.service_ms or 0) * 1000) for site in sites], dtype=np.int64),
+    }

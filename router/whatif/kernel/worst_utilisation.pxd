@@ -1,0 +1,28 @@
+import cython
+
+from router.whatif.kernel.arrays cimport CAUSES, NONE, array, doubles, ints, longs
+from router.whatif.kernel.mesh_kernel cimport Kernel
+from router.whatif.kernel.spf_trees cimport Trees
+
+
+@cython.final
+cdef class Worst:
+    cdef readonly Kernel kernel
+    cdef readonly int links
+    cdef array _counts, _bases, _floors, _shares, _causes
+    cdef int* counts
+    cdef long long* bases
+    cdef double* floors
+    cdef double* shares
+    cdef long long* causes
+
+    @cython.locals(number=int)
+    cpdef clear(self)
+    @cython.locals(
+        trees=Trees, carried=cython.p_longlong, tail=int, arc=int, link=int, number=int, rate=cython.longlong,
+        size=cython.longlong, share=double,
+    )
+    cpdef offer(self, long long scenario)
+    @cython.locals(first=Py_ssize_t, place=int, at=Py_ssize_t, index=Py_ssize_t)
+    cdef void _insert(self, int number, double share, long long rate, long long size, long long scenario) noexcept
+    cdef bint _is_before(self, double share, long long scenario, Py_ssize_t at) noexcept

@@ -1,0 +1,129 @@
+"""Elements of a mesh, as data: routers, links, addresses, subscribers, groups, counters."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import attrs
+
+from mesh_config.models import ID_PATTERN, TEXT_PATTERN, Treatment, setting
+
+MAX_COST: Final = 65535
+"""As in the settings of routers."""
+
+
+class GroupKind(enum.StrEnum):
+    """What the members of a group have in common."""
+
+    SRLG = "srlg"
+    SITE = "site"
+    MAINTENANCE = "maintenance"
+
+
+def _failures() -> Any:
+    return setting("How often it fails.", default=None, unit="failures/year", low=0, high=10**6)
+
+
+def _repair() -> Any:
+    return setting("Mean time until it works again.", default=None, unit="hours", low=0, high=10**6)
+
+
+@attrs.frozen(kw_only=True)
+class RouterNode:
+    """A router."""
+
+    id: str = setting("Its id in the mesh.", pattern=ID_PATTERN)
+    site: str | None = setting("Where it stands; routers of one site may fail together.", default=None)
+    latitude: float | None = setting("North of the equator.", default=None, unit="degrees", low=-90, high=90)
+    longitude: float | None = setting("East of Greenwich.", default=None, unit="degrees", low=-180, high=180)
+    failures_per_year: float | None = _failures()
+    repair_hours: float | None = _repair()
+
+
+@attrs.frozen(kw_only=True)
+class LinkEdge:
+    """A link between two routers. Of parallel ones the mesh uses the one with the least (cost, id)."""
+
+    id: str = setting("`a--b`, of parallel links `a--b#2` and so on.", pattern=TEXT_PATTERN)
+    a: str = setting("The end whose id is the smaller one.", pattern=ID_PATTERN)
+    b: str = setting("The other end.", pattern=ID_PATTERN)
+    cost: int = setting("Cost, the same in both directions.", default=1, low=1, high=MAX_COST)
+    delay_ms: float | None = setting("One way.", default=None, unit="milliseconds", low=0, high=10**6)
+    capacity_msgs: float | None = setting(
+        "What it can carry in each direction.", default=None, unit="messages/s", low=1e-6, high=9 * 10**12
+    )
+    capacity_bytes: float | None = setting(
+        "What it can carry in each direction.", default=None, unit="bytes/s", low=1e-6, high=9 * 10**12
+    )
+    failures_per_year: float | None = _failures()
+    repair_hours: float | None = _repair()
+
+    @property
+    def has_capacity(self) -> bool:
+        """Whether anything is known of what it can carry."""
+        return bool(self.capacity_msgs or self.capacity_bytes)
+
+
+@attrs.frozen(kw_only=True)
+class AddressNode:
+    """An address and what is done with its messages."""
+
+    text: str = setting("The address, without scheme and host.", pattern=TEXT_PATTERN)
+    treatment: Treatment = setting("How its messages are given to its subscribers.")
+
+
+@attrs.frozen(kw_only=True)
+class SubscriberSite:
+    """The subscribers that an address has at one router."""
+
+    address: str = setting("What they subscribe to.", pattern=TEXT_PATTERN)
+    router: str = setting("Router to which they are attached.", pattern=ID_PATTERN)
+    count: int = setting("How many they are.", default=1, unit="subscribers", low=1, high=1_000_000)
+    credit: int | None = setting(
+        "What all of them together grant.", default=None, unit="messages", low=0, high=2**31 - 1
+    )
+    service_ms: float | None = setting(
+        "From the arrival of a message to its outcome.", default=None, unit="milliseconds", low=0, high=10**9
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Group:
+    """Links and routers that fail together, or are taken down together."""
+
+    name: str = setting("Its name.", pattern=TEXT_PATTERN)
+    kind: GroupKind = setting("What its members share: a risk, a site, or a maintenance window.")
+    links: tuple[str, ...] = setting("Ids of links.", default=())
+    routers: tuple[str, ...] = setting("Ids of routers.", default=())
+    failures_per_year: float | None = _failures()
+    repair_hours: float | None = _repair()
+
+
+@attrs.frozen(kw_only=True)
+class LinkCounter:
+    """What one router has sent over a link since the link came up."""
+
+    link: str = setting("Id of the link.", pattern=TEXT_PATTERN)
+    src: str = setting("The router that sent.", pattern=ID_PATTERN)
+    messages: int = setting("Messages sent.", unit="messages", low=0, high=2**63 - 1)
+    bytes: int | None = setting(
+        "Bytes of these; none when the router does not count them.", default=None, unit="bytes", low=0, high=2**63 - 1
+    )
+
+
+def link_ids(ends: Iterable[tuple[str, str]]) -> list[str]:
+    """The usual ids of links between these routers, in the same order: `a--b`, then `a--b#2`, `a--b#3`...
+
+    Args:
+        ends: both routers of each link, in either order.
+    """
+    count: Counter[str] = Counter()
+    ids = []
+    for one, other in ends:
+        text = f"{min(one, other)}--{max(one, other)}"
+        count[text] += 1
+        ids.append(text if count[text] == 1 else f"{text}#{count[text]}")
+    return ids

@@ -1,0 +1,213 @@
+"""What a mesh is, as far as what-if questions go: routers, links, subscribers, demands, groups. Plain data, no I/O.
+
+A model has one form: everything is sorted, so equal meshes are equal models with equal digests, whatever file they came
+from and in whatever order it was written. Functions at the end make changed models: other costs, links added, growth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from mesh_config.findings import SettingsError, nearest
+from mesh_config.yaml_text import Place
+from router.whatif.model.demands import NOBODY, Demand, Demands
+from router.whatif.model.elements import AddressNode, Group, LinkCounter, LinkEdge, RouterNode, SubscriberSite
+from router.whatif.model.validation import model_findings
+
+
+class ModelError(SettingsError):
+    """A model that can't be, or a change that can't be made to it; `findings` has all that is wrong."""
+
+
+def _routers(items: Iterable[RouterNode]) -> tuple[RouterNode, ...]:
+    return tuple(sorted(items, key=lambda it: it.id))
+
+
+def _links(items: Iterable[LinkEdge]) -> tuple[LinkEdge, ...]:
+    return tuple(sorted(items, key=lambda it: it.id))
+
+
+def _addresses(items: Iterable[AddressNode]) -> tuple[AddressNode, ...]:
+    return tuple(sorted(items, key=lambda it: it.text))
+
+
+def _subscribers(items: Iterable[SubscriberSite]) -> tuple[SubscriberSite, ...]:
+    return tuple(sorted(items, key=lambda it: (it.address, it.router)))
+
+
+def _groups(items: Iterable[Group]) -> tuple[Group, ...]:
+    """Groups by name, their members sorted."""
+    whole = (attrs.evolve(it, links=tuple(sorted(it.links)), routers=tuple(sorted(it.routers))) for it in items)
+    return tuple(sorted(whole, key=lambda it: it.name))
+
+
+def _demands(items: Iterable[Demand]) -> Demands:
+    return Demands.of(items)
+
+
+def _counters(items: Iterable[LinkCounter]) -> tuple[LinkCounter, ...]:
+    return tuple(sorted(items, key=lambda it: (it.link, it.src)))
+
+
+@attrs.frozen(kw_only=True)
+class Model:
+    """A mesh. Whoever makes one calls `check` before it is used."""
+
+    name: str = "mesh"
+    routers: tuple[RouterNode, ...] = attrs.field(default=(), converter=_routers)
+    links: tuple[LinkEdge, ...] = attrs.field(default=(), converter=_links)
+    addresses: tuple[AddressNode, ...] = attrs.field(default=(), converter=_addresses)
+    subscribers: tuple[SubscriberSite, ...] = attrs.field(default=(), converter=_subscribers)
+    demands: Demands = attrs.field(factory=lambda: Demands.of(()), converter=_demands)
+    """Read as a sequence of Demand, or by column."""
+    groups: tuple[Group, ...] = attrs.field(default=(), converter=_groups)
+    counters: tuple[LinkCounter, ...] = attrs.field(default=(), converter=_counters)
+    """Of a snapshot of a live mesh; empty in others."""
+    origin: str = attrs.field(default="", eq=False)
+    """Where it came from, for reports. Not part of what it is: equal models may have different origins."""
+
+    @property
+    def has_capacities(self) -> bool:
+        """Whether it is known of any link what it can carry; else utilisation is relative to the busiest link."""
+        return any(link.has_capacity for link in self.links)
+
+    def check(self) -> None:
+        """Nothing, when the model can be used.
+
+        Raises: ModelError with everything that is wrong; its findings have key paths such as `links.a--b.cost`.
+        """
+        findings = tuple(model_findings(self))
+        if findings:
+            raise ModelError(findings)
+
+    def canonical(self) -> str:
+        """The one text of this model, JSON; of the demands it has the digest."""
+        plain: dict[str, object] = {"name": self.name, "demands": self.demands.digest()}
+        for field in ("routers", "links", "addresses", "subscribers", "groups", "counters"):
+            plain[field] = [_canonical(item) for item in getattr(self, field)]
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+    def digest(self) -> str:
+        """SHA-256 of `canonical`, as hexadecimal text."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+
+def _canonical(item: attrs.AttrsInstance) -> dict[str, object]:
+    """Fields by name; numbers that are not counted are floats, whatever the caller has written."""
+    found: dict[str, object] = {}
+    for field in attrs.fields(type(item)):
+        value = getattr(item, field.name)
+        is_amount = "float" in str(field.type) and value is not None
+        found[field.name] = float(value) + 0.0 if is_amount else value
+    return found
+
+
+# Changed models. Each is checked, so what can't be raises ModelError.
+
+
+def with_costs(model: Model, costs: Mapping[str, int]) -> Model:
+    """The model with other costs of some links, by link id."""
+    _refuse_unknown("links", costs, (link.id for link in model.links))
+    links = (attrs.evolve(link, cost=costs.get(link.id, link.cost)) for link in model.links)
+    return _checked(attrs.evolve(model, links=links))
+
+
+def with_links(model: Model, links: Iterable[LinkEdge]) -> Model:
+    """The model with more links."""
+    return _checked(attrs.evolve(model, links=(*model.links, *links)))
+
+
+def without(model: Model, *, links: Iterable[str] = (), routers: Iterable[str] = ()) -> Model:
+    """The model without some links and routers, and without all that belongs to them: a router's links, subscribers
+    and demands from it and to it, counters, places in groups. Groups that are empty then go too.
+    """
+    gone_links, gone_routers = set(links), set(routers)
+    _refuse_unknown("links", gone_links, (link.id for link in model.links))
+    _refuse_unknown("routers", gone_routers, (router.id for router in model.routers))
+    gone_links |= {link.id for link in model.links if {link.a, link.b} & gone_routers}
+    groups = (
+        attrs.evolve(
+            group,
+            links=tuple(link for link in group.links if link not in gone_links),
+            routers=tuple(router for router in group.routers if router not in gone_routers),
+        )
+        for group in model.groups
+    )
+    demands = model.demands
+    if gone_routers:
+        is_kept = demands.places(sorted(gone_routers)) == NOBODY
+        # NOBODY as a destination takes the last name, which says nothing about it.
+        demands = demands.chosen(is_kept[demands.src] & (is_kept[demands.dst] | (demands.dst == NOBODY)))
+    return _checked(
+        attrs.evolve(
+            model,
+            routers=(router for router in model.routers if router.id not in gone_routers),
+            links=(link for link in model.links if link.id not in gone_links),
+            subscribers=(site for site in model.subscribers if site.router not in gone_routers),
+            demands=demands,
+            groups=(group for group in groups if group.links or group.routers),
+            counters=(row for row in model.counters if row.link not in gone_links and row.src not in gone_routers),
+        )
+    )
+
+
+def with_subscribers(
+    model: Model, added: Iterable[SubscriberSite] = (), *, removed: Iterable[tuple[str, str]] = ()
+) -> Model:
+    """The model with subscribers moved or added.
+
+    Args:
+        added: each takes the place of what its address has at its router, if there is something.
+        removed: (address, router) where there are none any more.
+    """
+    gone = set(removed)
+    there = {(site.address, site.router): site for site in model.subscribers}
+    _refuse_unknown("subscribers", map(" at ".join, gone), map(" at ".join, there))
+    new = {(site.address, site.router): site for site in added}
+    kept = {place: site for place, site in there.items() if place not in gone}
+    return _checked(attrs.evolve(model, subscribers=({**kept, **new}).values()))
+
+
+def with_demands(model: Model, demands: Iterable[Demand]) -> Model:
+    """The model with these demands instead of its own."""
+    return _checked(attrs.evolve(model, demands=demands))
+
+
+def with_groups(model: Model, groups: Iterable[Group]) -> Model:
+    """The model with these groups instead of its own."""
+    return _checked(attrs.evolve(model, groups=groups))
+
+
+def grown(model: Model, factor: float) -> Model:
+    """The model with *factor* times the messages of every demand."""
+    if not 0 <= factor <= 1e6:
+        finding = _place("demands").finding(f"growth by {factor}", expected="a factor from 0 to 1000000")
+        raise ModelError([finding])
+    return _checked(attrs.evolve(model, demands=model.demands.grown(factor)))
+
+
+def _checked(model: Model) -> Model:
+    model.check()
+    return model
+
+
+def _place(*path: str) -> Place:
+    return Place(file=None, line=None, path=path)
+
+
+def _refuse_unknown(what: str, named: Iterable[str], known: Iterable[str]) -> None:
+    """Raises: ModelError for each name that is not known."""
+    there = list(known)
+    missing = sorted(set(named).difference(there))
+    if missing:
+        word = what.removesuffix("s")
+        raise ModelError(
+            _place(what, name).finding(
+                f"the model has no {word} `{name}`", expected=f"a {word} of the model", nearest=nearest(name, there)
+            )
+            for name in missing
+        )

@@ -1,0 +1,236 @@
+"""A run: a model and what is asked of it become a folder of tables, by the engine that is wanted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import importlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from router import SPEED, __version__
+from router.whatif.kernel.mesh_kernel import Kernel
+from router.whatif.kernel.network_arrays import Network, NetworkError
+from router.whatif.kernel.network_codec import packed
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline import aggregate, local_engine
+from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, Work
+from router.whatif.pipeline.table_layouts import FORMAT
+from router.whatif.pipeline.unfinished_run import Stage
+from router.whatif.scenarios.run_request import Request
+from router.whatif.scenarios.scenario_plan import Chunk, Plan
+
+AUTO: Final = "auto"
+LOCAL: Final = "local"
+SPARK: Final = "spark"
+ENGINES: Final = (AUTO, LOCAL, SPARK)
+
+SPARK_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+"""Set by spark-submit, and by who wants Spark Connect: then `auto` means Spark."""
+
+PLAYING: Final = "playing scenarios"
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
+Finish = Callable[[Path], None]
+"""Called with the folder when all tables of scenarios are in it, before it gets its name."""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """How a run is made. Tables depend on `pairs` and `routing` alone."""
+
+    pairs: str = LOST
+    """Which pairs `pair_impact` lists: one of `chunk_evaluator.PAIRS`."""
+    routing: str = MESH
+    """One of `chunk_evaluator.ROUTINGS`."""
+    engine: str = AUTO
+    """One of ENGINES. `auto` is Spark where its address is given: on one machine it gains nothing over processes."""
+    master: str | None = None
+    """Spark's master, such as `spark://host:7077` or `local[2]`."""
+    remote: str | None = None
+    """A server of Spark Connect, `sc://host:15002`."""
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    """Of Spark."""
+    workers: int | None = None
+    """Processes on this machine; None: as many as there are processors."""
+    is_resumed: bool = False
+    """Whether what an interrupted run has left is kept."""
+
+    @property
+    def wants_spark(self) -> bool:
+        """Whether Spark is what the run is made with."""
+        if self.engine != AUTO:
+            return self.engine == SPARK
+        return bool(self.master or self.remote) or any(name in os.environ for name in SPARK_VARIABLES)
+
+
+@attrs.frozen(kw_only=True)
+class Summary:
+    """What was run."""
+
+    scenarios: int
+    resumed: int
+    """Scenarios that an interrupted run had left."""
+    engine: str
+    wall_s: float
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody sees."""
+
+
+def run(
+    model: Model,
+    request: Request,
+    out: str | os.PathLike[str],
+    options: Options | None = None,
+    *,
+    on_progress: Progress = silent,
+    finish: Finish | None = None,
+) -> Summary:
+    """Play scenarios, and write their tables into the folder *out*, which appears when all is in it.
+
+    Args:
+        model: that has been checked.
+        out: a new folder, or a run that is replaced.
+        finish: adds what is made of the tables, such as the report.
+    Raises: PlanError, ModelError, RunError, NetworkError for what can't be; OSError.
+    """
+    options = options or Options()
+    began, started = time.monotonic(), dt.datetime.now(dt.UTC)
+    on_progress("planning", 0, 0)
+    variants = request.variants(model)
+    plan = request.plan(variants)
+    stage = Stage(Path(out))
+    identity = _identity(model, request, plan, options)
+    done = stage.open(identity, is_resumed=options.is_resumed)
+    try:
+        chunks = plan.chunks()
+        rest = [chunk for chunk in chunks if chunk.number not in done]
+        works = _works(variants, plan, rest, identity)
+        engine = _play(stage, works, rest, options, len(plan), on_progress)
+        on_progress("writing tables", 0, 0)
+        aggregate.write_links(stage.path, plan)
+        aggregate.write_empty(stage.path)
+        wall_s = time.monotonic() - began
+        facts = {"engine": engine, "started": started.isoformat(timespec="seconds"), "wall_s": wall_s}
+        aggregate.write_run(
+            stage.path,
+            _run_row(stage.path, model, request, plan, options) | facts | {"scenarios_per_s": len(plan) / wall_s},
+        )
+        if finish is not None:
+            on_progress("writing the report", 0, 0)
+            finish(stage.path)
+        stage.finish()
+    finally:
+        stage.close()  # what is done stays there, to be resumed
+    left = sum(chunk.stop - chunk.first for chunk in rest)
+    return Summary(scenarios=len(plan), resumed=len(plan) - left, engine=engine, wall_s=time.monotonic() - began)
+
+
+def _identity(model: Model, request: Request, plan: Plan, options: Options) -> dict[str, object]:
+    """What tables depend on."""
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "model": model.digest(),
+        "request": json.loads(request.to_json()),
+        "plan": plan.digest(),
+        "pairs": options.pairs,
+        "routing": options.routing,
+    }
+
+
+def _works(
+    variants: Sequence[tuple[str, Model]], plan: Plan, chunks: Sequence[Chunk], identity: Mapping[str, object]
+) -> dict[int, Work]:
+    """What must be known of each variant that has something left to be played."""
+    networks = {place: _network(*variants[place]) for place in sorted({0, *(chunk.variant for chunk in chunks)})}
+    if len(variants) > 1:
+        busiest = Kernel(networks[0], is_split=identity["routing"] == ECMP).busiest()
+        networks = {place: network.measured_as(networks[0], busiest) for place, network in networks.items()}
+    found = {}
+    for place in sorted({chunk.variant for chunk in chunks}):
+        text = json.dumps([identity, variants[place][0]], sort_keys=True).encode()
+        found[place] = Work(
+            key=hashlib.sha256(text).hexdigest(),
+            network=packed(networks[place]),
+            plan=plan.of_variant(place),
+            pairs=str(identity["pairs"]),
+            routing=str(identity["routing"]),
+        )
+    return found
+
+
+def _network(name: str, model: Model) -> Network:
+    """That of a variant. Raises: NetworkError with its name"""
+    try:
+        return Network.of(model)
+    except NetworkError as error:
+        raise NetworkError(f"variant {name}: {error}") from error
+
+
+def _play(
+    stage: Stage,
+    works: Mapping[int, Work],
+    chunks: Sequence[Chunk],
+    options: Options,
+    total: int,
+    on_progress: Progress,
+) -> str:
+    """Work all chunks out. Returns: the engine in words."""
+    done = total - sum(chunk.stop - chunk.first for chunk in chunks)
+
+    def on_done(chunk: Chunk) -> None:
+        nonlocal done
+        done += chunk.stop - chunk.first
+        on_progress(PLAYING, done, total)
+
+    if not options.wants_spark:
+        on_progress(PLAYING, done, total)
+        local_engine.run(works, chunks, stage.path, workers=options.workers, on_done=on_done)
+        return LOCAL
+    if not chunks:
+        return SPARK
+    on_progress("starting Spark", done, total)
+    spark = importlib.import_module("router.whatif.pipeline.spark_engine")
+    address = spark.Address(
+        master=options.master, remote=options.remote, settings=options.settings, workers=options.workers
+    )
+    words: str = spark.run(
+        address,
+        works,
+        chunks,
+        stage.path,
+        on_start=lambda: on_progress(PLAYING, done, total),
+        on_done=on_done,
+    )
+    return words
+
+
+def _run_row(folder: Path, model: Model, request: Request, plan: Plan, options: Options) -> dict[str, Any]:
+    covered = aggregate.coverage(folder, plan)
+    sections = json.loads(plan.to_json())
+    text = json.dumps({"request": json.loads(request.to_json()), **sections}, sort_keys=True, separators=(",", ":"))
+    return {
+        "model": model.name,
+        "model_hash": model.digest(),
+        "plan": text,
+        "plan_hash": hashlib.sha256(text.encode()).hexdigest(),
+        "routing": options.routing,
+        "pairs": options.pairs,
+        "seed": request.seed,
+        "scenarios": len(plan),
+        "routers": len(model.routers),
+        "links": len(model.links),
+        "coverage": covered,
+        "residual": None if covered is None else 1.0 - covered,
+        "version": __version__,
+        "speed": SPEED,
+    }

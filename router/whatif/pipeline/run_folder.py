@@ -1,0 +1,47 @@
+"""The folder of a run, as who asks a run later finds it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from mesh_config.findings import nearest
+from router.whatif.formats.model_folder import read_model
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.chunk_evaluator import ECMP
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.scenarios.run_request import Request
+from router.whatif.wording import BASE
+
+MODEL: Final = "model"
+"""Folder in it with the model that was run: what is asked about a run later needs it."""
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run with its model; else it may be a model."""
+    return (folder / MODEL).is_dir() and (folder / "scenario").is_dir()
+
+
+def model_of(folder: Path) -> Model:
+    """The model of a run. Raises: SettingsError when there is none, or it can't be used."""
+    return read_model(folder / MODEL)
+
+
+def is_split(folder: Path) -> bool:
+    """Whether a run splits what is sent over all shortest paths. Raises: TableError when its table is missing."""
+    (row,) = read_table(folder, "run").to_pylist()
+    return bool(row["routing"] == ECMP)
+
+
+def variant_of(folder: Path, model: Model, name: str) -> Model:
+    """A variant of a run's model. Raises: TableError when the run has none of that name."""
+    if name == BASE:
+        return model
+    plan = json.loads(read_table(folder, "run").to_pylist()[0]["plan"])
+    if name not in plan["variants"]:
+        near = nearest(name, plan["variants"])
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise TableError(f"no variant `{name}` in {folder}; expected one of {', '.join(plan['variants'])}{hint}")
+    return dict(Request.from_json(json.dumps(plan["request"])).variants(model))[name]

@@ -1,0 +1,158 @@
+"""The folder of a run while it is under way: beside its place, under another name, until everything is in it.
+
+A chunk is done when the file of its scenarios is there, which is written last; a file appears whole or not at all. So a
+run that was killed can be resumed, and what stands under the final name is complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Final
+
+from mesh_config.findings import Finding, SettingsError, Severity
+from router.whatif.pipeline.aggregate import STAGE
+from router.whatif.pipeline.chunk_evaluator import Piece
+from router.whatif.pipeline.table_files import SUFFIX
+from router.whatif.pipeline.table_layouts import RUN, SCENARIO
+
+IDENTITY: Final = "input.json"
+LOCK: Final = "lock"
+_PART: Final = re.compile(r"part-(\d+)-000" + re.escape(SUFFIX))
+
+
+class RunError(SettingsError):
+    """A run that can't be begun, resumed or ended; `findings` has why."""
+
+
+def run_error(place: Path, message: str, expected: str = "") -> RunError:
+    """A RunError of one finding."""
+    return RunError([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
+
+
+def write_whole(target: Path, data: bytes, *, folder: Path | None = None) -> None:
+    """Write a file that appears whole or not at all.
+
+    Args:
+        folder: where it is until it is whole, on the same file system; None: that of *target*.
+    """
+    beside = (folder or target.parent) / f".{secrets.token_hex(8)}.tmp"
+    beside.write_bytes(data)
+    beside.replace(target)
+
+
+def write_pieces(folder: Path, pieces: Iterable[Piece]) -> None:
+    """Write files in their order, each as a whole or not at all."""
+    for piece in pieces:
+        target = folder / piece.name
+        target.parent.mkdir(exist_ok=True)
+        write_whole(target, piece.data, folder=folder)
+
+
+class Stage:
+    """The folder of a run that is under way.
+
+    Args:
+        out: where the run shall be in the end.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.path = out.parent / f".{out.name}.partial"
+        self._lock: IO[str] | None = None
+
+    def open(self, identity: Mapping[str, object], *, is_resumed: bool) -> set[int]:
+        """Make the folder, or take what an interrupted run has left.
+
+        Args:
+            identity: what the tables depend on, as JSON knows it.
+            is_resumed: whether chunks that are there are kept.
+        Returns: numbers of chunks that are done.
+        Raises: RunError
+        """
+        self._check_place()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        text = json.dumps(identity, sort_keys=True)
+        file = self.path / IDENTITY
+        if is_resumed and file.exists():
+            self._check_identity(identity, json.loads(file.read_text(encoding="utf-8")))
+        else:
+            self._clear()
+            write_whole(file, text.encode())
+        for rest in self.path.glob("*.tmp"):
+            rest.unlink()
+        return self._done()
+
+    def close(self) -> None:
+        """Let others have the folder; where nothing is done it goes."""
+        if self._lock is not None:
+            if self.path.exists() and not self._done():
+                shutil.rmtree(self.path)
+            self._lock.close()
+            self._lock = None
+
+    def _done(self) -> set[int]:
+        names = (path.name for path in (self.path / SCENARIO.name).glob(f"*{SUFFIX}"))
+        return {int(match[1]) for match in map(_PART.fullmatch, names) if match is not None}
+
+    def finish(self) -> None:
+        """Everything is there: give the folder its name. A run that has that name is replaced."""
+        for name in STAGE:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for rest in (*self.path.glob("*.log"), self.path / IDENTITY, self.path / LOCK):
+            rest.unlink()
+        old = None
+        if self.out.exists():
+            old = self.out.with_name(f".{self.out.name}.{secrets.token_hex(4)}.old")
+            self.out.rename(old)
+        self.path.rename(self.out)
+        self.close()
+        if old is not None:
+            shutil.rmtree(old)
+
+    def _check_place(self) -> None:
+        if self.out.name in ("", ".."):  # `/`, `.`: in the end it could not be given its name
+            raise run_error(self.out, "a folder without a name", "a new folder, or a run to be replaced")
+        if not self.out.exists():
+            return
+        if not self.out.is_dir():
+            raise run_error(self.out, "a file is there", "a new folder, or a run to be replaced")
+        if any(self.out.iterdir()) and not (self.out / RUN.name).is_dir():
+            raise run_error(self.out, "something else is there", "a new folder, or a run to be replaced")
+
+    def _take_lock(self) -> None:
+        self._lock = (self.path / LOCK).open("w", encoding="utf-8")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            self._lock = None
+            raise run_error(self.out, "another run is writing there", "another folder, or its end") from None
+
+    def _check_identity(self, wanted: Mapping[str, object], there: Mapping[str, object]) -> None:
+        # What JSON makes of it: tuples are lists.
+        plain = json.loads(json.dumps(wanted))
+        differing = sorted(key for key in plain.keys() | there.keys() if plain.get(key) != there.get(key))
+        if differing:
+            self.close()
+            raise run_error(
+                self.path,
+                f"the run that was interrupted differs in {', '.join(differing)}",
+                "the same model and options, or a run without --resume",
+            )
+
+    def _clear(self) -> None:
+        for path in self.path.iterdir():
+            if path.name == LOCK:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)

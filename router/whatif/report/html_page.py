@@ -1,0 +1,316 @@
+"""The HTML page of a run: one file that needs nothing else, for any browser and any reader."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from importlib import resources
+from string import Template
+from typing import Any, Final
+
+from router.whatif.analysis.availability import AddressTime, PairTime, Range
+from router.whatif.analysis.suggest import MOST_ROUTERS
+from router.whatif.report import html_parts
+from router.whatif.report.html_parts import Column, escaped, name, paragraph, section, table
+from router.whatif.report.run_facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
+from router.whatif.report.svg_drawing import Picture, style_of_colors
+from router.whatif.report.verdicts import Verdict
+from router.whatif.wording import BASE, amount, counted, failure_of, per_year, percent, served
+
+
+def page(facts: Facts, found: list[Verdict], drawn: list[Picture]) -> str:
+    """The whole page."""
+    pictures = {picture.name: html_parts.figure(picture) for picture in drawn}
+    sections = [(topic, title, make(facts, pictures)) for topic, title, make in SECTIONS]
+    sections = [(topic, title, parts) for topic, title, parts in sections if parts]
+    body = section("short", "In short", [html_parts.cards(found)]) if found else ""
+    body += "".join(section(topic, title, parts) for topic, title, parts in sections)
+    script = _part("page.js")
+    return Template(_part("page.html")).substitute(
+        title=escaped(f"What if: {facts.run['model']}"),
+        heading=escaped(f"What if: {facts.run['model']}"),
+        intro=paragraph(_intro(facts)),
+        contents="".join(f'<li><a href="#{topic}">{escaped(title)}</a></li>\n' for topic, title, _ in sections),
+        colors=style_of_colors(),
+        style=_part("page.css"),
+        script=script,
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        body=body,
+    )
+
+
+def _part(file: str) -> str:
+    return resources.files(__package__).joinpath(file).read_text(encoding="utf-8")
+
+
+def _intro(facts: Facts) -> str:
+    run = facts.run
+    routing = "as the mesh routes" if run["routing"] == "mesh" else "split over all shortest paths (ECMP)"
+    return (
+        f"{counted(run['scenarios'], 'scenario')} on {counted(run['routers'], 'router')} and "
+        f"{counted(run['links'], 'link')}, {amount(facts.sent_msgs_per_s)} msg/s, {routing}."
+    )
+
+
+Pictures = dict[str, str]
+"""Figures as HTML by the name of the picture; there is none of what there is nothing to be seen of."""
+
+
+def _mesh(facts: Facts, pictures: Pictures) -> list[str]:
+    return [pictures["mesh"]]
+
+
+def _spof(facts: Facts, pictures: Pictures) -> list[str]:
+    if not facts.spof:
+        return [paragraph("None: whatever fails alone, all others keep their paths, and every address a subscriber.")]
+    columns = [
+        name("kind", lambda row: row["kind"]),
+        name("what fails", lambda row: row["element"]),
+        Column("scenario", lambda row: row["scenario"]),
+        Column("pairs that lose each other", lambda row: row["unreachable_pairs"], _whole),
+        Column("msg/s lost", lambda row: row["lost_msgs_per_s"], amount),
+        Column("addresses without subscriber", lambda row: row["dead_addresses"], _whole),
+        Column("publishers without subscriber", lambda row: row["starved_publishers"], _whole),
+    ]
+    caption = "What fails alone and takes something from others. Pairs are ordered, and of routers that live."
+    return [table(caption, columns, facts.spof, most=ROWS, source="router_spof")]
+
+
+def _scenarios(facts: Facts, pictures: Pictures) -> list[str]:
+    parts = [html_parts.beside(pictures[key] for key in ("losses", "stretches") if key in pictures)]
+    if facts.families:
+        parts.append(_families(facts))
+    if facts.worst:
+        columns = [
+            Column("scenario", lambda row: row["scenario"], _whole),
+            name("what fails", failure_of, is_long=True),
+            Column("msg/s lost", lambda row: row["lost_msgs_per_s"], amount),
+            Column("pairs lost", lambda row: row["unreachable_pairs"] - row["dead_end_pairs"], _whole),
+            Column("highest utilisation", lambda row: row["max_utilisation"], percent),
+            name("at link", lambda row: row["max_utilisation_link"]),
+            Column("stretch, 99 %", lambda row: row["stretch_p99"], amount),
+            Column("delay, 99 %, ms", lambda row: row["delay_p99_ms"], amount),
+            Column("probability", lambda row: row["probability"], _probability),
+        ]
+        caption = "The worst scenarios by demand lost, pairs lost, utilisation and stretch."
+        parts.append(table(caption, columns, facts.worst, most=ROWS, source="scenario"))
+        parts.append(
+            html_parts.hint("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER")
+        )
+    return [part for part in parts if part]
+
+
+def _families(facts: Facts) -> str:
+    columns = [
+        name("what fails", lambda it: it.family),
+        Column("scenarios", lambda it: it.scenarios, _whole),
+        Column("do harm", lambda it: it.harmful, _whole),
+        Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
+        Column("most pairs lost", lambda it: it.worst_living_pairs, _whole),
+        Column("highest utilisation", lambda it: it.worst_utilisation, percent),
+        Column("highest stretch, 99 %", lambda it: it.worst_stretch_p99, amount),
+    ]
+    caption = "Scenarios by what fails. Harm is that living routers lose a path or a subscriber."
+    rows: list[FamilyFacts] = [it for it in facts.families if it.variant == BASE]
+    return table(caption, columns, rows, most=ROWS, source="scenario")
+
+
+def _links(facts: Facts, pictures: Pictures) -> list[str]:
+    columns = [
+        name("link", lambda it: it.link),
+        name("toward", lambda it: it.dst),
+        Column("msg/s", lambda it: it.base_msgs_per_s, amount),
+        Column("utilisation", lambda it: it.base_utilisation, percent),
+        Column("worst msg/s", lambda it: it.worst_msgs_per_s, amount),
+        Column("worst bytes/s", lambda it: it.worst_bytes_per_s, amount),
+        Column("worst utilisation", lambda it: it.worst_utilisation, percent),
+        name("when this fails", _cause_of({row["scenario"]: row for row in facts.link_rows}), is_long=True),
+    ]
+    caption = "Links in their busier direction, as they are and in the worst case."
+    return [pictures.get("loads", ""), table(caption, columns, facts.links, most=ROWS, source="link_worst")]
+
+
+def _cause_of(rows: dict[int, Row]) -> Callable[[LinkFacts], str | None]:
+    def cause(link: LinkFacts) -> str | None:
+        if not link.scenarios:
+            return None
+        more = f", and {len(link.scenarios) - 1} more" if len(link.scenarios) > 1 else ""
+        first = rows.get(link.scenarios[0])
+        return f"{failure_of(first) if first else f'scenario {link.scenarios[0]}'}{more}"
+
+    return cause
+
+
+def _addresses(facts: Facts, pictures: Pictures) -> list[str]:
+    if not facts.addresses:
+        return []
+    columns = [
+        name("address", lambda it: it.address),
+        name("treatment", lambda it: it.treatment),
+        Column("routers with subscribers", lambda it: it.subscriber_routers, _whole),
+        Column("scenarios that touch it", lambda it: it.harmful, _whole),
+        Column("without any subscriber", lambda it: it.dead, _whole),
+        Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
+        Column("in scenario", lambda it: it.worst_scenario, _whole),
+    ]
+    rows: tuple[AddressFacts, ...] = facts.addresses
+    return [table("Addresses, those in danger first.", columns, rows, most=ROWS, source="address_impact")]
+
+
+def _credit(facts: Facts, pictures: Pictures) -> list[str]:
+    if not facts.credit:
+        return []
+    columns = [
+        name("address", lambda row: row["address"]),
+        name("from", lambda row: row["src"]),
+        name("to", lambda row: row["dst"]),
+        Column("msg/s", lambda row: row["msgs_per_s"], amount),
+        Column("round trip, ms", lambda row: row["rtt_ms"], amount),
+        Column("service, ms", lambda row: row["service_ms"], amount),
+        Column("credit needed", lambda row: row["needed"], _whole),
+        Column("by all that share it", lambda row: row["shared_needed"], _whole),
+        Column("configured", lambda row: row["configured"], _whole),
+        Column("msg/s it lets pass", lambda row: row["limit_msgs_per_s"], amount),
+        name("enough", lambda row: {True: "yes", False: "no", None: None}[row["is_enough"]]),
+    ]
+    caption = "Credit that each path needs for its rate, what is not enough first."
+    law = "A path carries at most its credit divided by the time from the grant of a credit to its next grant."
+    return [paragraph(law), table(caption, columns, facts.credit, most=ROWS, source="credit_plan")]
+
+
+def _variants(facts: Facts, pictures: Pictures) -> list[str]:
+    if len(facts.variants) < 2:
+        return []
+    columns = [
+        name("variant", lambda it: it.name),
+        Column("utilisation", lambda it: it.base_utilisation, percent),
+        Column("worst utilisation", lambda it: it.worst_utilisation, percent),
+        Column("msg/s lost", lambda it: it.base_lost_msgs_per_s, amount),
+        Column("most msg/s lost", lambda it: it.worst_lost_msgs_per_s, amount),
+        Column("most pairs lost", lambda it: it.worst_living_pairs, _whole),
+    ]
+    rows: tuple[VariantFacts, ...] = facts.variants
+    caption = "Variants of the mesh: when nothing fails, and in the worst case."
+    return [pictures.get("growth", ""), table(caption, columns, rows, most=ROWS, source="scenario")]
+
+
+def _availability(facts: Facts, pictures: Pictures) -> list[str]:
+    found = facts.availability
+    if found is None:
+        return []
+    said = f"From the failure and repair rates of {counted(found.scenarios, 'scenario')}. "
+    if found.residual:
+        said += (
+            f"They cover {percent(found.coverage)} of the time; in the other {percent(found.residual)} anything may be "
+            "the case, so each share is a range."
+        )
+    parts = [paragraph(said)]
+    for what, share in (("messages delivered", found.demand), ("pairs with a path", found.pairs)):
+        if share is not None:
+            parts.append(paragraph(f"Of all {what}: {_range(share)}; {per_year(1 - share.at_least)} a year at most."))
+    address_columns = [
+        name("address", lambda it: it.address),
+        *_shares("messages delivered", lambda it: it.demand),
+        *_shares("time with a subscriber", lambda it: it.subscribed),
+    ]
+    addresses: tuple[AddressTime, ...] = found.addresses
+    if addresses:
+        caption = "Addresses, the least available first."
+        parts.append(table(caption, address_columns, addresses, most=ROWS, source="address_impact"))
+    pairs: tuple[PairTime, ...] = found.worst_pairs
+    if pairs:
+        pair_columns = [
+            name("from", lambda it: it.src),
+            name("to", lambda it: it.dst),
+            *_shares("time with a path", lambda it: it.connected),
+        ]
+        caption = "Pairs of routers that are without a path for longest; both ends may fail too."
+        parts.append(table(caption, pair_columns, pairs, most=ROWS, source="pair_impact"))
+    return parts
+
+
+def _range(share: Range) -> str:
+    if served(share.at_least) == served(share.at_most):
+        return served(share.at_least)
+    return f"{served(share.at_least)} to {served(share.at_most)}"
+
+
+def _shares(title: str, of: Callable[[Any], Range]) -> list[Column]:
+    def column(word: str, value: Callable[[Range], float]) -> Column:
+        return Column(f"{title}, {word}", lambda row: value(of(row)), served)
+
+    return [column("at least", lambda it: it.at_least), column("at most", lambda it: it.at_most)]
+
+
+def _placement(facts: Facts, pictures: Pictures) -> list[str]:
+    columns = [
+        Column("rank", lambda row: row["rank"]),
+        name("between", lambda row: f"{row['a']} and {row['b']}"),
+        Column("cost", lambda row: row["cost"]),
+        name("makes better", lambda row: row["measure"].replace("_", " ")),
+        Column("before", lambda row: row["before"], amount),
+        Column("after", lambda row: row["after"], amount),
+        Column("gain", lambda row: row["gain"], amount),
+    ]
+    moves = [
+        Column("rank", lambda row: row["rank"]),
+        name("address", lambda row: row["address"]),
+        name("from", lambda row: row["a"]),
+        name("to", lambda row: row["b"]),
+        *columns[3:],
+    ]
+    parts = []
+    for kind, caption, chosen in (
+        ("link", "Where one more link helps most.", columns),
+        ("move", "Where subscribers had better sit.", moves),
+        ("addition", "Where one more subscriber helps most.", [column for column in moves if column is not moves[2]]),
+    ):
+        rows = [row for row in facts.placement if row["kind"] == kind]
+        if rows:
+            parts.append(table(caption, chosen, rows, most=ROWS, source="placement"))
+    if facts.run["routers"] > MOST_ROUTERS:
+        said = f"With more than {MOST_ROUTERS} routers a run does not look for links that make paths or loads better: "
+        parts.append(paragraph(f"{said}ask amqp-mesh whatif suggest."))
+    return parts
+
+
+def _about(facts: Facts, pictures: Pictures) -> list[str]:
+    run = facts.run
+    said = [
+        ("Model", run["model"]),
+        ("from", facts.model.origin or "-"),
+        ("its hash", run["model_hash"]),
+        ("hash of the plan", run["plan_hash"]),
+        ("Seed", run["seed"]),
+        ("Pairs listed", run["pairs"]),
+        ("Program", f"amqp-mesh {run['version']}, {run['speed']}"),
+        ("Engine", run["engine"]),
+        ("Started", run["started"]),
+        ("Time", f"{amount(run['wall_s'])} s, {amount(run['scenarios_per_s'])} scenarios/s"),
+    ]
+    terms = "".join(f"<dt>{escaped(term)}</dt><dd>{escaped(text)}</dd>\n" for term, text in said)
+    return [f"<dl>\n{terms}</dl>\n"]
+
+
+def _whole(value: int) -> str:
+    return f"{value:,}"
+
+
+def _probability(value: float) -> str:
+    return "0" if value == 0 else f"{value:.2g}"
+
+
+SECTIONS: Final[tuple[tuple[str, str, Callable[[Facts, Pictures], list[str]]], ...]] = (
+    ("mesh", "The mesh", _mesh),
+    ("spof", "Single points of failure", _spof),
+    ("scenarios", "Scenarios", _scenarios),
+    ("links", "Links", _links),
+    ("addresses", "Addresses", _addresses),
+    ("credit", "Credit", _credit),
+    ("variants", "Growth and other variants", _variants),
+    ("availability", "Availability", _availability),
+    ("placement", "What would help", _placement),
+    ("about", "About this run", _about),
+)
+"""Topic, title, and what makes the parts; a section without parts is left out."""

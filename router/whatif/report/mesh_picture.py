@@ -1,0 +1,28 @@
+"""A picture of a mesh as a file of its own, for what is explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from router.whatif.analysis.explain import Explanation
+from router.whatif.model.mesh_model import Model
+from router.whatif.report.pictures import draw_mesh
+from router.whatif.report.svg_drawing import standing_alone
+
+
+def write_picture(explanation: Explanation, model: Model, file: Path) -> None:
+    """Write an SVG of *model* with what the explanation sets off. Raises: OSError"""
+    marks = explanation.marks
+    svg = draw_mesh(
+        model,
+        explanation.title,
+        worst=marks.utilisation,
+        marked_routers=marks.marked_routers,
+        marked_links=marks.marked_links,
+        failed_routers=marks.failed_routers,
+        failed_links=marks.failed_links,
+        path=marks.path,
+        old_path=marks.old_path,
+        marks_are_spof=False,
+    )
+    file.write_text(standing_alone(svg), encoding="utf-8")

@@ -1,0 +1,389 @@
+"""The pictures of a report. Each is bounded in size, whatever the size of the mesh and of the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
+from router.whatif.model.mesh_model import Model
+from router.whatif.report.router_positions import positions
+from router.whatif.report.run_facts import Facts, LinkFacts, VariantFacts
+from router.whatif.report.svg_drawing import (
+    BAD,
+    FAINT,
+    INK,
+    ONE,
+    PAPER,
+    STAND_INS,
+    THREE,
+    TWO,
+    Picture,
+    figure,
+    svg_of,
+)
+from router.whatif.wording import BASE, amount, counted
+
+WIDTH: Final = 460
+"""Pixels of a picture that has another one beside it."""
+WIDE: Final = 940
+BARS: Final = 20
+"""Links with bars of their own."""
+POINTS: Final = 160
+"""Of a curve."""
+NAMED: Final = 60
+"""Routers of a mesh in which each has its name in the picture; in a larger one only what is critical has."""
+MOST_NAMES: Final = 25
+
+STEPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
+"""Borders of the classes of utilisation."""
+CLASSES: Final = ("up to 20 %", "to 40 %", "to 60 %", "to 80 %", "to 100 %", "above 100 %")
+CLASS_COLORS: Final = tuple(STAND_INS[f"load-{at}"] for at in range(len(CLASSES)))
+CLASS_WIDTHS: Final = (1.0, 1.5, 2.1, 2.8, 3.6, 4.6)
+"""Pixels; wider ones tell what colors tell, to those who do not see them."""
+
+Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def pictures(facts: Facts) -> list[Picture]:
+    """All that have something to show."""
+    return [
+        picture
+        for picture in (topology(facts), loads(facts), losses(facts), stretches(facts), growth(facts))
+        if picture is not None
+    ]
+
+
+# The mesh
+
+
+def topology(facts: Facts) -> Picture:
+    """The mesh on a map, links by their worst utilisation, single points of failure marked."""
+    cut_routers = {row["element"] for row in facts.spof if row["kind"] == "router"}
+    cut_links = {row["element"] for row in facts.spof if row["kind"] == "link"}
+    worst = {link.link: link.worst_utilisation for link in facts.links}
+    title = "The mesh, each link by its utilisation in the worst case"
+    svg = draw_mesh(
+        facts.model, title, worst=worst, marked_routers=cut_routers, marked_links=cut_links, has_legend=False
+    )
+    marks = "Rings are routers, and dotted halos links, that are single points of failure." if facts.spof else ""
+    used = sorted({class_of(utilisation) for utilisation in worst.values()})
+    return Picture(
+        name="mesh",
+        title=title,
+        caption=f"The wider a link, the busier it is in its worst case. {marks}".strip(),
+        svg=svg,
+        legend=tuple((f"load-{at}", CLASS_WIDTHS[at], CLASSES[at]) for at in used),
+    )
+
+
+def draw_mesh(
+    model: Model,
+    title: str,
+    *,
+    worst: Mapping[str, float] | None = None,
+    marked_routers: Set[str] = frozenset(),
+    marked_links: Set[str] = frozenset(),
+    failed_routers: Set[str] = frozenset(),
+    failed_links: Set[str] = frozenset(),
+    path: Sequence[str] = (),
+    old_path: Sequence[str] = (),
+    name: str = "mesh",
+    has_legend: bool = True,
+    marks_are_spof: bool = True,
+) -> str:
+    """A mesh as SVG.
+
+    Args:
+        worst: utilisation by link, 1 being all that it can carry; links that are not in it are thin.
+        marked_routers, marked_links: set off from the others.
+        failed_routers, failed_links: drawn as gone.
+        path: links that are drawn over the others, as one way.
+        old_path: the same, as a way that is not taken any more.
+        marks_are_spof: whether what is marked is called a single point of failure.
+    """
+    points = positions(model)
+    place = {router.id: at for at, router in enumerate(model.routers)}
+    spread = np.ptp(points, axis=0) if len(points) else np.ones(2)
+    # The picture has the shape of the mesh, within bounds.
+    height = WIDE * min(0.72, max(0.4, float(spread[1]) / max(float(spread[0]), 1e-9)))
+    below = 30 if has_legend else 0
+    with figure(WIDE, height + below) as made:
+        axes = made.add_axes((0.01, 0.01 + below / (height + below), 0.98, 0.98 - below / (height + below)))
+        axes.set_axis_off()
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.margins(0.03)
+        segments = {link.id: points[[place[link.a], place[link.b]]] for link in model.links}
+        word = "single point of failure" if marks_are_spof else "this"
+        _mark_links(axes, [segments[link] for link in sorted(marked_links & segments.keys())], word)
+        _draw_links(axes, segments, worst or {}, failed_links, failed_routers, model)
+        _draw_way(axes, [segments[link] for link in old_path if link in segments], FAINT, (2, 2), "before")
+        _draw_way(axes, [segments[link] for link in path if link in segments], ONE, None, "path")
+        _draw_routers(axes, points, place, marked_routers, failed_routers)
+        shown = failed_links | marked_links | set(path)
+        ends = {end for link in model.links if link.id in shown for end in (link.a, link.b)}
+        _name_routers(axes, points, place, [marked_routers | failed_routers, ends])
+        if has_legend:
+            handles, labels = axes.get_legend_handles_labels()
+            made.legend(handles, labels, loc="lower left", ncols=8, columnspacing=1.2, handlelength=1.4)
+        return svg_of(made, name, title)
+
+
+def _joined(segments: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Many lines as one, with gaps: one path in the file instead of thousands."""
+    gap = np.full((1, 2), np.nan)
+    return np.concatenate([part for segment in segments for part in (segment, gap)]) if segments else gap
+
+
+def _draw_links(
+    axes: Any,
+    segments: Mapping[str, NDArray[np.float64]],
+    worst: Mapping[str, float],
+    failed_links: Set[str],
+    failed_routers: Set[str],
+    model: Model,
+) -> None:
+    gone = {link.id for link in model.links if link.id in failed_links or {link.a, link.b} & failed_routers}
+    thin = [segment for link, segment in segments.items() if link not in worst and link not in gone]
+    if thin:
+        axes.plot(*_joined(thin).T, color=FAINT, linewidth=1.0, solid_capstyle="round")
+    of_class: dict[int, list[NDArray[np.float64]]] = {}
+    for link, utilisation in worst.items():
+        if link in segments and link not in gone:
+            of_class.setdefault(class_of(utilisation), []).append(segments[link])
+    for at in sorted(of_class):
+        style = {"color": CLASS_COLORS[at], "linewidth": CLASS_WIDTHS[at], "solid_capstyle": "round"}
+        axes.plot(*_joined(of_class[at]).T, label=CLASSES[at], **style)
+    lost = [segments[link] for link in sorted(gone & segments.keys())]
+    if lost:
+        axes.plot(*_joined(lost).T, color=BAD, linewidth=1.6, linestyle=(0, (1.5, 2)), label="down")
+        middles = np.array([segment.mean(axis=0) for segment in lost])
+        axes.plot(*middles.T, linestyle="none", marker="x", markersize=6, color=BAD)
+
+
+def class_of(utilisation: float) -> int:
+    """The class of a utilisation: a place in CLASSES."""
+    return int(np.searchsorted(STEPS, utilisation))
+
+
+def _mark_links(axes: Any, segments: Sequence[NDArray[np.float64]], word: str) -> None:
+    if segments:
+        style = {"color": BAD, "linewidth": 7, "linestyle": (0, (0.2, 1.2)), "dash_capstyle": "round"}
+        axes.plot(*_joined(segments).T, label=word, **style)
+
+
+def _draw_way(
+    axes: Any, segments: Sequence[NDArray[np.float64]], color: str, dash: tuple[int, int] | None, label: str
+) -> None:
+    if segments:
+        style = (0, dash) if dash else "solid"
+        axes.plot(*_joined(segments).T, color=color, linewidth=4, linestyle=style, label=label)
+
+
+def _draw_routers(
+    axes: Any,
+    points: NDArray[np.float64],
+    place: Mapping[str, int],
+    marked: Set[str],
+    failed: Set[str],
+) -> None:
+    size = min(7.0, max(1.6, 60 / math.sqrt(max(len(points), 1))))
+    plain = [at for router, at in place.items() if router not in marked and router not in failed]
+    axes.plot(*points[plain].T, linestyle="none", marker="o", markersize=size, color=INK, markeredgewidth=0)
+    ring = [at for router, at in place.items() if router in marked and router not in failed]
+    if ring:
+        style = {"markerfacecolor": PAPER, "markeredgecolor": BAD, "markeredgewidth": 2.2}
+        axes.plot(*points[ring].T, linestyle="none", marker="o", markersize=max(size, 5) + 2, **style)
+    gone = [at for router, at in place.items() if router in failed]
+    if gone:
+        style = {"color": BAD, "markeredgewidth": 2.5}
+        axes.plot(*points[gone].T, linestyle="none", marker="x", markersize=max(size, 5) + 3, **style)
+
+
+def _name_routers(axes: Any, points: NDArray[np.float64], place: Mapping[str, int], marked: Sequence[Set[str]]) -> None:
+    """Names beside routers: of all in a small mesh, in a large one of what is marked, the most important first."""
+    ordered = [router for some in marked for router in sorted(some & place.keys())]
+    chosen = sorted(place) if len(place) <= NAMED else list(dict.fromkeys(ordered))[:MOST_NAMES]
+    for router in chosen:
+        text = router if len(router) <= 24 else router[:23] + "\N{HORIZONTAL ELLIPSIS}"
+        axes.annotate(text, points[place[router]], xytext=(6, 4), textcoords="offset points", fontsize=9.5, color=INK)
+
+
+# Loads
+
+
+def loads(facts: Facts) -> Picture | None:
+    """Utilisation of the busiest links as it is, and in the worst case."""
+    shown = facts.links[:BARS]
+    if not shown or shown[0].worst_utilisation <= 0:
+        return None
+    title = "Utilisation of links, as it is and in the worst case"
+    height = 70 + 17 * len(shown)
+    with figure(WIDTH, height) as made:
+        axes = made.add_axes((0.4, 34 / height, 0.57, (height - 64) / height))
+        rows = np.arange(len(shown))
+        before = np.array([100 * link.base_utilisation for link in shown])
+        after = np.array([100 * link.worst_utilisation for link in shown])
+        axes.hlines(rows, before, after, color=FAINT, linewidth=3)
+        axes.plot(before, rows, linestyle="none", marker="o", markersize=6, color=ONE, label="as it is")
+        axes.plot(after, rows, linestyle="none", marker="D", markersize=6, color=BAD, label="worst case")
+        if after.max() > 85:
+            axes.axvline(100, color=INK, linewidth=1, linestyle=(0, (4, 2)))
+        axes.set_yticks(rows, [_direction(link) for link in shown])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set_xlim(left=0)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("percent of capacity" if facts.has_capacities else "percent of the busiest link as it is")
+        made.legend(loc="upper right", ncols=2)
+        svg = svg_of(made, "loads", title)
+    what = f"The {counted(len(shown), 'link')} with the highest worst case" if len(shown) > 1 else "The link"
+    return Picture(name="loads", title=title, caption=f"{what}, each in its busier direction.", svg=svg)
+
+
+def _direction(link: LinkFacts, most: int = 27) -> str:
+    half = (most - 3) // 2
+    ends = [
+        name if len(name) <= half else name[: half - 1] + "\N{HORIZONTAL ELLIPSIS}" for name in (link.src, link.dst)
+    ]
+    return " \N{RIGHTWARDS ARROW} ".join(ends)
+
+
+# Curves over scenarios
+
+
+def losses(facts: Facts) -> Picture | None:
+    """How much demand is lost in how many scenarios, by family."""
+    outcomes = facts.outcomes
+    lost = outcomes.numbers("lost_msgs_per_s")
+    is_base = outcomes.having("variant", BASE)
+    families = [name for name in outcomes.values("family") if name != NOTHING]
+    curves = [(name, falling(lost[is_base & outcomes.having("family", name)])) for name in families]
+    curves = [(name, curve) for name, curve in curves if curve[1].size and curve[1].max() > 0]
+    if not curves or not facts.sent_msgs_per_s:
+        return None
+    title = "Demand lost, by scenario"
+    with figure(WIDTH, 300) as made:
+        axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
+        for (name, (rank, value)), (color, dash) in zip(curves, _styles(), strict=False):
+            axes.step(rank, 100 * value / facts.wanted_msgs_per_s, where="pre", color=color, linestyle=dash, label=name)
+        axes.set_xscale("log")
+        axes.set_xlim(left=1)
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.set_xlabel("scenarios, the worst first")
+        axes.set_ylabel("percent of what should arrive")
+        made.legend(loc="upper right", ncols=3, handlelength=2.4)
+        svg = svg_of(made, "losses", title)
+    caption = "So many scenarios of each family lose at least so much of what is sent."
+    return Picture(name="losses", title=title, caption=caption, svg=svg)
+
+
+def _styles() -> list[tuple[str, Any]]:
+    """Colors and dashes of curves: each differs from all others in more than its color."""
+    dashes: list[Any] = ["solid", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2))]
+    return [(color, dash) for dash in dashes for color in (ONE, TWO, THREE)]
+
+
+def falling(values: NDArray[Any]) -> Curve:
+    """Values from the largest on, over their rank from 1; thinned so that a curve looks the same.
+
+    Returns: ranks, values.
+    """
+    if not values.size:
+        return np.zeros(0), np.zeros(0)
+    ordered = np.sort(values)[::-1]
+    ranks = np.unique(np.geomspace(1, len(ordered), POINTS).astype(np.int64))
+    return ranks.astype(np.float64), ordered[ranks - 1].astype(np.float64)
+
+
+def stretches(facts: Facts) -> Picture | None:
+    """How much longer paths become, over all scenarios of the mesh as it is."""
+    outcomes: Outcomes = facts.outcomes
+    failing = outcomes.having("variant", BASE) & ~outcomes.having("family", NOTHING)
+    columns = (("stretch_p50", "half of the paths"), ("stretch_p95", "95 %"), ("stretch_p99", "99 %"))
+    values = [(label, outcomes.numbers(name)[failing]) for name, label in columns]
+    values = [(label, found[~np.isnan(found)]) for label, found in values]
+    if not all(found.size for _, found in values):
+        return None
+    title = "How much longer paths become"
+    with figure(WIDTH, 300) as made:
+        axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
+        for (label, found), (color, dash) in zip(values, _styles()[::4], strict=False):
+            share, stretch = rising(found)
+            axes.step(stretch, 100 * share, where="post", color=color, linestyle=dash, linewidth=1.8, label=label)
+        axes.set_ylim(0, 102)
+        right = max(float(found.max()) for _, found in values)
+        axes.set_xlim(1, right + 0.02 * (right - 1) if right > 1 else 1.1)
+        axes.set_xlabel("cost of the path by its cost before the failure")
+        axes.set_ylabel("percent of scenarios")
+        made.legend(loc="upper right", ncols=3, handlelength=2.4)
+        svg = svg_of(made, "stretches", title)
+    caption = (
+        "In so many scenarios half of the paths, 95 % and 99 % of them, cost at most so many times what they cost when "
+        "nothing fails."
+    )
+    return Picture(name="stretches", title=title, caption=caption, svg=svg)
+
+
+def rising(values: NDArray[Any]) -> Curve:
+    """The share of values that are at most each of some: (share, value), from the least value on."""
+    ordered = np.sort(values)
+    places = np.unique(np.linspace(0, len(ordered) - 1, POINTS).astype(np.int64))
+    at_most = np.searchsorted(ordered, ordered[places], side="right") / len(ordered)
+    return at_most, ordered[places].astype(np.float64)
+
+
+def growth(facts: Facts) -> Picture | None:
+    """The highest utilisation as demand grows, of the mesh as it is and as it would be changed."""
+    kinds = [
+        sorted((variant for variant in facts.variants if variant.is_changed == is_changed), key=_factor)
+        for is_changed in (False, True)
+    ]
+    if len(kinds[0]) < 2:
+        return None
+    title = "The busiest link as demand grows"
+    styles = (("", ONE, BAD, "o", "D"), ("changed, ", THREE, TWO, "s", "^"))
+    with figure(WIDTH, 300) as made:
+        axes = made.add_axes((0.13, 0.15, 0.84, 0.70))
+        for steps, (kind, calm, bad, dot, mark) in zip(kinds, styles, strict=True):
+            if not steps:
+                continue
+            factors = [_factor(variant) for variant in steps]
+            before = [100 * variant.base_utilisation for variant in steps]
+            after = [100 * variant.worst_utilisation for variant in steps]
+            dashes = (0, (5, 2))
+            axes.plot(factors, before, color=calm, marker=dot, markersize=5, label=f"{kind}nothing fails")
+            axes.plot(factors, after, color=bad, marker=mark, markersize=5, linestyle=dashes, label=f"{kind}worst case")
+        axes.axhline(100, color=INK, linewidth=1, linestyle=(0, (4, 2)))
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("demand, as a multiple of today's")
+        axes.set_ylabel("percent of capacity" if facts.has_capacities else "percent of today's busiest link")
+        made.legend(loc="upper right", ncols=2, handlelength=2.8)
+        svg = svg_of(made, "growth", title)
+    caption = _limits(kinds[0]) if facts.has_capacities else "100 % is the busiest link as it is today."
+    return Picture(name="growth", title=title, caption=caption, svg=svg)
+
+
+def _factor(variant: VariantFacts) -> float:
+    return variant.growth
+
+
+def _limits(steps: Sequence[VariantFacts]) -> str:
+    """Up to what growth all links can carry what they are given."""
+    said = []
+    for words, values in (
+        ("When nothing fails", [step.base_utilisation for step in steps]),
+        ("in the worst case", [step.worst_utilisation for step in steps]),
+    ):
+        within = [_factor(step) for step, value in zip(steps, values, strict=True) if value <= 1]
+        if not within:
+            said.append(f"{words} a link is overloaded with today's demand already")
+        else:
+            most = ", the most that was played" if len(within) == len(steps) else ""
+            said.append(f"{words} no link is overloaded up to {amount(max(within))} times today's demand{most}")
+    return "; ".join(said) + "."

@@ -1,0 +1,252 @@
+"""What a run found, in short: a handful of findings, each with a value, a sentence, and whether it is trouble."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import attrs
+
+from router.whatif.analysis.availability import unrated
+from router.whatif.report.run_facts import Facts, Row, VariantFacts
+from router.whatif.wording import (
+    BASE,
+    amount,
+    counted,
+    failure_of,
+    harm_of,
+    listed,
+    per_year,
+    percent,
+    rate,
+    served,
+)
+
+BUSY: Final = 0.8
+"""From this utilisation on a link is said to be busy: bursts find little room."""
+VAGUE: Final = 0.1
+"""With more of the time not covered, only both ends of an availability tell something."""
+LONG: Final = 2.0
+"""From this stretch on paths are said to be long."""
+
+
+class State(enum.StrEnum):
+    """Whether something is to be done."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    BAD = "bad"
+    PLAIN = "plain"
+    """Neither good nor bad: a number."""
+
+
+@attrs.frozen(kw_only=True)
+class Verdict:
+    """One finding."""
+
+    topic: str
+    """A word: the section of the report that has more."""
+    label: str
+    value: str
+    note: str
+    state: State
+
+
+def verdicts(facts: Facts) -> list[Verdict]:
+    """Of a run, in the order of the report."""
+    makers: tuple[Callable[[Facts], Iterator[Verdict]], ...] = (
+        _spof, _lost, _links, _paths, _addresses, _credit, _changes, _growth, _availability,
+    )  # fmt: skip
+    return [verdict for make in makers for verdict in make(facts)]
+
+
+def scenario_text(row: Row) -> str:
+    """`scenario 17: link A--B`."""
+    return f"scenario {row['scenario']}: {failure_of(row)}"
+
+
+def _spof(facts: Facts) -> Iterator[Verdict]:
+    found = facts.spof
+    label = "Single points of failure"
+    if not found:
+        note = "Whatever fails alone, all others keep their paths, and every address a subscriber."
+        yield Verdict(topic="spof", label=label, value="none", note=note, state=State.GOOD)
+        return
+    worst = found[0]
+    note = f"The worst is {worst['kind']} {worst['element']}: {harm_of(worst)}."
+    yield Verdict(topic="spof", label=label, value=f"{len(found):,}", note=note, state=State.BAD)
+
+
+def _lost(facts: Facts) -> Iterator[Verdict]:
+    worst = facts.worst_by["lost_msgs_per_s"]
+    label = "Most demand lost"
+    if not facts.sent_msgs_per_s:
+        return
+    if worst is None:
+        note = "Every message finds its way in every scenario."
+        yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
+        return
+    share = min(1.0, worst["lost_msgs_per_s"] / facts.wanted_msgs_per_s)
+    own = ", what it sends itself and is sent included" if worst["failed_routers"] else ""
+    note = f"{rate(worst['lost_msgs_per_s'])}{own}, in {scenario_text(worst)}."
+    yield Verdict(topic="scenarios", label=label, value=percent(share), note=note, state=State.PLAIN)
+
+
+def _links(facts: Facts) -> Iterator[Verdict]:
+    if not facts.links or not facts.links[0].worst_utilisation:
+        return
+    before, after = facts.base["max_utilisation"], facts.links[0].worst_utilisation
+    state = State.BAD if after > 1 else State.FAIR if after > BUSY else State.GOOD
+    if not facts.has_capacities:
+        state = State.PLAIN
+    worst = facts.links[0]
+    by_number = {row["scenario"]: row for row in facts.link_rows}
+    cause = next((by_number[number] for number in worst.scenarios if number in by_number), None)
+    where = f"{worst.src} to {worst.dst}"
+    note = f"Now {percent(before)} at most. In the worst case {where} has {rate(worst.worst_msgs_per_s)}"
+    note += f" and {amount(worst.worst_bytes_per_s)} bytes/s" if worst.worst_bytes_per_s else ""
+    note += f", in {scenario_text(cause)}." if cause else "."
+    if not facts.has_capacities:
+        note += " The model has no capacities: 100 % is the busiest link as it is."
+    elif unknown := sum(not link.has_capacity for link in facts.model.links):
+        note += f" Without {counted(unknown, 'link')} of which no capacity is known."
+    yield Verdict(topic="links", label="Busiest link", value=percent(after), note=note, state=state)
+
+
+def _paths(facts: Facts) -> Iterator[Verdict]:
+    worst = facts.worst_by["stretch_p99"]
+    label = "Longer paths"
+    if worst is None:
+        if len(facts.outcomes) > 1:
+            note = "In no scenario more than 1 % of the paths cost more than before."
+            yield Verdict(topic="scenarios", label=label, value="none", note=note, state=State.GOOD)
+        return
+    value = worst["stretch_p99"]
+    note = f"99 % of the paths cost at most {amount(value)} times as much, in {scenario_text(worst)}."
+    state = State.FAIR if value > LONG else State.GOOD
+    yield Verdict(topic="scenarios", label=label, value=f"{amount(value)} x", note=note, state=state)
+
+
+def _addresses(facts: Facts) -> Iterator[Verdict]:
+    if not facts.addresses:
+        return
+    without = [it for it in facts.addresses if not it.subscriber_routers]
+    single = [it for it in facts.addresses if it.subscriber_routers == 1]
+    label = "Addresses at one router at most"
+    if not single and not without:
+        note = f"All {counted(len(facts.addresses), 'address')} have subscribers at two routers or more."
+        yield Verdict(topic="addresses", label=label, value="none", note=note, state=State.GOOD)
+        return
+    said = []
+    if single:
+        said.append(f"{listed([it.address for it in single], most=2)}: when that router fails, nobody is left.")
+    if without:
+        said.append(f"Nobody subscribes to {listed([it.address for it in without], most=2)}.")
+    state = State.BAD if without else State.FAIR
+    count = f"{len(single) + len(without):,}"
+    yield Verdict(topic="addresses", label=label, value=count, note=" ".join(said), state=state)
+
+
+def _credit(facts: Facts) -> Iterator[Verdict]:
+    known = [row for row in facts.credit if row["is_enough"] is not None]
+    short = [row for row in known if not row["is_enough"]]
+    label = "Paths short of credit"
+    if not known:
+        return
+    if not short:
+        where = f"On all {len(known):,} paths" if len(known) > 1 else "On the one path of which it is known"
+        note = f"{where} the credit is enough for the rate."
+        yield Verdict(topic="credit", label=label, value="none", note=note, state=State.GOOD)
+        return
+    worst = short[0]
+    note = (
+        f"Of {len(known):,}. All paths of {worst['address']} to {worst['dst']} together need "
+        f"{worst['shared_needed']:,}, and {worst['configured']:,} are configured."
+    )
+    yield Verdict(topic="credit", label=label, value=f"{len(short):,}", note=note, state=State.BAD)
+
+
+def _changes(facts: Facts) -> Iterator[Verdict]:
+    """What the changes that were asked for make of the mesh as it is."""
+    before = next(it for it in facts.variants if it.name == BASE)
+    after = next((it for it in facts.variants if it.is_changed and it.growth == 1), None)
+    if after is None:
+        return
+    said = []
+    signs = set()
+    for what, text, old, new in (
+        ("the busiest link has {} while nothing fails", percent, before.base_utilisation, after.base_utilisation),
+        ("the busiest link has {} in the worst case", percent, before.worst_utilisation, after.worst_utilisation),
+        ("{} get lost while nothing fails", rate, before.base_lost_msgs_per_s, after.base_lost_msgs_per_s),
+        ("{} get lost at most", rate, before.worst_lost_msgs_per_s, after.worst_lost_msgs_per_s),
+        ("{} have no path while nothing fails", _pairs, before.apart_pairs, after.apart_pairs),
+        (
+            "{} have none in the worst case",
+            _pairs,
+            before.apart_pairs + before.worst_living_pairs,
+            after.apart_pairs + after.worst_living_pairs,
+        ),
+    ):
+        if text(new) != text(old):  # what can't be read is no difference
+            signs.add(new > old)
+            said.append(f"{what.format(text(new))}, not {text(old)}")
+    value, state = {
+        (): ("no matter", State.PLAIN),
+        (False,): ("better", State.GOOD),
+        (True,): ("worse", State.BAD),
+        (False, True): ("better and worse", State.FAIR),
+    }[tuple(sorted(signs))]
+    note = "; ".join(said) if said else "the busiest link has as much, and as much gets lost, in the worst case too"
+    yield Verdict(topic="variants", label="With the changes", value=value, note=_sentence(note), state=state)
+
+
+def _growth(facts: Facts) -> Iterator[Verdict]:
+    """How much more all can send."""
+    for is_changed, label in ((False, "Room to grow"), (True, "Room to grow with the changes")):
+        steps = [it for it in facts.variants if it.is_changed == is_changed]
+        steps.sort(key=_factor)
+        if len(steps) < 2 or not facts.has_capacities:
+            continue
+        within = list(itertools.takewhile(lambda step: step.worst_utilisation <= 1, steps))
+        shown = steps[min(len(within), len(steps) - 1)]
+        note = f"With {amount(shown.growth)} times the messages the busiest link has {percent(shown.base_utilisation)}"
+        note += f", and {percent(shown.worst_utilisation)} in the worst case."
+        value = f"{amount(within[-1].growth)} x" if within else "none"
+        state = State.BAD if not within else State.GOOD if within[-1].growth > 1 else State.FAIR
+        yield Verdict(topic="variants", label=label, value=value, note=note, state=state)
+
+
+def _factor(variant: VariantFacts) -> float:
+    return variant.growth
+
+
+def _pairs(count: float) -> str:
+    return counted(int(count), "pair")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _availability(facts: Facts) -> Iterator[Verdict]:
+    found = facts.availability
+    if found is None or (share := found.demand or found.pairs) is None:
+        return
+    what = "of all messages" if found.demand else "of all pairs"
+    value = served(share.at_least)
+    note = f"{what}, at least: {per_year(1 - share.at_least)} a year are lost"
+    note += f"; {percent(found.residual)} of the time is not covered by the scenarios." if found.residual else "."
+    if found.residual > VAGUE:
+        value = f"{served(share.at_least)} to {served(share.at_most)}"
+        note = f"{what}: {percent(found.residual)} of the time more is down at once than was played."
+    if without := unrated(facts.model):
+        note += f" Without rates, and taken never to fail: {without}."
+    yield Verdict(
+        topic="availability",
+        label="Availability",
+        value=value,
+        note=note[0].upper() + note[1:],
+        state=State.PLAIN,
+    )

@@ -1,0 +1,249 @@
+"""The load of a live mesh's links, kept up to date by a Structured Streaming job of Spark.
+
+The source is a Python data source. Its offset is a reading of all counters, as text: so what has passed in a
+micro-batch is the difference of its two offsets and nothing else. Spark keeps offsets in its checkpoint before a batch
+is worked out; one that was interrupted is worked out again from the same offsets, and the next one begins where it
+ended, however much later. So no interval is lost or counted twice when the job is killed, and nothing else is kept.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import io
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.query import StreamingQuery
+
+from router.whatif.model.elements import LinkEdge
+from router.whatif.pipeline.table_layouts import LINK_RATE
+from router.whatif.pipeline.unfinished_run import run_error, write_whole
+from router.whatif.telemetry import link_counters
+
+FORMAT: Final = "amqp_mesh_counters"
+QUERY: Final = "amqp-mesh whatif watch"
+LOG: Final = "spark.log"
+LOCK: Final = "lock"
+STATE: Final = "checkpoint"
+CURRENT: Final = "current.parquet"
+"""The last interval of each link, as one file beside the table of all intervals."""
+
+PASSED: Final = """
+    link string, src string, dst string, begun bigint, ended bigint, messages bigint, bytes bigint, is_reset boolean
+"""
+
+Connect = Callable[[str], AbstractContextManager[link_counters.Asks]]
+"""Makes a client of management of a router's address; it raises OSError when there is no answer."""
+
+
+# The source
+
+
+class CounterSource(DataSource):
+    """What has passed over each link of a mesh: the columns of `link_counters.Passed`.
+
+    Options: `urls`, a JSON list of routers that are asked, one when the one before doesn't answer; `connect`,
+    `module:name` of a Connect; `links`, a JSON list of the model's links.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """As `spark.readStream.format` takes it."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Times are microseconds since 1970."""
+        return PASSED
+
+    def streamReader(self, schema: object) -> DataSourceStreamReader:  # noqa: N802 - pyspark's word
+        """See `DataSource.streamReader`."""
+        module, _, name = self.options["connect"].partition(":")
+        connect: Connect = getattr(importlib.import_module(module), name)
+        links = tuple(LinkEdge(**link) for link in json.loads(self.options["links"]))
+        return CounterReader(tuple(json.loads(self.options["urls"])), connect, links)
+
+
+class Interval(InputPartition):
+    """Two readings, as text."""
+
+    def __init__(self, before: str, after: str) -> None:
+        self.before = before
+        self.after = after
+
+
+class CounterReader(DataSourceStreamReader):
+    """Reads the counters of a mesh whenever Spark asks for the latest offset."""
+
+    def __init__(self, urls: Sequence[str], connect: Connect, links: tuple[LinkEdge, ...]) -> None:
+        self._urls = tuple(urls)
+        self._connect = connect
+        self._links = links
+        self._last = self.initialOffset()
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - pyspark's word
+        """Nothing is known: what passed before the first reading is not counted."""
+        return {"reading": link_counters.to_text({})}
+
+    def latestOffset(  # noqa: N802 - pyspark's word
+        self, start: dict[str, str] | None = None, limit: object = None
+    ) -> dict[str, str]:
+        """The counters as they are now; *start* itself when no router answers: then there is no batch."""
+        before = self._last if start is None else start  # Spark before 4.2 doesn't tell
+        for url in self._urls:
+            try:
+                with self._connect(url) as client:
+                    reading = link_counters.read(client, _now)
+            except OSError:
+                continue
+            known = link_counters.from_text(before["reading"])
+            self._last = {"reading": link_counters.to_text(link_counters.merged(known, reading))}
+            return self._last
+        return before
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        """One: there is little to compute."""
+        return [Interval(start["reading"], end["reading"])] if start != end else []
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """What has passed between the readings of a partition."""
+        assert isinstance(partition, Interval)
+        before, after = link_counters.from_text(partition.before), link_counters.from_text(partition.after)
+        for row in link_counters.passed(before, after, self._links):
+            yield attrs.astuple(row)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+# The job
+
+
+@attrs.frozen(kw_only=True)
+class Watch:
+    """What is watched, and where it is kept."""
+
+    urls: tuple[str, ...]
+    connect: str
+    """`module:name` of a Connect."""
+    checkpoint: Path
+    """Folder of the job; with it another process goes on where this one ended."""
+    out: Path | None = None
+    """Folder for the table `link_rate` and for CURRENT; None: nothing is written."""
+    links: tuple[LinkEdge, ...] = ()
+    """Of the model: ids and capacities."""
+    capacity_msgs: float | None = None
+    """Of links whose capacity isn't told there, messages/s,"""
+    capacity_bytes: float | None = None
+    """and bytes/s, in each direction."""
+
+
+class Job:
+    """A streaming job, and the folder that is its own.
+
+    Args:
+        told: called with the rows of each micro-batch that has some, table `link_rate`.
+    Raises: RunError when another process has the folder.
+    """
+
+    def __init__(self, watch: Watch, told: Callable[[pa.Table], None]) -> None:
+        self.watch = watch
+        self._told = told
+        watch.checkpoint.mkdir(parents=True, exist_ok=True)
+        self._lock: IO[str] = (watch.checkpoint / LOCK).open("w", encoding="utf-8")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise run_error(watch.checkpoint, "another process watches with it", "a folder of its own") from None
+
+    def close(self) -> None:
+        """Let others have the folder."""
+        self._lock.close()
+
+    def start(self, session: SparkSession, *, interval_s: float | None) -> StreamingQuery:
+        """Begin, or go on.
+
+        Args:
+            interval_s: between two readings, seconds; None: one reading, then the query ends.
+        """
+        session.dataSource.register(CounterSource)
+        links = [attrs.asdict(link) for link in self.watch.links]
+        options = {"urls": json.dumps(self.watch.urls), "connect": self.watch.connect, "links": json.dumps(links)}
+        stream = session.readStream.format(FORMAT).options(**options).load()
+        writer = (
+            self._rates(session, stream)
+            .writeStream.queryName(QUERY)
+            .option("checkpointLocation", str((self.watch.checkpoint / STATE).absolute()))
+            .foreachBatch(self._keep)
+        )
+        if interval_s is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{round(1000 * interval_s)} milliseconds").start()
+
+    def _rates(self, session: SparkSession, passed: DataFrame) -> DataFrame:
+        """Rates, utilisation and headroom of what has passed."""
+        rows = [(link.id, link.capacity_msgs, link.capacity_bytes) for link in self.watch.links]
+        capacities = session.createDataFrame(rows, "link string, known_msgs double, known_bytes double")
+        seconds = (sql.col("ended") - sql.col("begun")) / 1e6
+        found = passed.join(sql.broadcast(capacities), "link", "left").select(
+            "link",
+            "src",
+            "dst",
+            sql.timestamp_micros("begun").alias("begun"),
+            sql.timestamp_micros("ended").alias("ended"),
+            "messages",
+            "bytes",
+            (sql.col("messages") / seconds).alias("msgs_per_s"),
+            (sql.col("bytes") / seconds).alias("bytes_per_s"),
+            sql.coalesce("known_msgs", sql.lit(self.watch.capacity_msgs).cast("double")).alias("capacity_msgs"),
+            sql.coalesce("known_bytes", sql.lit(self.watch.capacity_bytes).cast("double")).alias("capacity_bytes"),
+            "is_reset",
+        )
+        # Of what is null `greatest` takes no notice.
+        utilisation = sql.greatest(
+            sql.col("msgs_per_s") / sql.col("capacity_msgs"), sql.col("bytes_per_s") / sql.col("capacity_bytes")
+        )
+        return found.withColumn("utilisation", utilisation).withColumn("headroom", 1 - sql.col("utilisation"))
+
+    def _keep(self, batch: DataFrame, number: int) -> None:
+        """Write a micro-batch. Done twice for the same offsets, it leaves the same files."""
+        table = batch.select(*LINK_RATE.names).toArrow().cast(_nullable(LINK_RATE.schema))
+        if not table.num_rows:
+            return
+        table = table.sort_by([(name, "ascending") for name in LINK_RATE.key]).cast(LINK_RATE.schema)
+        if self.watch.out is not None:
+            ended = max(moment.value for moment in table.column("ended").combine_chunks())
+            folder = self.watch.out / LINK_RATE.name
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(table, folder / f"part-{number:08d}-{ended}.parquet")
+            _write(_latest(self.watch.out / CURRENT, table), self.watch.out / CURRENT)
+        self._told(table)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def _latest(file: Path, table: pa.Table) -> pa.Table:
+    """What is in *file*, with the rows of *table* in the place of older ones of the same links."""
+    rows = pq.read_table(file).to_pylist() if file.exists() else []
+    latest = {(row["link"], row["src"]): row for row in [*rows, *table.to_pylist()]}
+    return pa.Table.from_pylist([latest[key] for key in sorted(latest)], schema=table.schema)
+
+
+def _write(table: pa.Table, target: Path) -> None:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    write_whole(target, sink.getvalue())

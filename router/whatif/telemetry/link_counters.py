@@ -1,0 +1,226 @@
+"""Counters of a live mesh as readings, and what has passed over each link between two of them.
+
+A reading is plain text and numbers, so that it can be kept: whoever has two of them has all that passed in between, no
+matter when he looks. Routers count from the start of a connection; a connection that is new counts from its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+import attrs
+
+from router.whatif.model.elements import LinkEdge, link_ids
+
+NODE: Final = ("id", "isReachable", "instance")
+CONNECTION: Final = (
+    "identity", "container", "role", "opened", "cost", "isStandby",
+    "deliveriesIn", "deliveriesOut", "bytesIn", "bytesOut",
+)  # fmt: skip
+MICROS: Final = 1_000_000
+
+
+class Asks(Protocol):
+    """A client of management."""
+
+    def query(self, kind: str, attributes: tuple[str, ...], *, router: str | None) -> list[dict[str, Any]]:
+        """All entities of a type. Raises: OSError when there is no answer."""
+
+    def attached_to(self) -> str:
+        """Id of the router that it is connected to."""
+
+
+@attrs.frozen(kw_only=True)
+class Connection:
+    """What one router has counted on one connection to a neighbor with a larger id."""
+
+    peer: str
+    cost: int
+    is_standby: bool
+    messages_out: int
+    messages_in: int
+    bytes_out: int
+    bytes_in: int
+
+
+@attrs.frozen(kw_only=True)
+class RouterCounters:
+    """What one router has counted."""
+
+    instance: int
+    """Boot number: another one when it has started anew. Microseconds since 1970."""
+    at: int
+    """When it was asked, microseconds since 1970, by the clock of who asked."""
+    connections: Mapping[str, Connection]
+    """By identity, which no other connection of the same start of the router has."""
+
+
+Reading = Mapping[str, RouterCounters]
+"""By router."""
+
+
+@attrs.frozen(kw_only=True)
+class Passed:
+    """What has passed over a link in one direction between two readings."""
+
+    link: str
+    src: str
+    dst: str
+    begun: int
+    """Microseconds since 1970,"""
+    ended: int
+    messages: int
+    bytes: int
+    is_reset: bool
+    """The connection, or the router, is new since the first reading. What the one before carried at its end is not
+    known."""
+
+
+def read(client: Asks, now: Callable[[], int]) -> Reading:
+    """Ask every router that can be reached.
+
+    Args:
+        now: tells the time, microseconds since 1970.
+    Raises: OSError when the router does not answer that the client is connected to.
+    """
+    me = client.attached_to()
+    found = {}
+    for node in client.query("router.node", NODE, router=None):
+        router = str(node["id"])
+        if not node["isReachable"]:
+            continue
+        try:
+            rows = client.query("connection", CONNECTION, router=None if router == me else router)
+        except OSError:
+            if router == me:
+                raise
+            continue  # it has just gone
+        found[router] = RouterCounters(
+            instance=int(node["instance"] or 0), at=now(), connections=dict(_connections(router, rows))
+        )
+    return dict(sorted(found.items()))
+
+
+def _connections(router: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, Connection]]:
+    for row in rows:
+        # Each link is told by one of its ends: so no time passes between the counts of its two directions.
+        if row["role"] == "inter-router" and row["opened"] and str(row["container"]) > router:
+            yield (
+                str(row["identity"]),
+                Connection(
+                    peer=str(row["container"]),
+                    cost=int(row["cost"] or 1),
+                    is_standby=bool(row["isStandby"]),
+                    messages_out=int(row["deliveriesOut"]),
+                    messages_in=int(row["deliveriesIn"]),
+                    bytes_out=int(row["bytesOut"] or 0),
+                    bytes_in=int(row["bytesIn"] or 0),
+                ),
+            )
+
+
+def merged(before: Reading, after: Reading) -> Reading:
+    """A reading with what was known of routers that could not be asked the second time."""
+    return dict(sorted({**before, **after}.items()))
+
+
+# As text
+
+
+def to_text(reading: Reading) -> str:
+    """A reading as compact JSON."""
+    plain = {
+        router: [
+            found.instance,
+            found.at,
+            {identity: list(attrs.astuple(one)) for identity, one in found.connections.items()},
+        ]
+        for router, found in reading.items()
+    }
+    return json.dumps(plain, separators=(",", ":"), sort_keys=True)
+
+
+def from_text(text: str) -> Reading:
+    """The reading that `to_text` has written."""
+    names = [field.name for field in attrs.fields(Connection)]
+    return {
+        router: RouterCounters(
+            instance=instance,
+            at=at,
+            connections={
+                identity: Connection(**dict(zip(names, values, strict=True)))
+                for identity, values in connections.items()
+            },
+        )
+        for router, (instance, at, connections) in json.loads(text).items()
+    }
+
+
+# Between two readings
+
+
+def passed(before: Reading, after: Reading, links: tuple[LinkEdge, ...] = ()) -> Iterator[Passed]:
+    """What has passed over each link in each direction, by link and sender.
+
+    Routers that were not asked the second time are left out: what they have counted is in a later difference.
+    Args:
+        links: of the model, whose ids of parallel links are taken; else they are numbered by cost.
+    """
+    if not before:
+        return  # from here on is counted
+    began = max(found.at for found in before.values())
+    for router, found in after.items():
+        known = before.get(router)
+        if known is not None and found.at <= known.at:
+            continue
+        if known is None and found.instance < began:
+            continue  # it was there, and could not be asked: what it has counted so far is older
+        for link, identity in _named(router, found, links):
+            new = found.connections[identity]
+            is_same = known is not None and known.instance == found.instance
+            old = known.connections.get(identity) if known is not None and is_same else None
+            for src, dst, out in ((router, new.peer, True), (new.peer, router, False)):
+                messages, octets = (
+                    _count(new, out=out)
+                    if old is None
+                    else tuple(a - b for a, b in zip(_count(new, out=out), _count(old, out=out), strict=True))
+                )
+                yield Passed(
+                    link=link,
+                    src=src,
+                    dst=dst,
+                    begun=known.at if known is not None else began,
+                    ended=found.at,
+                    messages=messages,
+                    bytes=octets,
+                    is_reset=old is None,
+                )
+
+
+def _count(connection: Connection, *, out: bool) -> tuple[int, ...]:
+    if out:
+        return connection.messages_out, connection.bytes_out
+    return connection.messages_in, connection.bytes_in
+
+
+def _named(router: str, found: RouterCounters, links: tuple[LinkEdge, ...]) -> list[tuple[str, str]]:
+    """The link of each connection, by its id."""
+    by_peer: defaultdict[str, list[tuple[int, bool, int, str]]] = defaultdict(list)
+    for identity, one in found.connections.items():
+        by_peer[one.peer].append((one.cost, one.is_standby, int(identity), identity))
+    named = []
+    for peer in sorted(by_peer):
+        modelled = [link for link in links if (link.a, link.b) == (router, peer)]
+        free = sorted(modelled, key=lambda link: (link.cost, link.id))
+        usual = link_ids([(router, peer)] * (len(by_peer[peer]) + len(free)))
+        spare = [text for text in usual if text not in {link.id for link in modelled}]
+        for cost, _, _, identity in sorted(by_peer[peer]):
+            # When one of several is down, the cost tells which ones are left.
+            fitting = next((link for link in free if link.cost == cost), free[0] if free else None)
+            if fitting is not None:
+                free.remove(fitting)
+            named.append((fitting.id if fitting is not None else spare.pop(0), identity))
+    return sorted(named)
