@@ -30,9 +30,6 @@ cdef extern from *:
     #include <sys/socket.h>
     #include <time.h>
 
-    extern ssize_t pn_link_send(uintptr_t, const char *, size_t);
-    extern ssize_t pn_link_recv(uintptr_t, char *, size_t);
-
     static inline int64_t bench_now_ns(void) {
         struct timespec t;
         clock_gettime(CLOCK_MONOTONIC, &t);

@@ -1,5 +1,6 @@
 """The declarations of proton's C functions that this router calls, in the order of proton's headers.
 
+They are written here alone: after a change, `python -m router.binding.generate` writes what follows from them.
 Pointers to proton's objects are declared as numbers of the same size: what C cannot look into is no more to Python.
 """
 

@@ -6,22 +6,20 @@ import ast
 import ctypes
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import cffi
 import cproton_ffi
 import pytest
 
-from router.binding import handles
+from router.binding import generate, handles
+from router.binding.cdef import PROTON
 from router.speed import hot_modules
 from tests.speed.declarations import HANDLES, ROOT, Declared, classes, defined, hidden_functions, inherited
 
 TEXT = HANDLES.read_text(encoding="utf-8")
-EXTERNS = dict(re.findall(r"^    extern ((?:[\w*]+ )+\**(pn\w+)\([^)]*\));$", TEXT, re.MULTILINE))
-EXTERNS = {name: prototype for prototype, name in EXTERNS.items()}
-CALLED = dict(re.findall(r"^    [\w ]*[\w*] \**(pn\w+)\(([^)]*)\)(?: noexcept)?$", TEXT, re.MULTILINE))
+FUNCTIONS = [name for _, name, _ in generate.prototypes()]
 CONSTANTS = {
     name: int(value, 0)
     for block in re.findall(r"^cdef enum:\n((?:    .*\n)+)", TEXT, re.MULTILINE)
@@ -32,15 +30,6 @@ by_class = pytest.mark.parametrize("declared", CLASSES.values(), ids=[f"{module}
 
 
 # Proton
-
-
-@pytest.fixture(scope="module")
-def as_declared() -> cffi.FFI:
-    """The prototypes of handles.pxd, as a C compiler reads them."""
-    ffi = cffi.FFI()
-    (tag,) = re.findall(r"^    (typedef struct \{[^}]*\} mesh_tag_t;)$", TEXT, re.MULTILINE)
-    ffi.cdef("\n".join([tag, *(f"{prototype};" for prototype in EXTERNS.values())]))
-    return ffi
 
 
 def shape(ffi: Any, kind: Any) -> object:
@@ -63,11 +52,43 @@ def signature(ffi: Any, kind: Any) -> object:
 
 
 def test_the_tests_read_all_that_is_declared() -> None:
-    assert len(EXTERNS) == TEXT.count("    extern ")
+    assert len(FUNCTIONS) == len(set(FUNCTIONS)) == PROTON.count("(")
     assert len(CONSTANTS) == len(re.findall(r"^    [A-Z_]+ = ", TEXT, re.MULTILINE))
-    assert set(CALLED) <= set(EXTERNS)
-    assert {"pn_delivery", "pn_link_send", "pn_transport_pop"} <= set(EXTERNS)
+    assert {"pn_delivery", "pn_link_send", "pn_transport_pop"} <= set(FUNCTIONS)
     assert {"NULL", "LINK_FLOW", "ACCEPTED"} <= set(CONSTANTS)
+
+
+@pytest.mark.parametrize(("file", "expected"), [("functions.py", generate.python), ("functions.pxi", generate.cython)])
+def test_what_follows_from_the_table_was_generated_from_it(file: str, expected: Callable[[], str]) -> None:
+    """If not: `python -m router.binding.generate`, and build again."""
+    assert (HANDLES.parent / file).read_text(encoding="utf-8") == expected()
+
+
+@pytest.mark.parametrize(
+    ("in_c", "in_cython"),
+    [
+        ("pn_link_t pn_link_next(pn_link_t, int);", "Handle pn_link_next(Handle, int) noexcept"),
+        ("bool pn_link_is_sender(pn_link_t);", "bint pn_link_is_sender(Handle) noexcept"),
+        ("const char *pn_link_name(pn_link_t);", "const char *pn_link_name(Handle) noexcept"),
+        ("size_t pn_delivery_pending(pn_delivery_t);", "Py_ssize_t pn_delivery_pending(Handle) noexcept"),
+        ("void pn_transport_pop(pn_transport_t, size_t);", "void pn_transport_pop(Handle, size_t) noexcept"),
+        ("uint64_t pn_delivery_remote_state(pn_delivery_t);", "uint64_t pn_delivery_remote_state(Handle) noexcept"),
+    ],
+)
+def test_one_line_of_the_table_declares_a_function_to_c_and_to_cython(in_c: str, in_cython: str) -> None:
+    assert in_c in PROTON.splitlines()
+    assert {f"    {in_c}", f"    {in_cython}"} <= set(generate.cython().splitlines())
+
+
+def test_no_function_of_proton_is_declared_anywhere_but_in_the_table() -> None:
+    """What looks like a prototype in a `.pxd`, or like a look-up in a `.py`."""
+    again = re.compile(r"extern .*\bpni?_\w+\(|\bpni?_\w+\([^)]*\) noexcept|= lib\.pni?_\w+$", re.MULTILINE)
+    wrong = [
+        str(path)
+        for path in (*ROOT.rglob("*.pxd"), *ROOT.rglob("*.py"))
+        if path.name not in ("cdef.py", "functions.py") and again.search(path.read_text(encoding="utf-8"))
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", CONSTANTS)
@@ -76,38 +97,24 @@ def test_constants_are_those_of_proton(name: str) -> None:
     assert (0 if name == "NULL" else getattr(cproton_ffi.lib, f"PN_{name}")) == CONSTANTS[name]
 
 
-@pytest.mark.parametrize("name", EXTERNS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_visible_in_the_process(name: str) -> None:
     assert getattr(ctypes.CDLL(None), name)
+    assert getattr(handles, name) is not None
 
 
-@pytest.mark.parametrize("name", EXTERNS)
-def test_functions_are_declared_as_the_interpreted_code_calls_them(name: str, as_declared: cffi.FFI) -> None:
-    # cffi knows what it was told, whether or not a library is there.
-    functions = as_declared.dlopen(cproton_ffi.__file__)
-    declared = as_declared.typeof(getattr(functions, name))
-    called = handles.ffi.typeof(getattr(handles.lib, name))
-    assert signature(as_declared, declared) == signature(handles.ffi, called)
-
-
-@pytest.mark.parametrize("name", [name for name in EXTERNS if hasattr(cproton_ffi.lib, name)])
-def test_functions_are_declared_as_proton_has_them(name: str, as_declared: cffi.FFI) -> None:
-    functions = as_declared.dlopen(cproton_ffi.__file__)
-    declared = as_declared.typeof(getattr(functions, name))
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if hasattr(cproton_ffi.lib, name)])
+def test_functions_are_declared_as_proton_has_them(name: str) -> None:
+    declared = handles.ffi.typeof(getattr(handles.lib, name))
     proton = cproton_ffi.ffi.typeof(getattr(cproton_ffi.lib, name))
-    assert signature(as_declared, declared) == signature(cproton_ffi.ffi, proton)
-
-
-@pytest.mark.parametrize("name", CALLED)
-def test_functions_are_called_with_as_many_arguments_as_they_have(name: str) -> None:
-    arguments = EXTERNS[name].partition("(")[2]
-    assert CALLED[name].count(",") == arguments.count(",")
+    assert signature(handles.ffi, declared) == signature(cproton_ffi.ffi, proton)
 
 
 def test_no_call_asks_whether_python_has_raised() -> None:
     """Without `noexcept` Cython looks for an exception after each call."""
-    declared = TEXT.split('"""')[2].partition("cdef enum")[0]
-    assert [line for line in declared.splitlines() if line.endswith(")")] == []
+    for text in (TEXT, generate.cython()):
+        declared = text.split('"""')[2].partition("cdef enum")[0]
+        assert [line for line in declared.splitlines() if line.endswith(")")] == []
 
 
 # Sources
