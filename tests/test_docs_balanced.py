@@ -11,7 +11,7 @@ from mesh_config.models import ForwardingSettings
 from router.core.forwarding.anycast_scheduler import WANTED_S
 from router.core.forwarding.egress_load import HINT_S, RENEW_S, TELL_S
 from router.dataplane.anycast_controller import LOOKED_AT
-from tests.credit import expected_wait
+from tests.measure.credit import expected_wait
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "explanation" / "balanced.md").read_text(encoding="utf-8")

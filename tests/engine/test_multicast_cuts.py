@@ -1,6 +1,6 @@
 """Each multicast comes exactly once to each subscriber that has a path throughout, while connections are cut.
 
-tests/stress has more of it, and real processes.
+tests/measure/stress has more of it, and real processes.
 """
 
 from __future__ import annotations

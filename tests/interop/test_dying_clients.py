@@ -1,4 +1,4 @@
-"""Clients die in every way, many each second, beside some that stay. tests/stress has the long run."""
+"""Clients die in every way, many each second, beside some that stay. tests/measure/stress has the long run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from router.binding import handles as pn
 from tests.helpers.processes import MeshProcesses
-from tests.stress import watched
-from tests.stress.ends import Publisher, Subscriber, account
-from tests.stress.play import FORBIDDEN, WATCHED, look, look_when_quiet, play, remains, two_routers
+from tests.measure.stress import watched
+from tests.measure.stress.ends import Publisher, Subscriber, account
+from tests.measure.stress.play import FORBIDDEN, WATCHED, look, look_when_quiet, play, remains, two_routers
 
 pytestmark = pytest.mark.interop
 

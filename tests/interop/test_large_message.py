@@ -1,6 +1,6 @@
 """A large message through three router processes: each stays small, also when the subscriber reads slowly or stops.
 
-A gigabyte crosses in `tests/soak/test_large_message.py`.
+A gigabyte crosses in `tests/measure/soak/test_large_message.py`.
 """
 
 from __future__ import annotations

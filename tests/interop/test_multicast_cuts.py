@@ -1,4 +1,4 @@
-"""Connections between real routers are cut while multicasts pass. tests/stress has the long run."""
+"""Connections between real routers are cut while multicasts pass. tests/measure/stress has the long run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stress.cuts import CutRing, play
+from tests.measure.stress.cuts import CutRing, play
 
 pytestmark = pytest.mark.interop
 

@@ -28,8 +28,8 @@ from router.whatif.kernel.worst_utilisation import Worst
 from router.whatif.model.demands import DEFAULT_CLASS, NOBODY, Demands
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
-from tests.scale.stand import Table
-from tests.scale.tables import show
+from tests.measure.scale.stand import Table
+from tests.measure.scale.tables import show
 
 SIZES = (50, 100, 300, 400, 1000, 2000)
 LONG_ENOUGH_S = 1.0

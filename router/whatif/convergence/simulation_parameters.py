@@ -1,7 +1,8 @@
 """Under what a twin runs: the network, the machines, and what work costs there.
 
-The costs were measured on real router processes (`python -m tests.twin labor`); docs/explanation/measurements.md has
-what came out, on which machine, and how far the twin's times are from those of real processes.
+The costs were measured on real router processes (`python -m tests.measure.twin labor`);
+docs/explanation/measurements.md has what came out, on which machine, and how far the twin's times are from those of
+real processes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,135 @@
+"""Measure the digital twin, and print tables.
+
+    python -m tests.measure.twin                        everything
+    python -m tests.measure.twin labor                  what the work of real routers costs
+    python -m tests.measure.twin processes --sizes 10   real router processes beside their twin
+    python -m tests.measure.twin thousand               a thousand control planes and twenty failures
+
+The exit status is 1 when a twin does not agree with its processes, or some plane is not right in the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+
+from router.whatif.convergence.simulation_parameters import LOOPBACK
+from tests.measure.twin import labor, processes, thousand
+
+SUBJECTS = ("labor", "processes", "thousand")
+WIDTH = 140
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="twin", description="Measure the digital twin.")
+    parser.add_argument("what", nargs="*", metavar="what", help=f"some of {', '.join(SUBJECTS)}; all by default")
+    parser.add_argument("--sizes", nargs="+", type=int, default=[10, 20, 30], help="of meshes of processes")
+    parser.add_argument("--starts", type=int, default=5, help="of each mesh of processes")
+    options = parser.parse_args()
+    unknown = sorted(set(options.what) - set(SUBJECTS))
+    if unknown:
+        parser.error(f"no {unknown[0]}; there are {', '.join(SUBJECTS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of all that ends the processes
+    is_well = True
+    with tempfile.TemporaryDirectory(prefix="amqp-mesh-twin-") as folder:
+        for what in options.what or SUBJECTS:
+            began = time.monotonic()
+            match what:
+                case "labor":
+                    _labor(Path(folder))
+                case "processes":
+                    is_well &= _processes(Path(folder), options.sizes, options.starts)
+                case "thousand":
+                    is_well &= _thousand()
+            print(f"{what}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    sys.exit(0 if is_well else 1)
+
+
+def _labor(folder: Path) -> None:
+    found = labor.measure(folder)
+    table = _table("what the work of a router costs, and a mesh on loopback", "measured", "the twin has")
+    assert LOOPBACK.labor is not None
+    for field in attrs.fields(type(found.labor)):
+        if field.name != "cores":
+            table.add_row(field.name, *(_us(getattr(one, field.name)) for one in (found.labor, LOOPBACK.labor)))
+    for name in ("delay_s", "jitter_s"):
+        table.add_row(name, *(_us(getattr(one, name)) for one in (found.weather, LOOPBACK.weather)))
+    table.add_row("detection_s", _us(found.detection_s), _us(LOOPBACK.detection_s))
+    for routers, seconds in found.paths_s.items():
+        table.add_row(f"paths of {routers:,} routers", _us(seconds), "")
+    _console().print(table)
+
+
+def _processes(folder: Path, sizes: Sequence[int], starts: int) -> bool:
+    is_well = True
+    table = _table("from an event until the last router knew: median, least and most", "processes", "twin", "ratio", "")
+    for size in sizes:
+        real, twin = processes.measure(size, folder, starts=starts)
+        for what, times, predicted in (("start", real.start_s, twin.start_s), ("SIGKILL", real.kill_s, twin.kill_s)):
+            ratio = processes.ratio(predicted, times)
+            # A start is decided by who dials whom when; only its range is predicted.
+            agrees = 1 / processes.AGREE <= ratio <= processes.AGREE if what == "SIGKILL" else True
+            is_well &= agrees
+            verdict = "" if what == "start" else "agrees" if agrees else "DOES NOT AGREE"
+            table.add_row(f"{size} routers, {what}", _range(times), _range(predicted), f"{ratio:.2f}", verdict)
+    _console().print(table)
+    return is_well
+
+
+def _thousand() -> bool:
+    table = _table("a thousand control planes", "agree", "messages", "MB", "computations", "wrong")
+
+    def told(row: thousand.Row) -> None:
+        print(row["event"], row["kind"], row["what"], row["converge_s"], file=sys.stderr, flush=True)
+
+    rows, processor_s, memory = thousand.measure(told)
+    for row in rows:
+        took = row["converge_s"]
+        table.add_row(
+            f"{row['event']} {row['kind']} {row['what']}",
+            f"{took:.3f} s" if isinstance(took, float) else "-",
+            f"{row['messages']:,}",
+            f"{int(str(row['bytes'])) / 1e6:,.1f}",
+            f"{row['spf_runs']:,}",
+            str(row["wrong"]),
+        )
+    _console().print(table)
+    print(f"{processor_s:.0f} s of CPU, {memory:,.0f} MB")
+    return not any(row["wrong"] for row in rows)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("")
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
+
+
+def _us(seconds: float) -> str:
+    return f"{1e6 * seconds:,.1f} us"
+
+
+def _range(times: Sequence[float]) -> str:
+    low, middle, high = (1000 * seconds for seconds in (min(times), statistics.median(times), max(times)))
+    return f"{middle:.0f} ms, {low:.0f} to {high:.0f}, of {len(times)}"
+
+
+if __name__ == "__main__":
+    main()
