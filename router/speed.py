@@ -5,7 +5,9 @@ used: a compiled module and an interpreted one would not agree about the classes
 variable `AMQP_MESH_SPEED` chooses: `compiled` or `interpreted`; without it the compiled modules are used when they are
 there.
 
-Called by `router/__init__.py`, before anything else of the package is imported. Source: design, section 8.
+Called by `router/__init__.py`, before anything else of the package is imported.
+
+Source: docs/explanation/two-speeds.md.
 """
 
 from __future__ import annotations

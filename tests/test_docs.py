@@ -14,6 +14,18 @@ import mesh_config
 import router
 from mesh_config.check import check_file
 from mesh_config.findings import Severity
+from router.core.linkstate.messages import (
+    KINDS,
+    CircuitStates,
+    ControlMessage,
+    Hello,
+    LinkStateRequest,
+    LinkStateUpdate,
+    MobileAddressRequest,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+)
+from router.core.terms import RouterId
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [path for package in (router, mesh_config) for path in Path(package.__file__).parent.rglob("*.py")]
@@ -72,6 +84,91 @@ def test_every_marked_deviation_is_explained() -> None:
     assert set(explained) - marked == {"DEV-12"}, "the one that is the absence of something"
     assert marked <= set(explained)
     assert [f"DEV-{number}" for number in range(1, len(explained) + 1)] == explained
+
+
+# What sources cite
+
+CHECKED = [path for folder in ("router", "mesh_config", "tests", "docs") for path in (ROOT / folder).rglob("*")]
+CITING = sorted(path for path in [*CHECKED, ROOT / "setup.py"] if path.suffix in {".py", ".pxd"})
+CITATION = re.compile(r"\b(?P<page>(?:docs|examples)/[\w/-]+\.md)(?:#(?P<anchor>[\w-]+))?")
+FOREIGN_PAPER = re.compile(r"[\w-]+\.md, (?:sections? )?\d|\b(?:[Dd]esign|[Pp]rotocol), (?:sections? )?\d")
+"""Sections by their number: no page of ours has any."""
+
+
+def anchors(page: str) -> set[str]:
+    """What `#` may be followed by: the headings of a page, as Sphinx and GitHub name them."""
+    text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def pages_made_by_the_build() -> set[str]:
+    return {f"docs/{line}" for line in (ROOT / "docs" / ".gitignore").read_text(encoding="utf-8").split()}
+
+
+def test_sources_cite_pages_and_headings_that_are_there() -> None:
+    missing = []
+    for path in CITING:
+        for cited in CITATION.finditer(path.read_text(encoding="utf-8")):
+            page, anchor = cited["page"], cited["anchor"]
+            if page in pages_made_by_the_build():
+                continue
+            if not (ROOT / page).is_file() or (anchor is not None and anchor not in anchors(page)):
+                missing.append(f"{page_id(path)}: {cited[0]}")
+    assert missing == []
+
+
+def test_sources_cite_no_paper_that_is_not_here() -> None:
+    # Names that stand nowhere in the repository are of no use to a reader.
+    names = {page.name for page in PAGES} | {Path(page).name for page in pages_made_by_the_build()}
+    foreign = []
+    for path in CITING:
+        text = path.read_text(encoding="utf-8")
+        if path != Path(__file__):
+            foreign += [f"{page_id(path)}: {cited[0]}" for cited in FOREIGN_PAPER.finditer(text)]
+            comments = re.findall(r"\bSource: (.*?)(?:\"\"\"|\n\s*\n)", text, re.DOTALL)
+            cited_names = {name for comment in comments for name in re.findall(r"[\w-]+\.md\b", comment)}
+            foreign += [f"{page_id(path)}: {name}" for name in cited_names - names]
+    assert foreign == []
+
+
+def test_no_name_of_a_test_is_longer_than_80_characters() -> None:
+    names = [
+        node.name
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    assert [name for name in names if len(name) > 80] == []
+
+
+# The protocol between routers
+
+ME, PEER = RouterId("a"), RouterId("b")
+CONTROL_MESSAGES: list[ControlMessage] = [
+    Hello(id=ME, instance=1, seen=(PEER,)),
+    RouterAdvertisement(id=ME, instance=1, ls_seq=1, mobile_seq=1),
+    LinkStateRequest(id=ME),
+    LinkStateUpdate(id=ME, instance=1, ls_seq=1, peers={PEER: 1}, has_trees=True),
+    MobileAddressUpdate(id=ME, mobile_seq=1, add=("M0x",), hints=(1,)),
+    MobileAddressUpdate(id=ME, mobile_seq=1, exist=("M0x",), hints=(1,), part=1, parts=2),
+    MobileAddressRequest(id=ME, have_seq=1, parts=4, part=1, part_seq=1),
+    CircuitStates(id=ME, weights={"x": 1}, closed=("y",), loads={"z": (1, 1)}),
+]
+TYPES = {int: "integer", str: "string", list: "list", dict: "map"}
+
+
+def test_the_reference_of_the_protocol_has_every_key_of_every_message() -> None:
+    page = (ROOT / "docs" / "reference" / "inter-router-protocol.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (all|[A-Z]+)(?: \*)? \| `(\w+)`(?: \*)? \| (\w+)", page, re.MULTILINE)
+    of_all = {key: kind for message, key, kind in rows if message == "all"}
+    written: set[tuple[str, str, str]] = set()
+    for message in CONTROL_MESSAGES:
+        body = {key: TYPES[type(value)] for key, value in message.to_body().items()}
+        assert {key: body.pop(key) for key in of_all} == of_all
+        written |= {(message.opcode, key, kind) for key, kind in body.items()}
+    assert {message.opcode for message in CONTROL_MESSAGES} == set(KINDS)
+    assert {row for row in rows if row[0] != "all"} == written
 
 
 # The reference of log lines

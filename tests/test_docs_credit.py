@@ -38,7 +38,7 @@ def test_the_example_of_the_page_is_what_the_machine_does(example: ModuleType) -
     assert made.strip() == example.block().strip(), "run docs/credit_example.py, then read what it has written"
 
 
-def test_in_the_example_no_message_waits_in_the_core_and_the_sum_is_never_above_the_most(example: ModuleType) -> None:
+def test_in_the_example_no_message_waits_in_the_core_and_the_sum_is_within_the_most(example: ModuleType) -> None:
     for _, _, _, now in example.play():
         assert now["core"] == 0
         assert now["used"] <= now["allowed"]

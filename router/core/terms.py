@@ -15,7 +15,7 @@ LinkId = NewType("LinkId", int)
 """Number of a link in this process, from 1, never used twice."""
 
 AREA: Final = "0"
-"""The one area of the routing protocol (qdrouterd-protocol.md, section 1)."""
+"""The one area of the routing protocol (docs/reference/inter-router-protocol.md#addresses)."""
 
 
 class Condition(enum.StrEnum):

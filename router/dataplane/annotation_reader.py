@@ -1,6 +1,8 @@
 """Reads a message's annotations: the user's are counted, those of routers behind them are read.
 
-On the hot path: plain ints and bytes, so that Cython can compile it. Source: qdrouterd-protocol.md, section 9.
+On the hot path: plain ints and bytes, so that Cython can compile it.
+
+Source: docs/reference/inter-router-protocol.md#router-annotations.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each function returns what takes the place of the first `Scan.rest_offset` bytes; everything behind them crosses the
 mesh as it came, and so do the header and the user's annotations, byte for byte. On the hot path, as `scanner` is.
 
-Source: qdrouterd-protocol.md, section 9.
+Source: docs/reference/inter-router-protocol.md#router-annotations.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ egress.
 An egress behind a neighbor that takes no circuits, or no more of them, has a *window* instead: credit of the mesh's own
 making, and its messages travel as datagrams.
 
-Source: design, section 6.
+Source: docs/explanation/credit.md#who-gets-how-much.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The machines of `core.forwarding` decide who may send and what leaves. A control
 the links of its address and carries out its orders. Here is what the two kinds have in common; `anycast_controller.py`
 and `multicast_controller.py` have the rest. Links and transfers are the machine's keys.
 
-Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
+Source: docs/explanation/credit.md#pools-and-claimants; AMQP 1.0 part 2, 2.6.7.
 """
 
 from __future__ import annotations

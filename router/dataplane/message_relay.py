@@ -4,7 +4,7 @@
 without an object made per event; any other event is returned to the engine. The walk of a message: `Reader` takes its
 bytes, `Forwarder` finds its address and egress, `MessageSender` writes it, `Settlement` brings the outcome back.
 
-Written for two speeds (design, section 8): ints, bytes and handles, no closures.
+Written for two speeds (docs/explanation/two-speeds.md): ints, bytes and handles, no closures.
 """
 
 from __future__ import annotations

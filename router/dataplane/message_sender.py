@@ -379,7 +379,10 @@ class MessageSender:
         return stream
 
     def lost(self, link: EgressLink) -> None:
-        """The link is gone: every message on it gets its outcome (design, section 7)."""
+        """The link is gone: every message on it gets its outcome.
+
+        Source: docs/explanation/walk-of-a-message.md#when-it-cant-arrive.
+        """
         port = link.port
         port.blocked.pop(link, None)
         if link.is_stream:

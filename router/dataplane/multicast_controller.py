@@ -4,7 +4,7 @@ Messages run along the tree of the router where they enter, on circuits of that 
 takes no circuits gets its copies as datagrams and grants nothing. Copies are pre-settled; the ingress router alone
 acknowledges, when every copy has been given to its link. Each is taken once (`multicast_repair.py`).
 
-Source: design, section 6.
+Source: docs/explanation/credit.md#multicast.
 """
 
 from __future__ import annotations

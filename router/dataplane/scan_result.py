@@ -11,7 +11,7 @@ DEFAULT_PRIORITY: Final = 4
 """Priority of a message whose header names none (AMQP part 3, 3.2.1)."""
 
 HIGHEST_PRIORITY: Final = 9
-"""Larger ones are read as this (protocol, 12)."""
+"""Larger ones are read as this (docs/reference/inter-router-protocol.md#data-links)."""
 
 
 class InvalidAnnotation(RemoteProtocolError):

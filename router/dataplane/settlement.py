@@ -3,7 +3,7 @@
 Every unsettled delivery of this router has its `Transfer` as context, from its first frame until this router settles
 it. All settling goes through here, so no handle is used after it is gone.
 
-Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; design, section 7.
+Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; docs/explanation/walk-of-a-message.md#when-it-cant-arrive.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ begin more than there are channels, after which proton falls silent.
 A session is used again when its circuit is gone. For each End proton walks through all links of the connection, 2 ms
 with 10,000 of them, and for each Begin through all channels.
 
-Source: design, section 6.
+Source: docs/reference/inter-router-protocol.md#circuits; docs/explanation/credit.md#circuits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Links of clients: what a terminus asks for, whether it is granted, and what goes away with the link.
 
-Source: AMQP 1.0 part 2, 2.6.3 and part 3, 3.5; qdrouterd-protocol.md, 14 and 15; oslo-driver.md, 2.
+Source: AMQP 1.0 part 2, 2.6.3 and part 3, 3.5;
+docs/reference/inter-router-protocol.md#dynamic-addresses; docs/how_to/oslo-messaging.md.
 """
 
 from __future__ import annotations

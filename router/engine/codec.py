@@ -2,7 +2,7 @@
 
 Control messages are written as qdrouterd 1.19 writes them, and read as tolerantly as it reads them.
 
-Source: qdrouterd-protocol.md, sections 4.1 and 5.
+Source: docs/reference/inter-router-protocol.md#control-messages.
 """
 
 from __future__ import annotations

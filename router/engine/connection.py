@@ -32,9 +32,15 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.handles import NULL, Handle, pn_event_type
 
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
-"""Capability: link-state updates may be flooded to this router unasked (design, section 4)."""
+"""Capability: link-state updates may be flooded to this router unasked.
+
+Source: docs/reference/inter-router-protocol.md#news.
+"""
 CIRCUITS: Final = "amqp-mesh.circuits.1"
-"""Capability: this router takes circuits (design, section 6)."""
+"""Capability: this router takes circuits.
+
+Source: docs/reference/inter-router-protocol.md#circuits.
+"""
 NUMBERS: Final = "amqp-mesh.multicast-numbers.1"
 """Capability: this router takes each multicast once, by the number in its delivery-tag."""
 STREAMING_LINKS: Final = "qd.streaming-links"

@@ -1,7 +1,9 @@
 """Links to one neighbor: a pair for control messages, pairs for data by priority, streaming links and circuits.
 
-The side that dialled attaches everything, the other answers with the same termini (qdrouterd-protocol.md, section 3). A
-link is known by a bare symbol among the capabilities of its terminus.
+The side that dialled attaches everything, the other answers with the same termini. A link is known by a bare symbol
+among the capabilities of its terminus.
+
+Source: docs/reference/inter-router-protocol.md#links.
 """
 
 from __future__ import annotations
@@ -148,7 +150,10 @@ class NeighborLinks:
         self._relay.add_ingress(link)
 
     def _open_stream(self) -> EgressLink:
-        """One more data link, for messages whose end is not there yet (protocol, 3.4)."""
+        """One more data link, for messages whose end is not there yet.
+
+        Source: docs/reference/inter-router-protocol.md#streaming-links.
+        """
         session = self._connection.new_session()
         name = f"qdlink.{secrets.token_urlsafe(11)}".encode()
         handle = pn.pn_sender(session, name)

@@ -4,7 +4,7 @@ One class for each entity type. A field is an attribute of the entity: its name 
 case, its type is the field's, and its metadata hold a sentence for operators. The rows know nothing of AMQP, the engine
 or the data plane; whoever owns those makes them (`View`).
 
-Names are those of Qpid Dispatch where it has the attribute (peer-features: management entities). Counts are messages
+Names are those of Qpid Dispatch where it has the attribute (docs/reference/management.md). Counts are messages
 since the link, address or router began, unless the sentence says "now".
 """
 

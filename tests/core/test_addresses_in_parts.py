@@ -202,7 +202,7 @@ def test_all_parts_show_one_state() -> None:
     )
 
 
-def test_who_asks_for_more_of_a_state_that_is_forgotten_is_told_the_present_one_from_the_start() -> None:
+def test_who_asks_for_more_of_a_forgotten_state_is_told_the_present_from_the_start() -> None:
     play = subscribed((PARTS + 1) * PART)
     assert [answer.part for answer in answers(play >> asks(PARTS, PARTS + 1))] == [PARTS], "the same again"
     play >> SubscriptionRemoved(address="a0")
@@ -226,7 +226,7 @@ def test_many_changes_of_one_turn_go_out_in_several_messages() -> None:
     assert [(update.mobile_seq, len(update.delete)) for update in told] == [(4, PART), (5, PART), (6, 1)]
 
 
-def test_a_router_that_starts_anew_learns_thousands_of_addresses_that_change_meanwhile() -> None:
+def test_a_router_started_anew_learns_thousands_of_addresses_that_change_meanwhile() -> None:
     mesh = Mesh.of_edges([("A", "B", 1), ("B", "C", 1), ("C", "D", 1), ("D", "A", 1)], seed=3, bodies=True)
     for number in range(5 * PART):
         mesh.subscribe("A", f"a{number}")

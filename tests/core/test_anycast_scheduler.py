@@ -108,7 +108,7 @@ def test_one_credit_is_not_given_again_out_of_what_another_holds() -> None:
     assert bench.held("p1") == 0
 
 
-def test_what_an_idle_publisher_holds_is_lowered_for_a_hungry_one_and_lent_after_the_quarantine() -> None:
+def test_an_idle_publisher_is_lowered_for_a_backlogged_one_lent_after_the_quarantine() -> None:
     # Findings 4 and 13.
     bench = local(100, "p0")
     bench.use("p0", 200)
@@ -233,7 +233,7 @@ def test_credit_that_is_used_up_closes_nothing() -> None:
     assert bench.held("q") == 1
 
 
-def test_a_subscriber_that_leaves_beside_one_that_has_used_up_its_credit_closes_nothing() -> None:
+def test_a_subscriber_that_leaves_beside_one_that_used_up_its_credit_closes_nothing() -> None:
     bench = local(5, "p")
     bench.credit(0)
     assert bench.wait(10.0) == []
@@ -250,7 +250,7 @@ def test_the_last_subscriber_gone_takes_back_all_at_once_and_returns_what_waits(
     assert not bench.machine.published("q", "late", bench.now), "nowhere to go"
 
 
-def test_a_withdrawal_is_passed_on_and_closes_remote_routers_but_a_recall_closes_none() -> None:
+def test_a_withdrawal_is_passed_on_and_closes_remote_routers_a_recall_closes_none() -> None:
     near = Bench()
     near.path()
     near.circuit("c", "far", 1)
@@ -354,7 +354,7 @@ def test_who_joins_has_no_claim_to_what_others_were_dealt_before() -> None:
     assert got.count("old") == got.count("new")
 
 
-def test_an_idle_circuit_is_drained_for_a_hungry_one_and_its_credit_dealt_when_it_has_answered() -> None:
+def test_an_idle_circuit_is_drained_for_a_backlogged_one_and_dealt_when_it_answered() -> None:
     bench = Bench()
     bench.path()
     bench.circuit("idle", "far", 1)
@@ -515,7 +515,7 @@ def test_a_subscribers_drain_is_answered_after_a_bound() -> None:
     assert ("drained", HERE, 4) in bench.wait(0.02)
 
 
-def test_recalled_credit_is_not_lent_again_to_a_busy_publisher_while_a_drain_waits_for_it() -> None:
+def test_recalled_credit_is_not_lent_to_a_busy_publisher_while_a_drain_waits_for_it() -> None:
     bench = local(100, "p")
     bench.publish("p")
     bench.credit(99, returning=80)

@@ -156,9 +156,7 @@ def test_ten_busy_publishers_share_equally_wherever_they_are(
 
 @pytest.mark.parametrize("credit", [1, 5, 100])
 @pytest.mark.parametrize("hops", [0, 1, 2])
-def test_one_busy_among_a_thousand_gets_its_next_credit_at_once_and_the_idle_cost_nothing(
-    credit: int, hops: int
-) -> None:
+def test_one_busy_among_a_thousand_gets_credit_at_once_and_the_idle_cost_nothing(credit: int, hops: int) -> None:
     mesh = CreditMesh(LINE)
     home = f"R{1 + hops}"
     subscriber = mesh.add_subscriber("R1", credit=credit, top_up=TopUp.BATCH, service_s=0.001)
@@ -197,7 +195,7 @@ def stalled_line(credit: int) -> tuple[CreditMesh, list[SimPublisher]]:
 
 
 @pytest.mark.parametrize("credit", [1, 5, 100])
-def test_for_a_stalled_subscriber_at_most_one_message_of_each_publisher_waits_at_its_own_router(credit: int) -> None:
+def test_for_a_stalled_subscriber_each_publisher_has_one_message_at_its_router(credit: int) -> None:
     mesh, publishers = stalled_line(credit)
     assert mesh.waiting_in_core() == 0
     assert len(mesh.open) + sum(p.link.credit for p in publishers) <= mesh.granted() + len(publishers)
@@ -220,7 +218,7 @@ def test_a_settled_stream_whose_sender_leaves_after_its_last_send_arrives_whole(
 
 
 @pytest.mark.parametrize("hops", [0, 1, 2])
-def test_lowering_to_zero_takes_back_all_credit_everywhere_after_the_linger_and_resuming_gives_it_again(
+def test_lowering_to_zero_takes_all_credit_after_the_linger_and_resuming_gives_it(
     hops: int,
 ) -> None:
     mesh = CreditMesh(LINE)
@@ -238,7 +236,7 @@ def test_lowering_to_zero_takes_back_all_credit_everywhere_after_the_linger_and_
     assert all(publisher.link.credit for publisher in publishers)
 
 
-def test_a_subscriber_that_works_long_on_its_one_credit_closes_nothing_though_another_withdrew() -> None:
+def test_a_subscriber_busy_on_its_one_credit_closes_nothing_though_another_withdrew() -> None:
     mesh = CreditMesh(LINE)
     mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
     other = mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
@@ -282,7 +280,7 @@ def test_delivery_counts_wrap() -> None:
     assert serial_difference(2**32 - 5, 5) == -10
 
 
-def test_a_links_credit_survives_the_wrap_a_drain_and_a_lowering_that_crosses_transfers() -> None:
+def test_a_links_credit_survives_wrap_drain_and_a_lowering_that_crosses_transfers() -> None:
     network = Network(random.Random(1), Weather())
     forth, back = (Wire(network, random.Random(1), 0.001, 0.0) for _ in range(2))
     link = Link(forth, back)

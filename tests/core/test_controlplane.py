@@ -321,7 +321,7 @@ def test_a_lost_neighbor_is_told_and_withdrawn_in_the_same_turn() -> None:
     assert others(actions) == [WithdrawAddress(address="x", router=B), WithdrawRouter(router=B), TopologyChanged()]
 
 
-def test_a_router_behind_a_lost_one_goes_with_it_and_returns_with_it_without_any_question() -> None:
+def test_a_router_behind_a_lost_one_goes_and_returns_with_it_without_any_question() -> None:
     play = star()
     far = RouterId("E")
     play >> got(TO_B, update(B, 2, {A: 1, far: 1})) >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B))
@@ -375,7 +375,7 @@ def test_own_news_in_quick_succession_waits_but_losses_do_not() -> None:
     assert play.control.own_node().ls_seq == 4
 
 
-def test_own_link_state_of_this_boot_that_this_process_did_not_write_raises_the_boot_number() -> None:
+def test_link_state_of_this_boot_that_is_not_of_this_process_raises_the_boot_number() -> None:
     play = star()
     play >> got(TO_B, update(A, 77, {B: 1}), trace=(A, B))
     actions = play.rest()

@@ -155,7 +155,7 @@ def test_it_is_excluded_when_there_are_subscribers_elsewhere() -> None:
     assert room.local_subscribers.capacity == 0
 
 
-def test_nobody_is_excluded_while_all_are_at_zero_but_at_once_when_another_has_credit() -> None:
+def test_nobody_is_excluded_while_all_are_at_zero_at_once_when_another_has_credit() -> None:
     room = Room(1, 1)
     room.send()
     room.wait(30.0)
@@ -251,7 +251,7 @@ def test_one_that_grants_less_than_it_used_to_counts_again_after_the_longest_pau
 # Withdrawing
 
 
-def test_all_have_withdrawn_when_each_that_counts_has_and_not_when_one_used_up_its_credit() -> None:
+def test_all_have_withdrawn_when_each_that_counts_has_not_when_one_used_up_credit() -> None:
     room = Room(1, 2)
     room.grant(1, 0, is_withdrawn=True)
     assert not room.local_subscribers.is_withdrawn

@@ -96,7 +96,7 @@ def test_only_what_goes_further_is_news() -> None:
         assert base.note(node, advertisement) is is_news
 
 
-def test_unreachable_routers_are_forgotten_and_reachable_ones_asked_anew_when_nobody_hears_of_them() -> None:
+def test_unheard_routers_are_forgotten_if_unreachable_and_asked_anew_if_reachable() -> None:
     base = database()
     store(base, B, 1, {A: 1}, now=0.0)
     store(base, C, 1, {B: 1}, now=0.0)

@@ -108,7 +108,7 @@ def test_a_dropped_message_waits_no_more() -> None:
     assert sends(bench.credit("s", 1)) == []
 
 
-def test_a_stalled_subscriber_holds_up_publishers_for_the_grace_and_then_misses_copies() -> None:
+def test_a_stalled_subscriber_holds_up_publishers_for_the_grace_then_misses_copies() -> None:
     bench = local(100, "p")
     bench.subscribe("stalled", 1)
     bench.publish("p", 1)
@@ -156,7 +156,7 @@ def test_the_smallest_outlet_decides_and_each_gets_one_copy() -> None:
     assert sends(bench.branch("me", "b", 1)) == [(3, ("a", "b", "s"), ())]
 
 
-def test_a_child_that_has_granted_nothing_yet_holds_up_the_tree_since_live_subscribers_may_be_below() -> None:
+def test_a_child_that_has_granted_nothing_yet_holds_up_the_tree() -> None:
     bench = local(5, "p")
     bench.tree("me", "a")
     assert sends(bench.publish("p", 1)) == []
@@ -202,7 +202,7 @@ def test_a_lost_circuit_is_made_anew_and_counts_meanwhile() -> None:
     assert sends(bench.publish("p", 2)) == []
 
 
-def test_a_child_that_takes_no_circuits_has_credit_without_limit_and_publishers_have_not() -> None:
+def test_a_child_without_circuits_has_credit_without_limit_and_publishers_have_not() -> None:
     bench = MulticastBench()
     bench.attach("p")
     bench.tree("me", "foreign")
@@ -213,7 +213,7 @@ def test_a_child_that_takes_no_circuits_has_credit_without_limit_and_publishers_
         assert 1 <= bench.held("p") <= MOST_CREDIT + 1
 
 
-def test_when_all_children_have_closed_publishers_lose_their_credit_and_what_waits_stays() -> None:
+def test_when_all_children_have_closed_publishers_lose_credit_and_what_waits_stays() -> None:
     bench = MulticastBench()
     bench.attach("p", "q")
     bench.tree("me", "a")
@@ -302,7 +302,7 @@ def test_a_circuit_is_told_at_once_that_nobody_below_is_live() -> None:
     assert bench.turn() == [("close_circuit", "second")]
 
 
-def test_a_closed_circuit_gets_credit_when_somebody_is_live_though_it_has_nothing_to_send() -> None:
+def test_a_closed_circuit_gets_credit_when_somebody_is_live_though_it_sends_nothing() -> None:
     bench = MulticastBench()
     bench.subscribe("s")
     bench.upstream("in", "up", weight=0)
@@ -364,7 +364,7 @@ def test_a_tree_is_forgotten_with_its_last_circuit() -> None:
     assert list(bench.machine.trees) == ["me"]
 
 
-def test_but_not_before_its_outlets_have_no_credit_and_what_is_asked_back_later_is_given_back() -> None:
+def test_but_not_before_its_branches_have_no_credit_and_what_is_asked_for_comes() -> None:
     bench = transit("a")
     bench.branch("in", "a", 3)
     bench.machine.remove_circuit(RouterId("in"), "up")
@@ -379,7 +379,7 @@ def test_but_not_before_its_outlets_have_no_credit_and_what_is_asked_back_later_
 # Drains
 
 
-def test_a_drain_asked_by_one_outlet_asks_all_back_and_gives_that_outlet_back_all_it_holds() -> None:
+def test_a_drain_asked_by_one_branch_asks_all_back_and_gives_it_back_all_it_holds() -> None:
     bench = transit("a", "b")
     bench.branch("in", "a", 9)
     bench.branch("in", "b", 4)
@@ -436,7 +436,7 @@ def test_a_subscribers_drain_is_answered_after_a_bound() -> None:
     assert ("drained_subscriber", "s") in bench.wait(0.02)
 
 
-def test_a_subscriber_that_others_hold_up_or_that_does_not_count_gets_its_credit_back_at_once() -> None:
+def test_a_subscriber_held_up_by_others_or_not_counted_gets_its_credit_back_at_once() -> None:
     bench = local(5)
     bench.subscribe("zero", 1)
     bench.attach("p")

@@ -64,7 +64,7 @@ class Totals:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.timeout(3600 if PLAYS else 120)
-def test_in_calm_plays_the_sums_hold_at_every_step_and_every_subscriber_gets_every_message_once(chunk: int) -> None:
+def test_in_calm_plays_the_sums_hold_at_each_step_and_all_get_each_message_once(chunk: int) -> None:
     total = Totals()
     for seed in seeds(chunk, 15):
         play = MulticastPlay(seed, Kind.CALM)
@@ -374,7 +374,7 @@ def test_a_burst_has_the_credit_that_publishers_of_other_routers_do_not_use() ->
 
 
 @pytest.mark.parametrize("where", ["R1", "R2", "R3"])
-def test_lowering_to_zero_takes_back_all_credit_everywhere_after_the_linger_and_resuming_gives_it_again(
+def test_lowering_to_zero_takes_all_credit_after_the_linger_and_resuming_gives_it(
     where: str,
 ) -> None:
     mesh = MulticastMesh(LINE)

@@ -63,7 +63,7 @@ def test_every_pair_has_a_row_or_is_known_to_be_absent(state: Adjacency, heard: 
     assert ((state, heard) in ADJACENCY) != ((state, heard) in ABSENT)
 
 
-def test_a_hello_that_names_this_router_makes_a_neighbor_and_one_that_does_not_ends_it() -> None:
+def test_a_hello_with_this_routers_name_makes_a_neighbor_and_one_without_it_ends_it() -> None:
     machine = attached(up(C1))
     machine.hear(C1, hello(seen=()), 0.1)
     assert active(machine) is None
@@ -101,7 +101,7 @@ def test_time_in_which_this_router_itself_was_held_up_is_no_silence() -> None:
     assert active(machine) is None
 
 
-def test_who_was_not_heard_while_this_router_was_held_up_has_another_interval_to_speak() -> None:
+def test_who_was_unheard_while_this_router_was_held_up_has_another_interval_to_speak() -> None:
     machine = attached(up(C1))
     machine.hear(C1, hello(), 1.0)
     machine.elapse(4.5, late_s=0.6)
@@ -288,7 +288,7 @@ def test_a_hello_with_our_own_id_is_refused() -> None:
     machine.check_invariants()
 
 
-def test_of_two_neighbors_of_one_id_the_second_is_refused_when_the_first_speaks_again() -> None:
+def test_of_two_neighbors_of_one_id_the_second_is_refused_when_the_first_speaks_on() -> None:
     machine = attached(up(C1))
     machine.hear(C1, hello(instance=1), 1.0)
     machine.attach(up(C2), 1.1)
@@ -364,7 +364,7 @@ def test_whatever_happens_it_stays_consistent(plan: list[tuple[str, ConnectionId
                 assert any(c.connection in machine.speakers(now) for c in group)
 
 
-def test_a_plain_router_is_not_spoken_to_on_two_connections_even_if_the_better_one_fell_silent() -> None:
+def test_a_plain_router_is_spoken_to_on_one_connection_even_if_the_better_is_silent() -> None:
     machine = Neighbors(ME, SETTINGS)
     for connection in (C1, C2):
         machine.attach(attrs.evolve(up(connection), pushes_lsu=False), 0.0)

@@ -47,7 +47,7 @@ def test_loss_and_duplication() -> None:
     assert 50 < len(arrivals(1, Weather(loss=0.5), count=100)) < 150
 
 
-def test_calls_of_one_time_come_in_the_order_of_being_asked_for_and_never_in_the_past() -> None:
+def test_calls_of_one_time_come_in_the_order_asked_for_and_never_in_the_past() -> None:
     network = Network(random.Random(0), Weather())
     order: list[tuple[int, float]] = []
     for number, time in enumerate([2.0, 1.0, 2.0, 0.0]):

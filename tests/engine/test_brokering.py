@@ -168,7 +168,7 @@ def test_a_get_with_a_time_out_works_across_the_mesh(bench: Bench) -> None:
         assert receiver.bodies == list(range(number + 1))
 
 
-def test_a_subscriber_that_grants_everything_and_reads_nothing_costs_its_publishers_their_credit(bench: Bench) -> None:
+def test_a_subscriber_that_grants_all_and_reads_nothing_costs_its_publishers_credit(bench: Bench) -> None:
     a, _, c = bench.mesh(*LINE)
     deaf = bench.client(c)
     receiver = deaf.receiver("topic", credit=2**31 - 1)

@@ -77,7 +77,7 @@ def test_a_silent_client_is_closed_after_the_idle_timeout(bench: Bench) -> None:
     router = bench.router("A")
     client = bench.client(router, listener={"idle_timeout_s": 4.0})
     opens = [frame for frame in frames.read(client.wire.log[1]) if frame.name == "open"]
-    assert opens[0].field(4) == 2000  # half of it is announced (qdrouterd-protocol.md, 21)
+    assert opens[0].field(4) == 2000  # half of it is announced: docs/reference/inter-router-protocol.md#the-connection
     client.wire.is_still = True
     bench.advance(3.5)
     assert router.connections

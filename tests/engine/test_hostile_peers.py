@@ -357,7 +357,7 @@ def test_after_the_answer_to_no_credit_nothing_more_comes(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("piece", [0, 1, 7])
-def test_flows_with_echo_that_come_with_others_in_one_read_are_answered_behind_what_those_cause(piece: int) -> None:
+def test_flows_with_echo_are_answered_behind_what_the_flows_of_the_same_read_cause(piece: int) -> None:
     bench = Bench(piece=piece)
     router = bench.router("A")
     sender = bench.client(router).sender("topic")

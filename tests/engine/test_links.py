@@ -346,7 +346,7 @@ def test_the_answer_grants_nothing_that_would_outlive_the_link(
     assert str(granted(client)[0][2]) == "link-detach"
 
 
-def test_the_answer_repeats_no_filter_property_capability_or_copying_that_is_not_served(bench: Bench) -> None:
+def test_the_answer_repeats_no_filter_property_capability_or_copying_not_served(bench: Bench) -> None:
     client = bench.client(bench.router("A"))
 
     def ask(link: Link) -> None:
@@ -456,7 +456,7 @@ def test_clients_are_not_served_where_routers_connect(bench: Bench) -> None:
     peer.receiver(None, session=session, prepare=control)
     peer.sender(None, session=session, prepare=control)
     assert [link.closed for link in ordinary(peer)] == ["qd:no-route-to-dest"] * 2
-    # an array of capabilities is not a router's way to say it (qdrouterd-protocol.md, 3.1)
+    # an array of capabilities is not a router's way to say it (docs/reference/inter-router-protocol.md#links)
     assert peer.receiver(None, capabilities=["qd.router"]).closed == "qd:no-route-to-dest"
     assert peer.closed is None
 

@@ -344,7 +344,7 @@ def test_lowering_in_the_middle_of_a_message_in_parts(piece: int, parts: int) ->
     bench.close()
 
 
-def test_a_lowering_by_the_subscriber_acts_at_once_however_many_messages_are_on_their_way(bench: Bench) -> None:
+def test_a_lowering_by_the_subscriber_acts_at_once_whatever_is_under_way(bench: Bench) -> None:
     a, b, c = bench.mesh(*LINE)
     receiver = bench.client(c).receiver("topic", credit=50).accepting()
     sender = bench.client(a).sender("topic")
@@ -670,7 +670,7 @@ def test_a_multicast_passes_subscribers_that_have_all_withdrawn(bench: Bench) ->
     assert (sent.outcome, other.outcome) == ("accepted", "accepted")
 
 
-def test_a_drain_of_a_multicast_by_one_that_lowered_its_credit_before_is_waited_for_in_peace(bench: Bench) -> None:
+def test_a_drain_of_a_multicast_after_a_lowering_is_waited_for_in_peace(bench: Bench) -> None:
     """More is out than there is, and all of it is asked for already: nothing is due before the answer or the bound."""
     a, b = bench.mesh(("A", "B"))
     receiver = bench.client(a).receiver(FANOUT, credit=100).accepting()

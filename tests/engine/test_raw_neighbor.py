@@ -1,4 +1,4 @@
-"""A neighbor of another make, from either side: it is listed, reached, and reaches everything (protocol, 27 and 28)."""
+"""A neighbor of another make, from either side: it is listed, reached, and reaches everything."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_weights_beyond_what_can_be_told(bench: Bench, address: str) -> None:
         assert controller.machine.trees[RouterId("RAW")].pool.circuits[link].weight == MAX_WEIGHT
 
 
-def test_what_waited_within_its_bounds_is_not_refused_when_its_subscriber_reads_again(bench: Bench) -> None:
+def test_what_waited_within_bounds_is_not_refused_when_its_subscriber_reads_again(bench: Bench) -> None:
     router = bench.router("A", forwarding={"waiting_bytes": 2_000_000})
     client = bench.client(router)
     receiver = client.receiver("topic", credit=1000).accepting()
@@ -126,7 +126,7 @@ def test_what_waited_within_its_bounds_is_not_refused_when_its_subscriber_reads_
     assert {one.outcome for one in sent} == {"accepted", None}
 
 
-def test_a_publisher_that_ignores_its_credit_fills_no_more_than_the_room_of_its_address(bench: Bench) -> None:
+def test_a_publisher_that_ignores_its_credit_fills_no_more_than_its_addresss_room(bench: Bench) -> None:
     router = bench.router("A", forwarding={"waiting_messages": 100})
     bench.client(router).receiver("topic", credit=1)
     stranger = bench.raw(router)

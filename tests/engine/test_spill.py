@@ -12,7 +12,7 @@ WINDOW = {"publisher_window": 4}
 """Unsettled datagrams toward another router while there are subscribers here."""
 
 
-def test_what_waits_for_a_subscriber_that_stalls_leaves_for_another_router_as_it_takes_more(bench: Bench) -> None:
+def test_what_waits_for_a_stalled_subscriber_leaves_for_another_as_it_takes_more(bench: Bench) -> None:
     a, b = bench.mesh(("A", "B"))
     stalled = bench.client(a).receiver(BALANCED)
     far = bench.client(b).receiver(BALANCED, credit=4)

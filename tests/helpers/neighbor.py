@@ -1,7 +1,9 @@
 """A router of another make: the smallest peer that is a full member of a mesh, on python-proton's engine.
 
 It says HELLO, RA, LSU and MAU and answers LSR and MAR as a qdrouterd does, sends and takes data with router
-annotations, and dials or listens. It shares no code with the router. Source: qdrouterd-protocol.md, 27, 3, 5 and 9.
+annotations, and dials or listens. It shares no code with the router.
+
+Source: docs/reference/inter-router-protocol.md#links, docs/reference/inter-router-protocol.md#fields.
 """
 
 from __future__ import annotations

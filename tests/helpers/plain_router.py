@@ -4,7 +4,8 @@ It acts once a second, fetches every link state itself, floods RA and MAU along 
 copies of a MAU with needless requests, keeps what it had of unreachable routers, and never checks that an edge is
 advertised by both ends.
 
-Source: qdrouterd-protocol.md, sections 6 to 8, 10 and 25.
+Source: docs/reference/inter-router-protocol.md#control-messages;
+docs/explanation/deviations.md#dev-16-repeated-address-updates-are-ignored.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def call(worker: OsloWorker, transport: str, topic: str, key: object, **argument
 # Messages that expired in the client
 
 
-def test_sends_that_expire_without_credit_reach_no_server_and_cost_none_of_its_credit(
+def test_sends_that_expire_without_credit_reach_no_server_and_cost_it_no_credit(
     new_mesh: NewMesh, new_worker: NewWorker
 ) -> None:
     """Each is a settled transfer of no bytes when credit comes. There are more of them than a publisher's window has
@@ -277,7 +277,7 @@ def test_a_router_killed_under_load_stops_only_the_calls_that_needed_it(
         assert all(record["began"] < killed + 0.1 for record in loads.failed(name))
 
 
-def test_a_router_of_the_full_mesh_killed_under_load_takes_only_its_own_clients_along(
+def test_a_router_of_the_full_mesh_killed_under_load_takes_only_its_clients_along(
     new_mesh: NewMesh, new_worker: NewWorker
 ) -> None:
     """Servers at A and D share the calls of callers at B, C and D. A is killed; its server goes on at D."""

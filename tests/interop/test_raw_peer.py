@@ -1,4 +1,4 @@
-"""A neighbor of another make joins a mesh of real router processes, as connector and as listener (protocol, 27)."""
+"""A neighbor of another make joins a mesh of real router processes, as connector and as listener."""
 
 from __future__ import annotations
 

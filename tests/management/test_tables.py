@@ -87,7 +87,7 @@ def test_links_that_messages_wait_for_stand_first() -> None:
     assert [link_state(link) for link in found] == ["blocked", "blocked", "stuck", "", "", "no credit"]
 
 
-def test_addresses_with_publishers_and_without_subscribers_stand_before_those_that_work() -> None:
+def test_addresses_with_publishers_and_no_subscribers_stand_before_those_that_work() -> None:
     fields = {"waitingCount": 0, "droppedCount": 0, "publisherCount": 1}
     addresses = [
         entity("router.address", 1, **fields, isOpen=True, key="M0works"),

@@ -181,7 +181,7 @@ async def stand() -> AsyncIterator[Stand]:
 @pytest.mark.parametrize(
     "bodies", [[b"x" * 2_000_000], [b"x" * 10_000] * 90], ids=["one message of 2 MB", "90 messages of 10 kB"]
 )
-async def test_what_is_written_to_a_connection_in_one_round_has_a_bound_and_others_are_served_between(
+async def test_what_one_round_writes_to_a_connection_is_bounded_and_others_come_between(
     bodies: list[bytes],
 ) -> None:
     async with stand() as bench:
@@ -234,7 +234,7 @@ async def publish(bench: Stand, sender: PeerSender, count: int, subscribers: int
     return [copies for number, copies in sorted(bench.sent.items()) if number > began and copies]
 
 
-async def test_no_more_messages_to_many_subscribers_are_read_at_once_than_others_can_wait_for() -> None:
+async def test_as_few_messages_to_many_are_read_at_once_as_others_can_wait_for() -> None:
     async with stand() as bench:
         await subscribed_by_many(bench)
         sender = (await bench.client()).peer.sender(MULTICAST)
@@ -247,7 +247,7 @@ async def test_no_more_messages_to_many_subscribers_are_read_at_once_than_others
             assert len(copies) <= 100 * SUBSCRIBERS // (PIECE_COPIES // 2)
 
 
-async def test_as_many_messages_as_ever_are_read_at_once_when_they_are_for_one_subscriber_again() -> None:
+async def test_as_many_messages_as_ever_are_read_at_once_when_for_one_subscriber_again() -> None:
     async with stand() as bench:
         await subscribed_by_many(bench)
         await bench.subscriber("alone", 10_000)
@@ -303,7 +303,7 @@ async def test_what_a_session_has_held_back_is_read_turn_by_turn(is_settled: boo
             await bench.until(lambda: {one.outcome for one in backlog.sent} == {"accepted"})
 
 
-async def test_what_a_session_has_held_back_of_settled_messages_arrives_when_their_sender_has_left() -> None:
+async def test_settled_messages_that_a_session_held_back_arrive_when_their_sender_has_left() -> None:
     async with stand() as bench:
         backlog = Backlog(bench)
         await backlog.build(is_settled=True)

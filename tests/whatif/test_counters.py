@@ -80,7 +80,7 @@ def test_a_router_that_could_not_be_asked_is_made_up_for() -> None:
     ]
 
 
-def test_a_router_that_comes_later_is_counted_from_its_start_and_one_that_was_out_of_reach_is_not() -> None:
+def test_a_later_router_is_counted_from_its_start_one_that_was_out_of_reach_is_not() -> None:
     before = {"B": at(5, c1=counted(0, 0, peer="C"))}
     young, old = at(9, 6 * SECOND, c1=counted(8, 0)), at(9, 4 * SECOND, c1=counted(8, 0))
     assert ("A--B", "A", 8, True) in rows(before, merged(before, {"A": young}))
@@ -89,7 +89,7 @@ def test_a_router_that_comes_later_is_counted_from_its_start_and_one_that_was_ou
     assert ("A--B", "A", 1, False) in rows({"A": old}, later)
 
 
-def test_parallel_connections_have_the_ids_of_the_model_and_keep_them_when_one_breaks() -> None:
+def test_parallel_connections_have_the_models_ids_and_keep_them_when_one_breaks() -> None:
     links = [LinkEdge(id="cheap", a="A", b="B", cost=1), LinkEdge(id="dear", a="A", b="B", cost=5)]
     before = {"A": at(1, c1=counted(5, 0, cost=5), c2=counted(7, 0))}
     both = {"A": at(2, c1=counted(6, 0, cost=5), c2=counted(9, 0))}
@@ -197,7 +197,7 @@ def moments() -> Iterator[int]:
     yield from range(100, 200)
 
 
-def test_every_router_that_can_be_reached_is_asked_once_and_each_link_is_told_by_one_end() -> None:
+def test_each_reachable_router_is_asked_once_and_each_link_is_told_by_one_end() -> None:
     nodes = [
         {"id": "A", "isReachable": True, "instance": 11},
         {"id": "B", "isReachable": True, "instance": 22},

@@ -118,7 +118,7 @@ def test_a_multicast_needs_credit_at_every_router_with_subscribers() -> None:
     ]  # fmt: skip
 
 
-def test_balanced_spills_to_the_next_router_and_what_is_left_is_a_need_at_the_nearest() -> None:
+def test_balanced_spills_to_the_next_router_and_the_rest_is_a_need_at_the_nearest() -> None:
     model = mesh(
         "A-B~5 B-C~5",
         addresses=[address("q", Treatment.BALANCED)],

@@ -99,7 +99,7 @@ def test_a_cost_moves_paths_and_loads() -> None:
     assert not list(found.worsenings())
 
 
-def test_a_router_that_is_gone_is_no_lost_pair_but_a_link_may_make_some_and_single_points_of_failure() -> None:
+def test_a_gone_router_is_no_lost_pair_a_link_may_make_some_and_points_of_failure() -> None:
     before = square()
     gone = compare_models(before, without(before, routers=["D"]))
     assert gone.impact.lost_count == 0
@@ -217,7 +217,7 @@ def test_what_only_one_run_has_played_makes_it_no_worse(tmp_path: Path) -> None:
     assert all(before == after for before, after in found.run.highest.values())
 
 
-def test_a_run_differs_from_itself_in_nothing_and_is_compared_with_a_model_as_a_model(tmp_path: Path) -> None:
+def test_a_run_differs_in_nothing_from_itself_and_from_its_model(tmp_path: Path) -> None:
     model = everything()
     one = run(model, tmp_path / "one", Request(families="links:1-2", growth="2"))
     other = run(model, tmp_path / "other", Request(families="links:1-2", growth="2"))

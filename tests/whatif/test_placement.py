@@ -231,7 +231,7 @@ def test_multicasts_are_no_part_of_what_a_link_saves() -> None:
     assert (rows[0]["a"], rows[0]["b"], rows[0]["before"], rows[0]["after"]) == ("A", "E", 12, 3)
 
 
-def test_links_that_relieve_the_busiest_are_looked_for_where_there_are_multicasts_alone() -> None:
+def test_links_that_relieve_the_busiest_are_found_where_there_are_multicasts_alone() -> None:
     model = mesh(
         "A-B B-C C-D",
         capacity_msgs=100.0,

@@ -317,7 +317,7 @@ def test_every_router_has_a_place_of_its_own_and_always_the_same(model: Model) -
     assert (positions(model) == found).all()
 
 
-def test_a_map_puts_routers_where_they_are_and_those_without_a_place_near_their_neighbors() -> None:
+def test_a_map_puts_routers_where_they_are_and_placeless_ones_near_their_neighbors() -> None:
     known = [RouterNode(id=f"r{at}", latitude=50.0 + at, longitude=10.0 + 2 * at) for at in range(5)]
     model = Model(routers=[*known, RouterNode(id="s")], links=mesh("r4-s r0-r1").links)
     found = positions(model)

@@ -1,6 +1,6 @@
 """An AMQP address as this router reads it: who may answer for it, and under which text it is looked up there.
 
-Source: qdrouterd-protocol.md, sections 4 (addresses), 19 (virtual hosts).
+Source: docs/reference/inter-router-protocol.md#addresses.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Address:
 
     @property
     def is_reserved(self) -> bool:
-        """Whether only control links may send here (protocol, 4.4)."""
+        """Whether only control links may send here (docs/reference/inter-router-protocol.md#reserved-addresses)."""
         return self.kind is not AddressKind.MOBILE and self.text in RESERVED
 
 
@@ -101,7 +101,7 @@ def parse_address(text: str, *, me: RouterId) -> Address:
     Args:
         text: with or without `amqp:/`, `amqp://host/`, a leading `/`, trailing `/` and `.`.
         me: id of this router.
-    Source: qdrouterd-protocol.md, 4.2.
+    Source: docs/reference/inter-router-protocol.md#addresses.
     """
     text = normalise(text)
     if not text.startswith("_"):
@@ -136,7 +136,8 @@ def _topological(text: str, below: str, me: RouterId) -> Address:
 def is_reserved(text: str) -> bool:
     """Whether *text*, in any form, is an address that only control links may name, at whichever router.
 
-    A mobile address that happens to be called `qdrouter` is not. Source: qdrouterd-protocol.md, 4.4.
+    A mobile address that happens to be called `qdrouter` is not.
+    Source: docs/reference/inter-router-protocol.md#reserved-addresses.
     """
     # No router is called "", so its own addresses come out as ROUTER here, which changes nothing.
     return parse_address(text, me=RouterId("")).is_reserved
@@ -232,7 +233,7 @@ def with_vhost(text: str, vhost: str) -> str:
     Reply addresses name one terminus of the whole mesh, and `$...` the router itself: they, `_topo/`, `_local/` and
     `_edge/` come back as they were given, as does everything when *vhost* is empty.
 
-    Source: qdrouterd-protocol.md, 19.
+    Source: docs/reference/inter-router-protocol.md#virtual-hosts.
     """
     plain = normalise(text)
     if not vhost or not plain or plain.startswith(("$", _VOLATILE_PREFIX)):

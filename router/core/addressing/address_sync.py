@@ -4,7 +4,7 @@ Each router numbers the changes of its addresses (`mobile_seq`) and floods each 
 missed one notices the gap and asks for everything (MAR, answered by an absolute MAU). What an unreachable router had is
 kept, so that it is there again with the router, unless that has changed or started anew in between.
 
-Source: qdrouterd-protocol.md, section 8.
+Source: docs/reference/inter-router-protocol.md#mobile-addresses.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ as long as nobody withdraws credit or leaves; afterwards again once what was len
 Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, orders go to an
 `CreditActions`. Times are seconds, monotonic; credit is messages.
 
-Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
+Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ shows only by use, and credit taken back counts as held for a quarantine, since 
 
 No method's work grows with the number of idle publishers: each state that matters is a queue of its own.
 
-Source: design, section 6; AMQP 1.0 part 2, 2.6.7.
+Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ set aside out of the capacity until it is used or returned. Shares follow the bu
 least served first, so that publishers share equally wherever they are: equal shares for each claimant would not
 (parking lot).
 
-Source: design, section 6; Kung, Blackwell and Chapman (1994), credit-based flow control for each hop.
+Source: docs/explanation/credit.md#pools-and-claimants; Kung, Blackwell and Chapman (1994), credit-based flow control
+for each hop.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ comes back only to stall again holds up the others for less and less of the time
 One that grants a little within each grace is judged by what it takes in one, its *window*: it is excluded too if
 messages waited for its credit nearly all that time and it took next to nothing of what others could have taken.
 
-Times are seconds, monotonic; credit is messages. Source: design, section 6.
+Times are seconds, monotonic; credit is messages. Source: docs/explanation/credit.md#multicast.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ back.
 Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, orders go to a
 `MulticastCreditActions`. Times are seconds, monotonic; credit is messages.
 
-Source: design, section 6.
+Source: docs/explanation/credit.md#multicast.
 """
 
 from __future__ import annotations

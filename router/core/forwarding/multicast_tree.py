@@ -10,7 +10,7 @@ An branch that is wanted counts from the start, with no credit until it has been
 below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
 again with its next credit.
 
-Source: design, section 6.
+Source: docs/explanation/credit.md#multicast.
 """
 
 from __future__ import annotations

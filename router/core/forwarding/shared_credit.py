@@ -11,7 +11,7 @@ time may have different orders: when nothing passes for long though trees are ba
 and when nothing passes even so, the first in the order are held up elsewhere and let others by, twice as many each
 time.
 
-Source: design, section 6.
+Source: docs/explanation/credit.md#multicast.
 """
 
 from __future__ import annotations

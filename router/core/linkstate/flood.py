@@ -4,7 +4,8 @@ A qdrouterd sends a multicast to each next hop toward a subscriber, but for thos
 have a copy or not. Which that are follows from the link state. So a router that gives a copy to a qdrouterd knows
 which others will get it by that, and can keep it from the rest: it names them in the trace.
 
-Source: qdrouterd-protocol.md, sections 7, 9 and 10.
+Source: docs/reference/inter-router-protocol.md#multicast;
+docs/explanation/deviations.md#dev-1-a-multicast-arrives-once.
 """
 
 from __future__ import annotations

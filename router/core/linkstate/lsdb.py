@@ -2,7 +2,7 @@
 
 What an unreachable router said is kept until it ages out, so that it is there again the moment the router is.
 
-Source: qdrouterd-protocol.md, sections 6.1, 6.3 to 6.6 and 7.
+Source: docs/reference/inter-router-protocol.md#link-state.
 """
 
 from __future__ import annotations

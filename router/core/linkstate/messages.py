@@ -4,7 +4,7 @@ A body has text keys and holds text, ints, lists and dicts only; bytes are the b
 Messages keep what they were read from (raw address keys, all hints), so that a relayed one reaches a qdrouterd behind
 this router whole.
 
-Source: qdrouterd-protocol.md, sections 4.1, 4.3 and 5.
+Source: docs/reference/inter-router-protocol.md#fields.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class LinkStateUpdate(ControlMessage):
 
     @classmethod
     def _read(cls, body: _Body) -> Self:
-        # The outer ls_seq says nothing that the inner one does not, so one is enough (qdrouterd-protocol.md, 6.4).
+        # The outer ls_seq says nothing that the inner one does not, so one is enough.
         inner = body.inner("ls")
         if inner.router("id") != body.router("id"):
             raise DecodeError(f"LSU of {body.router('id')} holds the link state of {inner.router('id')}")

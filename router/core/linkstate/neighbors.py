@@ -1,14 +1,16 @@
 """Who is at the other end of each inter-router connection, and by which connection each neighbor is reached.
 
-A connection is two-way when the HELLOs heard on it name this router. Of several connections to the same neighbor one is
-active and the others stand by, silent: a qdrouterd binds a neighbor to the connection of the last HELLO, so a HELLO on
-each would make it swing to and fro (qdrouterd-protocol.md, 6.8). Both ends prefer the same one: smallest cost, then the
-smallest number given by the end with the lower router id. When the active one dies another takes over in the same turn,
-as a two-way connection: the neighbor's HELLOs name this router whichever connection they come by.
+A connection is two-way when the HELLOs heard on it name this router. Of several connections to the same neighbor one
+is active and the others stand by, silent: a qdrouterd binds a neighbor to the connection of the last HELLO, so a HELLO
+on each would make it swing to and fro (DEV-6). Both ends prefer the same one: smallest cost, then the smallest number
+given by the end with the lower router id. When the active one dies another takes over in the same turn, as a two-way
+connection: the neighbor's HELLOs name this router whichever connection they come by.
 
 Of two routers with the same id that are neighbors of this one, the first stays and the other is refused: it has another
 boot number, and the first speaks again after it. Were it the first router itself, started anew, the first connection
 would be dead or silent, and the new one accepted after `hello_max_age_s` at the latest.
+
+Source: docs/reference/inter-router-protocol.md#neighbors.
 """
 
 from __future__ import annotations

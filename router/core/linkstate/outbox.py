@@ -1,6 +1,6 @@
 """What leaves this turn: control messages of its own and of others, along routes or to all neighbors.
 
-Source: qdrouterd-protocol.md, sections 4.1, 5.8 and 10.
+Source: docs/reference/inter-router-protocol.md#how-they-travel.
 """
 
 from __future__ import annotations

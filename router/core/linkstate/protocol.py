@@ -9,7 +9,7 @@ seconds; a check against the origin's tree would say the same, at the price of o
 All is driven by deadlines. An own loss is advertised in the turn in which it happens; what is good news, or comes in
 quick succession, waits for a `Throttle`.
 
-Source: qdrouterd-protocol.md, sections 5 to 7; design, section 3.
+Source: docs/reference/inter-router-protocol.md#link-state; docs/explanation/walk-of-an-update.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """This router's routes, worked out from the link state database.
 
-Source: qdrouterd-protocol.md, section 7.
+Source: docs/reference/inter-router-protocol.md#paths.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Distances come from networkx, ties never do: its choice among predecessors at th
 which edges were added, and a multicast along trees that differ from router to router is duplicated or lost. Among the
 predecessors that a shortest path may use, the one with the smallest (distance from the root, id) is taken.
 
-Source: qdrouterd-protocol.md, section 7.
+Source: docs/reference/inter-router-protocol.md#ties.
 """
 
 from __future__ import annotations
