@@ -15,6 +15,7 @@ from mesh_config.models import (
     ForwardingSettings,
     LinkStateSettings,
     ListenerSettings,
+    RecorderSettings,
     RouterSettings,
 )
 from mesh_config.schema import SECTIONS
@@ -36,6 +37,7 @@ _TITLES: dict[SettingsClass, tuple[str, str]] = {
     ),
     LinkStateSettings: ("Link state", "Below `link_state` of a router."),
     ForwardingSettings: ("Forwarding", "Below `forwarding` of a router."),
+    RecorderSettings: ("Recorder", "Below `recorder` of a router."),
 }
 
 _INTRO = """\

@@ -16,6 +16,7 @@ from mesh_config.models import (
     LinkStateSettings,
     ListenerSettings,
     MeshSettings,
+    RecorderSettings,
     RouterSettings,
 )
 from mesh_config.structuring import default_of, plain_value
@@ -30,6 +31,7 @@ SECTIONS: tuple[SettingsClass, ...] = (
     AddressSettings,
     LinkStateSettings,
     ForwardingSettings,
+    RecorderSettings,
 )
 """Classes whose settings stand in a file, in the order of the reference."""
 

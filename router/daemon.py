@@ -20,6 +20,7 @@ from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.tcp_counters import octets
+from router.recorder import SIGNAL
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from router.views.state_log import log_state
@@ -93,6 +94,7 @@ class Daemon:
                     connector.stop()
                 await self._stop()
                 nursery.cancel_scope.cancel()
+        runtime.recorder.close()
         runtime.log.info("stopped")
 
     async def _watch(self, signals: AsyncIterator[int]) -> None:
@@ -102,6 +104,7 @@ class Daemon:
             if number == signal.SIGUSR1:
                 tasks = trio.lowlevel.current_statistics().tasks_living
                 log_state(self.runtime, started=self._started, tasks=tasks)
+                self.runtime.recorder.write(SIGNAL)
                 continue
             if number not in STOPPING:
                 self.runtime.log.info("signal_ignored", signal=name)

@@ -41,6 +41,7 @@ from router.fib_resync import FibResync
 from router.link_teardown import LinkTeardowns
 from router.net.tcp_counters import TcpCounters
 from router.peer_events import PeerEvents
+from router.recorder import Recorder
 
 TRIM_AFTER = 1000
 """Links freed before memory is given back; each took about 7 kB."""
@@ -79,6 +80,7 @@ class Runtime(Turns):
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
+        self.recorder = Recorder(self.control, settings.recorder, clock=clock, log=self.log)
         self.fib.tree_of = self.control.tree
         self.fib.flood_of = self.control.flood_trace
         self.relay.report_faults(self._address_fault, self._port_fault)
@@ -189,7 +191,7 @@ class Runtime(Turns):
         now = self.clock()
         self.relay.set_now(now)
         try:
-            self._carry_out(self.control.handle_deadline(now=now))
+            self._carry_out(self.recorder.plane.handle_deadline(now=now))
         except Exception as error:  # a fault of ours there must not keep messages waiting
             self._control_fault(error, now)
         if self._resync.at <= now:
@@ -214,7 +216,7 @@ class Runtime(Turns):
         rest = events
         while True:
             try:
-                self._carry_out(self.control.handle(rest, now=now))
+                self._carry_out(self.recorder.plane.handle(rest, now=now))
                 break
             except Exception as error:  # a fault of ours with one event must not undo the others
                 failing = self.control.failing
@@ -263,14 +265,17 @@ class Runtime(Turns):
         if connection.id not in self._faulty:
             self._faulty.add(connection.id)
             self.log.error("connection_fault", connection=connection.id, host=connection.host, exc_info=error)
+            self.recorder.fault("connection_fault", connection.id)
 
     def turn_fault(self, error: Exception) -> None:
         """Tell of a fault of ours that is no single connection's."""
         self.log.error("turn_fault", exc_info=error)
+        self.recorder.fault("turn_fault")
 
     def _address_fault(self, controller: CreditController, error: Exception) -> None:
         """A fault of ours with one address, which must not stop the others."""
         self.log.error("address_fault", address=controller.entry.text, exc_info=error)
+        self.recorder.fault("address_fault", controller.entry.text)
 
     def _port_fault(self, port: Port, error: Exception) -> None:
         connection = self.connections.get(port.id)
@@ -304,6 +309,7 @@ class Runtime(Turns):
             self.connection_fault(self.connections[action.connection], error)
             return
         self.log.error("action_fault", action=type(action).__name__, exc_info=error)
+        self.recorder.fault("action_fault", type(action).__name__)
         self._resync.want(now)
 
     def _install_anew(self, now: float) -> None:

@@ -194,6 +194,7 @@ RINGS = (
     Ring("router.memory_account", ours=("router", "mesh_config")),
     Ring("router.batches", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peer_events", ours=("router", "mesh_config"), others=("attrs", "structlog")),
+    Ring("router.recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),

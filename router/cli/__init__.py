@@ -1,4 +1,4 @@
-"""The command line: `amqp-mesh run|config|stat|bench|demo|whatif`. Each command is imported when it is called."""
+"""The command line: `amqp-mesh run|config|stat|bench|demo|replay|whatif`. Each command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ COMMANDS = {
     "bench": ("router.cli.bench", "bench"),
     "config": ("router.cli.config", "config"),
     "demo": ("router.cli.demo", "demo"),
+    "replay": ("router.cli.replay", "replay"),
     "run": ("router.cli.run", "run"),
     "stat": ("router.cli.stat", "stat"),
     "whatif": ("router.cli.whatif", "whatif"),

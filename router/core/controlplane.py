@@ -129,7 +129,7 @@ class ControlPlane:
             settings=settings,
             instance=instance,
             rng=rng,
-            mobile_seq=lambda: self._addresses.mobile_seq,
+            mobile_seq=self._own_mobile_seq,
             raise_mobile_seq=self._addresses.overrule,
             on_restart=self._addresses.forget,
             topology=Topology() if topology is None else topology,
@@ -299,6 +299,11 @@ class ControlPlane:
         return self._link_state.routes.topology.runs
 
     @property
+    def known_addresses(self) -> int:
+        """Mobile addresses of this router and of all others known, each counted once for each router that has it."""
+        return len(self._addresses.own) + self._addresses.count
+
+    @property
     def known_routers(self) -> int:
         """Other routers known, reachable or not."""
         return len(self._link_state.database.nodes)
@@ -322,6 +327,9 @@ class ControlPlane:
         self._addresses.check_invariants()
 
     # Inside
+
+    def _own_mobile_seq(self) -> int:
+        return self._addresses.mobile_seq
 
     def _on_received(self, event: ControlReceived, now: float) -> None:
         message = event.message

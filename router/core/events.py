@@ -1,7 +1,7 @@
 """What moves the control plane (events, past tense) and what it asks for (actions, orders).
 
-Both are frozen, register themselves by name and turn into plain dicts and back (`to_dict`, `from_dict`), so that a log
-of them can be replayed by the simulation. None is made per message.
+Both are frozen, register themselves by name and turn into plain dicts and back (`to_dict`, `from_dict`), so that a
+recording of them can be replayed (`router.core.recording`). None is made per message.
 """
 
 from __future__ import annotations

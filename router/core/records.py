@@ -1,4 +1,4 @@
-"""Frozen records that register themselves by name and turn into plain dicts and back, for logs that can be replayed."""
+"""Frozen records that register themselves by name and turn into plain dicts and back: how events stand in a recording."""
 
 from __future__ import annotations
 

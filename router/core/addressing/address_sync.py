@@ -85,6 +85,11 @@ class AddressSync:
         self._count = 0
         """Addresses of all other routers together."""
 
+    @property
+    def count(self) -> int:
+        """Addresses of all other routers together."""
+        return self._count
+
     # This router's own
 
     def add(self, event: SubscriptionAdded) -> None:

@@ -77,6 +77,14 @@ class Topology:
         self._graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]] = nx.DiGraph()
         self._paths: dict[RouterId, Paths] = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        # All else follows from it; who asks for trees may ask at any time, so what was worked out is no state.
+        return {"edges": self.edges}
+
+    def __setstate__(self, state: Mapping[str, Edges]) -> None:
+        Topology.__init__(self)
+        self.replace(state["edges"])
+
     def replace(self, edges: Edges) -> bool:
         """Take *edges* as the whole graph. Returns: whether it differs from the one before."""
         if edges == self.edges:

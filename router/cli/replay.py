@@ -1,0 +1,238 @@
+"""`amqp-mesh replay`: play what a router has recorded, and show what went in, what came out and where it stood."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from router import __version__
+from router.cli.replay_words import action_words, event_words
+from router.core.errors import LocalError
+from router.core.escapes import escaped
+from router.core.recording.lines import Recording, decode
+from router.core.recording.play import Player, Step
+
+PIPE_COLUMNS: Final = 10000
+"""Width of what is no terminal: nothing is folded there."""
+MOST_ACTIONS: Final = 20
+"""Lines of actions shown of one call; `--json` has all."""
+LONGEST_HEADER: Final = 65536
+"""Characters of the first line: a file without lines is no recording."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--json", "is_json", is_flag=True, help="Write one JSON document.")
+@click.option("--from", "first_s", type=float, default=-math.inf, metavar="SECONDS", help="Show from this time on.")
+@click.option("--to", "last_s", type=float, default=math.inf, metavar="SECONDS", help="Show up to this time.")
+@click.option("--last", type=click.IntRange(min=0), metavar="N", help="Show the last N calls only.")
+def replay(file: str, is_json: bool, first_s: float, last_s: float, last: int | None) -> None:
+    """Play a recording of a router's control plane through the same code, offline.
+
+    FILE is what a router has written after a fault of the program or on SIGUSR1. Shown are the time of each call in
+    seconds since the begin of the recording, what had happened, what the control plane asked for, each call whose
+    outcome differs from the recorded one, and how it stood at the end. All is played, whatever is shown.
+
+    Exit status 1: FILE is no recording, it could not be read to its end, or something differs.
+    """
+    recording = _read(file)
+    began = recording.entries[0].at if recording.entries else 0.0
+    player = Player(recording)
+    shown: deque[Step] = deque(maxlen=last)
+    different: list[Step] = []
+    try:
+        for step in player.steps():
+            if step.difference:
+                different.append(step)
+            if first_s <= step.entry.at - began <= last_s and not step.entry.is_state:
+                shown.append(step)
+    except LocalError as error:
+        raise click.ClickException(_with_version(f"{file}: {error}", recording)) from error
+    end_difference = player.end_difference()
+    if is_json:
+        click.echo(json.dumps(_document(player, began, shown, different, end_difference), indent=2))
+    else:
+        _show(player, began, shown, different, end_difference)
+    if recording.fault:
+        click.echo(f"Error: {file}: {recording.fault}; what comes before was played", err=True)
+    if recording.fault or different or end_difference:
+        sys.exit(1)
+
+
+def _read(file: str) -> Recording:
+    try:
+        with Path(file).open(encoding="utf-8", errors="replace", newline="\n") as lines:
+            return decode(_lines(lines))
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from error
+    except LocalError as error:
+        raise click.ClickException(f"{file}: {error}") from error
+
+
+def _lines(file: Any) -> Iterator[str]:
+    yield file.readline(LONGEST_HEADER)
+    yield from file
+
+
+def _with_version(words: str, recording: Recording) -> str:
+    made_by = escaped(str(recording.header.get("program", "?")), 50)
+    return words if made_by == __version__ else f"{words} (made by amqp-mesh {made_by}; this is {__version__})"
+
+
+# Words
+
+
+def _show(player: Player, began: float, shown: Iterable[Step], different: list[Step], end_difference: str) -> None:
+    header = player.recording.header
+    said = {key: escaped(str(header.get(key, "?")), 200) for key in ("router", "written", "reason", "program")}
+    click.echo(f"recording of {said['router']}, written {said['written']}, reason: {said['reason']}")
+    if said["program"] != __version__:
+        click.echo(f"made by amqp-mesh {said['program']}, played by {__version__}: what was changed since may differ")
+    if player.unplayed:
+        click.echo(f"{player.unplayed} calls can't be played: the state before them was too large to be kept")
+    for step in shown:
+        for line in _step_lines(step, began):
+            click.echo(line)
+    click.echo()
+    for part in _standing(player):
+        _console().print(part)
+        click.echo()
+    for step in different[:MOST_ACTIONS]:
+        click.secho(f"differs at {_at(step, began).strip()}: {escaped(step.difference)}", fg="red")
+    if len(different) > MOST_ACTIONS:
+        click.secho(f"and {len(different) - MOST_ACTIONS} times more", fg="red")
+    if end_difference:
+        click.secho(f"differs at the end: {escaped(end_difference)}", fg="red")
+    if not different and not end_difference and player.control is not None:
+        click.echo("the replay does what was recorded")
+
+
+def _step_lines(step: Step, began: float) -> Iterator[str]:
+    entry, at = step.entry, _at(step, began)
+    if entry.mark is not None:
+        yield escaped(f"{at}  ! {entry.mark.what} {entry.mark.of}".rstrip())
+        return
+    if entry.events is None:
+        yield f"{at}  deadline"
+    for event in entry.events or ():
+        yield f"{at}  {event_words(event)}"
+    if entry.raised and not step.raised:
+        yield f"{'':>12}  ! {escaped(entry.raised)} was raised"
+    if step.raised:
+        yield f"{'':>12}  ! {escaped(step.raised)}"
+    lines = action_words(step.actions or ())
+    for line in lines[:MOST_ACTIONS]:
+        yield f"{'':>12}  -> {line}"
+    if len(lines) > MOST_ACTIONS:
+        yield f"{'':>12}  -> and {len(lines) - MOST_ACTIONS} more"
+    if step.difference:
+        yield f"{'':>12}  DIFFERS: {escaped(step.difference)}"
+
+
+def _at(step: Step, began: float) -> str:
+    return f"{step.entry.at - began:12.6f}"
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table
+
+
+def _standing(player: Player) -> Iterator[Table | Text]:
+    control = player.control
+    if control is None:
+        return
+    connections = _table("connection", "router", "state", "cost", "")
+    for link in control.neighbors():
+        cells = (str(link.connection), link.router, link.state, str(link.cost), "standby" if link.is_standby else "")
+        connections.add_row(*(Text(escaped(cell)) for cell in cells))
+    yield connections
+    counts = control.address_counts()
+    routers = _table("router", "next hop", "cost", "addresses", "its neighbors")
+    for node in (control.own_node(), *control.nodes()):
+        cost = "unreachable" if node.cost is None else str(node.cost)
+        peers = " ".join(sorted(node.peers))
+        cells = (node.id, node.next_hop or "-", cost, str(counts.get(node.id, 0)), peers)
+        routers.add_row(*(Text(escaped(cell)) for cell in cells))
+    yield routers
+    due, end = control.next_deadline(), player.recording.end
+    at = float(end["t"]) if end is not None else player.recording.entries[-1].at
+    yield Text(f"next deadline {due - at:.3f} s later" if due < math.inf else "no deadline")
+
+
+# JSON
+
+
+def _document(
+    player: Player, began: float, shown: Iterable[Step], different: list[Step], end_difference: str
+) -> dict[str, object]:
+    return {
+        "recording": dict(player.recording.header),
+        "fault": player.recording.fault or None,
+        "unplayed": player.unplayed,
+        "calls": [_plain_step(step, began) for step in shown],
+        "differences": [_plain_difference(step, began) for step in different],
+        "end_difference": end_difference or None,
+        "end": _plain_end(player),
+    }
+
+
+def _plain_difference(step: Step, began: float) -> dict[str, object]:
+    return {"line": step.entry.line, "at": step.entry.at - began, "difference": step.difference}
+
+
+def _plain_step(step: Step, began: float) -> dict[str, object]:
+    entry = step.entry
+    plain: dict[str, object] = {"line": entry.line, "at": entry.at - began}
+    if entry.mark is not None:
+        return {**plain, "mark": entry.mark.what, "of": entry.mark.of}
+    return {
+        **plain,
+        "events": None if entry.events is None else [event.to_dict() for event in entry.events],
+        "actions": None if step.actions is None else [action.to_dict() for action in step.actions],
+        "raised": step.raised or None,
+        "recorded": {"actions": dict(entry.actions), "raised": entry.raised or None},
+        "difference": step.difference or None,
+    }
+
+
+def _plain_end(player: Player) -> dict[str, object] | None:
+    control = player.control
+    if control is None:
+        return None
+    due = control.next_deadline()
+    counts = control.address_counts()
+    return {
+        "connections": [
+            {"connection": link.connection, "router": link.router, "state": link.state, "cost": link.cost}
+            for link in control.neighbors()
+        ],
+        "routers": [
+            {
+                "router": node.id,
+                "next_hop": node.next_hop,
+                "cost": node.cost,
+                "addresses": counts.get(node.id, 0),
+                "neighbors": dict(node.peers),
+            }
+            for node in (control.own_node(), *control.nodes())
+        ],
+        "addresses": control.known_addresses,
+        "next_deadline": due if due < math.inf else None,
+    }
