@@ -524,8 +524,8 @@ class RecorderSettings:
         beyond="the oldest half is forgotten",
     )
     directory: str | None = setting(
-        "Where a recording is written after a fault of the program, and on SIGUSR1. When absent only SIGUSR1 writes one, "
-        "to the system's directory for temporary files.",
+        "Where a recording is written after a fault of the program, and on SIGUSR1. When absent only SIGUSR1 writes"
+        " one, to the system's directory for temporary files.",
         default=None,
         pattern=TEXT_PATTERN,
     )

@@ -15,11 +15,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mesh_config.models import RecorderSettings
 from router import __version__
-from router.account import Log
 from router.core.controlplane import ControlPlane
 from router.core.recording.lines import encode, standing
 from router.core.recording.recorded import Mark, RecordedPlane, Segment
@@ -60,7 +59,7 @@ class Recorder:
         settings: RecorderSettings,
         *,
         clock: Callable[[], float],
-        log: Log,
+        log: Any,
         new_file: Callable[[Path], int] = create,
     ) -> None:
         self._control = control

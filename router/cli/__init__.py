@@ -1,4 +1,4 @@
-"""The command line: `amqp-mesh run|config|stat|bench|demo|replay|whatif`. Each command is imported when it is called."""
+"""The command line: `amqp-mesh run|config|stat|bench|demo|replay|whatif`. A command is imported when it is called."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _standing(player: Player) -> Iterator[Table | Text]:
     for node in (control.own_node(), *control.nodes()):
         cost = "unreachable" if node.cost is None else str(node.cost)
         peers = " ".join(sorted(node.peers))
-        cells = (node.id, node.next_hop or "-", cost, str(counts.get(node.id, 0)), peers)
+        cells = (str(node.id), str(node.next_hop or "-"), cost, str(counts.get(node.id, 0)), peers)
         routers.add_row(*(Text(escaped(cell)) for cell in cells))
     yield routers
     due, end = control.next_deadline(), player.recording.end

@@ -1,4 +1,4 @@
-"""Frozen records that register themselves by name and turn into plain dicts and back: how events stand in a recording."""
+"""Frozen records that register themselves by name and turn into plain dicts and back, as they stand in recordings."""
 
 from __future__ import annotations
 

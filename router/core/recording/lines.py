@@ -86,7 +86,7 @@ def _call_line(call: Call) -> str:
         return _line({"t": call[0], "mark": "unwritable", "of": f"{type(error).__name__}: {error}"})
 
 
-def _plain_event(event: Event) -> dict[str, object]:
+def _plain_event(event: object) -> dict[str, object]:
     # What is no event at all was refused by the control plane, as this is when it is played.
     return event.to_dict() if isinstance(event, Event) else {"kind": Event.__name__}
 
@@ -155,7 +155,15 @@ def decode(lines: Iterable[str]) -> Recording:
                 end = {**plain["end"], "t": _time(plain["end"]["t"])}
                 return Recording(header=header, entries=entries, end=end)
             entries.append(_entry(number, plain))
-        except (ArithmeticError, AttributeError, LookupError, LocalError, RecursionError, TypeError, ValueError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            LocalError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
             what = "it is cut there" if not line.endswith("\n") else f"it is spoilt there: {escaped(str(error), 200)}"
             return Recording(header=header, entries=entries, end=None, fault=f"line {number}: {what}")
     fault = f"line {number} is the last, and no end of a recording: it is cut there"

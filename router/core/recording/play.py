@@ -1,4 +1,4 @@
-"""Plays a recording through the very core that made it, and says where what comes out differs from what was recorded."""
+"""Plays a recording through the very core that made it, and says where what comes out is not what was recorded."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ class Player:
                 actions = self.control.handle(entry.events, now=entry.at)
         except Exception as error:  # what the router met is met here too: it is what is looked for
             name = type(error).__name__
-            difference = "" if name == entry.raised else f"{name} raised, recorded {entry.raised or words(entry.actions)}"
+            difference = (
+                "" if name == entry.raised else f"{name} raised, recorded {entry.raised or words(entry.actions)}"
+            )
             return Step(entry=entry, actions=None, raised=f"{name}: {error}", difference=difference)
         return Step(entry=entry, actions=actions, difference=_difference(entry, actions))
 

@@ -23,28 +23,28 @@ import attrs
 
 from mesh_config import models
 from router.core import controlplane, events
-from router.core.addressing import parts, sync
+from router.core.addressing import address_sync, partial_updates
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.linkstate import (
-    allowance,
-    due,
-    forwarder,
-    greeter,
+    control_forwarder,
+    hello_sender,
     lsdb,
     messages,
     neighbors,
     outbox,
     protocol,
+    rate_limit,
     requests,
+    router_timers,
     routes,
     spf,
     throttle,
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
-    allowance, controlplane, due, events, forwarder, greeter, lsdb, messages, models, neighbors, outbox, parts, protocol,
-    requests, routes, spf, sync, throttle,
+    address_sync, control_forwarder, controlplane, events, hello_sender, lsdb, messages, models, neighbors, outbox,
+    partial_updates, protocol, rate_limit, requests, router_timers, routes, spf, throttle,
 )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def from_plain(plain: object) -> ControlPlane:
         made = _Reader(cast("list[Any]", plain)).made
         control = made[0]
         if not isinstance(control, ControlPlane):
-            raise TypeError("it is another thing")  # noqa: TRY301  said like all else
+            raise TypeError("it is another thing")
         control.own_node(), control.nodes(), control.neighbors(), control.counters(), control.next_deadline()
     except Exception as error:  # whatever somebody else has written there
         raise LocalError(f"no state of a control plane: {type(error).__name__}: {error}") from error
@@ -143,14 +143,21 @@ def _fields(value: Any) -> Mapping[str, object]:
         return {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
     if isinstance(value, spf.Topology):
         return value.__getstate__()
-    return vars(value)
+    fields: Mapping[str, object] = vars(value)
+    return fields
 
 
-_EMPTY: Final[Mapping[str, type]] = {"dict": dict, "Counter": Counter, "list": list, "set": set, "Random": random.Random}
+_EMPTY: Final[Mapping[str, type]] = {
+    "dict": dict,
+    "Counter": Counter,
+    "list": list,
+    "set": set,
+    "Random": random.Random,
+}
 
 
 class _Reader:
-    """Makes all that is in a list of items: first each one empty, since they refer to each other, then what they hold."""
+    """Makes what is in a list of items: first each one empty, since they refer to each other, then what they hold."""
 
     def __init__(self, items: list[Any]) -> None:
         self.made: list[Any] = [self._empty(item) for item in items]

@@ -1,0 +1,234 @@
+"""What a router records of its control plane plays again: the same actions and the same end, within bounds."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from router.core.controlplane import ControlPlane
+from router.core.errors import LocalError
+from router.core.events import Action, ControlLinkUp, ControlReceived, Event
+from router.core.linkstate.messages import MobileAddressUpdate
+from router.core.recording.lines import MAGIC, decode, encode, standing
+from router.core.recording.play import Player
+from router.core.recording.recorded import Mark, RecordedPlane
+from router.core.recording.state import from_plain, to_plain
+from router.core.terms import ConnectionId, RouterId
+from router.simulation.mesh import Mesh
+
+EDGES = ("AB", "BC", "CD", "DE", "EA", "AC")
+
+
+def never(error: Exception) -> None:
+    raise error
+
+
+@attrs.define
+class Play:
+    """A mesh of five routers, of which A is recorded."""
+
+    mesh: Mesh
+    control: ControlPlane
+    recorded: RecordedPlane
+
+    @property
+    def text(self) -> str:
+        end = standing(self.control, self.mesh.now)
+        return "".join(encode({"program": "x", "router": "A"}, self.recorded.segments(), end))
+
+
+class Driven:
+    """The recorded plane in the place of the plane in a mesh."""
+
+    def __init__(self, control: ControlPlane, recorded: RecordedPlane) -> None:
+        self.control, self.recorded = control, recorded
+
+    def handle(self, events: Sequence[Event], *, now: float) -> list[Action]:
+        return self.recorded.handle(events, now=now)
+
+    def handle_deadline(self, *, now: float) -> list[Action]:
+        return self.recorded.handle_deadline(now=now)
+
+    def next_deadline(self) -> float:
+        return self.control.next_deadline()
+
+
+def play(seed: int, *, max_bytes: int = 8 << 20, max_calls: int = 20000, seconds: float = 30.0) -> Play:
+    """Connections and routers of the mesh fail and come back, clients subscribe and leave, as *seed* says."""
+    rng = random.Random(seed)
+    mesh = Mesh(seed=seed, bodies=True)
+    for name in "ABCDE":
+        mesh.add_router(name)
+    wires = [mesh.connect(*edge) for edge in EDGES]
+    mesh.run_for(1)
+    control = mesh.routers[RouterId("A")].plane
+    recorded = RecordedPlane(control, max_bytes=max_bytes, max_calls=max_calls, now=mesh.now, on_fault=never)
+    mesh.routers[RouterId("A")].participant = Driven(control, recorded)
+    while mesh.now < seconds:
+        name, wire = rng.choice("BCDE"), rng.choice(wires)
+        match rng.randrange(4):
+            case 0 if wire.is_up:
+                mesh.disconnect(wire)
+                mesh.run_for(rng.random())
+                if not wire.is_up and all(end.is_alive for end in wire.ends):
+                    mesh.reconnect(wire)
+            case 1 if mesh.routers[RouterId(name)].is_alive:
+                mesh.kill(name)
+                mesh.run_for(4 * rng.random())
+                mesh.restart(name)
+            case _:
+                mesh.subscribe(rng.choice("ABCDE"), f"address-{rng.randrange(50)}\x1b\ud800")
+        mesh.run_for(rng.random())
+    return Play(mesh, control, recorded)
+
+
+def replayed(text: str) -> Player:
+    player = Player(decode(text.splitlines(keepends=True)))
+    differences = [step.difference for step in player.steps() if step.difference]
+    assert differences == []
+    return player
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_recording_played_again_gives_the_same_actions_and_end(seed: int) -> None:
+    made = play(seed)
+    player = replayed(made.text)
+    assert player.recording.fault == ""
+    assert player.end_difference() == ""
+    assert player.control is not None
+    assert to_plain(player.control) == to_plain(made.control)
+    assert player.control.nodes() == made.control.nodes()
+    assert player.control.addresses() == made.control.addresses()
+    player.control.check_invariants()
+
+
+def test_a_state_made_plain_goes_on_exactly_as_the_plane_it_was_taken_of() -> None:
+    made = play(1)
+    twin = from_plain(json.loads(json.dumps(to_plain(made.control))))
+    assert to_plain(twin) == to_plain(made.control)
+    for _ in range(200):
+        now = made.control.next_deadline()
+        assert twin.next_deadline() == now
+        assert twin.handle_deadline(now=now) == made.control.handle_deadline(now=now)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_when_the_oldest_is_dropped_the_rest_begins_with_a_state_and_plays(seed: int) -> None:
+    made = play(seed, max_bytes=300_000, max_calls=120, seconds=60.0)
+    assert made.recorded.bytes <= 300_000
+    segments = made.recorded.segments()
+    assert len(segments) == 2
+    assert sum(len(segment.calls) for segment in segments) <= 120
+    assert all(segment.state is not None for segment in segments)
+    player = replayed(made.text)
+    assert player.unplayed == 0
+    assert player.end_difference() == ""
+
+
+def test_under_a_flood_of_large_messages_the_bound_is_kept() -> None:
+    made = play(1, max_bytes=1 << 20)
+    now = made.mesh.now
+    made.recorded.handle(
+        [ControlLinkUp(connection=ConnectionId(99), peer=RouterId("B"), cost=1, local_conn_id=99, remote_conn_id=99,
+                       pushes_lsu=True)],
+        now=now,
+    )  # fmt: skip
+    for number in range(300):
+        keys = tuple(f"M0{number}-{index}" for index in range(rng_size(number)))
+        message = MobileAddressUpdate(id=RouterId("Z"), mobile_seq=number + 1, add=keys)
+        event = ControlReceived(
+            connection=ConnectionId(99), to="_topo/0/all/qdrouter.ma", message=message, ingress=RouterId("Z"), trace=()
+        )
+        made.recorded.handle([event], now=now + number / 100)
+        assert made.recorded.bytes <= 1 << 20
+    now += 4
+    made.recorded.handle_deadline(now=now)
+    assert replayed(made.text).end_difference() == ""
+
+
+def rng_size(number: int) -> int:
+    return 2000 if number % 7 else 9000
+
+
+def test_what_is_too_large_for_the_ring_is_recorded_without_a_state() -> None:
+    made = play(2, max_bytes=16_000)
+    assert all(segment.state is None for segment in made.recorded.segments())
+    player = replayed(made.text)
+    assert player.control is None
+    assert player.unplayed > 0
+
+
+def test_a_call_that_raises_is_recorded_and_raises_again() -> None:
+    made = play(3)
+    with pytest.raises(LocalError):
+        made.recorded.handle([Event()], now=made.mesh.now)
+    made.recorded.keep(made.mesh.now, None, Mark("turn_fault"))
+    player = Player(decode(made.text.splitlines(keepends=True)))
+    steps = list(player.steps())
+    assert [step.difference for step in steps if step.difference] == []
+    assert steps[-2].raised.startswith("LocalError: ")
+    assert steps[-1].entry.mark == Mark("turn_fault")
+
+
+def test_another_outcome_than_the_recorded_one_is_seen_at_its_call() -> None:
+    made = play(4)
+    lines = made.text.splitlines(keepends=True)
+    number = next(at for at, line in enumerate(lines) if '"SendControl"' in line)
+    plain = json.loads(lines[number])
+    plain["digest"] = "0" * 16
+    lines[number] = json.dumps(plain) + "\n"
+    differing = [step.entry.line for step in Player(decode(lines)).steps() if step.difference]
+    assert differing == [number + 1]
+
+
+def test_of_a_file_that_is_cut_what_comes_before_the_cut_is_played() -> None:
+    text = play(5).text
+    for end in (len(text) // 2, len(text) // 3, len(text) - 3):
+        player = replayed(text[:end])
+        assert "it is cut there" in player.recording.fault
+        assert player.recording.end is None
+    whole = text.splitlines(keepends=True)
+    assert decode(whole[:-1]).fault == f"line {len(whole) - 1} is the last, and no end of a recording: it is cut there"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no recording of amqp-mesh"),
+        ("router: {id: A}\n", "no recording of amqp-mesh"),
+        ("[1]\n", "no recording of amqp-mesh"),
+        ("[" * 100_000, "no recording of amqp-mesh"),
+        (f'{{"{MAGIC}": 99, "program": "9.9"}}\n', "version 99, made by amqp-mesh 9.9; this program reads version 1"),
+    ],
+    ids=["empty", "settings", "list", "deep", "version"],
+)  # fmt: skip
+def test_what_is_no_recording_is_refused_with_the_reason(text: str, words: str) -> None:
+    with pytest.raises(LocalError, match=words):
+        decode(text.splitlines(keepends=True))
+
+
+def test_no_spoilt_line_makes_anything_but_a_clear_error(rng: random.Random) -> None:
+    lines = play(0, seconds=3.0).text.splitlines(keepends=True)
+    for _ in range(300):
+        spoilt = list(lines)
+        at = rng.randrange(len(spoilt))
+        line = spoilt[at]
+        begin = rng.randrange(len(line))
+        spoilt[at] = line[:begin] + rng.choice(["", "null", "-1", '"x"', "[]", "1e999"]) + line[begin + 3 :]
+        try:
+            player = Player(decode(spoilt))
+            for _step in player.steps():
+                pass
+            player.end_difference()
+        except LocalError:
+            continue
+
+
+@pytest.mark.parametrize("name", ["os.system", "builtins.object", "router.core.controlplane.nothing"])
+def test_a_state_names_only_classes_of_the_control_plane(name: str) -> None:
+    with pytest.raises(LocalError):
+        from_plain([["object", name, {}]])
