@@ -189,21 +189,12 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-<<<<<<< HEAD
     Ring("router.fib_resync", ours=("router.core",)),
     Ring("router.link_teardown", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
     Ring("router.memory_account", ours=("router", "mesh_config")),
     Ring("router.batches", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peer_events", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.recorder", ours=("router.core", "mesh_config.models")),
-=======
-    Ring("router.recorder", ours=("router.core", "mesh_config.models")),
-    Ring("router.resync", ours=("router.core",)),
-    Ring("router.departures", ours=("router.dataplane.interface", "router.engine.connection"), others=("attrs",)),
-    Ring("router.account", ours=("router", "mesh_config")),
-    Ring("router.turns", ours=("router", "mesh_config"), others=("cython",)),
-    Ring("router.peers", ours=("router", "mesh_config"), others=("attrs", "structlog")),
->>>>>>> 04e78fb (recorder: tests, settings in the reference, types)
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),

@@ -168,8 +168,8 @@ def _standing(player: Player) -> Iterator[Table | Text]:
     for node in (control.own_node(), *control.nodes()):
         cost = "unreachable" if node.cost is None else str(node.cost)
         peers = " ".join(sorted(node.peers))
-        cells = (str(node.id), str(node.next_hop or "-"), cost, str(counts.get(node.id, 0)), peers)
-        routers.add_row(*(Text(escaped(cell)) for cell in cells))
+        row = (str(node.id), str(node.next_hop or "-"), cost, str(counts.get(node.id, 0)), peers)
+        routers.add_row(*(Text(escaped(cell)) for cell in row))
     yield routers
     due, end = control.next_deadline(), player.recording.end
     at = float(end["t"]) if end is not None else player.recording.entries[-1].at
