@@ -104,6 +104,33 @@ make_venv() {
     echo "$venv"
 }
 
+# wheel_digest PYTHON: print a digest of all that the wheel comes from: sources, flags, pinned versions, Python.
+wheel_digest() {
+    {
+        "$1" -c 'import sys; print(sys.version)'
+        echo "${AMQP_MESH_CFLAGS-} ${AMQP_MESH_PROFILE-}"
+        find pyproject.toml setup.py MANIFEST.in README.md LICENSE NOTICE requirements/dev.txt scripts/build-wheel router \
+            mesh_config -name __pycache__ -prune -o -type f ! -name '*.so' ! -name '*.c' -print0 |
+            LC_ALL=C sort -z | xargs -0 sha256sum
+    } | sha256sum | cut -d ' ' -f 1
+}
+
+# install_wheel VENV EXTRAS: build the wheel and install it into VENV, unless what is there was built from the same.
+install_wheel() {
+    local made
+    made="$(wheel_digest "$1/bin/python") $2"
+    if [ "$(cat "$1/made-from" 2>/dev/null)" = "$made" ] && "$1/bin/amqp-mesh" --version >/dev/null 2>&1; then
+        say "Nothing has changed that goes into the wheel: ${1##*/} is used as it is"
+        return
+    fi
+    rm -f "$1/made-from"
+    say "Building the wheel (its hot path is compiled) and installing it into ${1#"$PWD/"}"
+    scripts/build-wheel "$1/bin/python" "$1/wheel"
+    "$1/bin/pip" install -q --use-pep517 -c requirements/dev.txt "$(echo "$1"/wheel/*.whl)[$2]"
+    "$1/bin/pip" install -q --force-reinstall --no-deps "$1"/wheel/*.whl
+    echo "$made" >"$1/made-from"
+}
+
 # check_proton VENV: compile python-qpid-proton anew if it knows neither TLS nor the mechanisms of Cyrus. pip keeps what it
 # once compiled, also when that was before libssl-dev and libsasl2-dev were there.
 check_proton() {

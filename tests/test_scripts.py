@@ -1,0 +1,69 @@
+"""The scripts that set up a virtual environment build the wheel when something that goes into it has changed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What `install_wheel` reads, in small: its build and its pip note that they were called."""
+    for name in ("setup.py", "MANIFEST.in", "README.md", "LICENSE", "NOTICE", "pyproject.toml"):
+        (tmp_path / name).write_text(name)
+    for name in ("router/a.py", "router/a.pxd", "mesh_config/b.py", "requirements/dev.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    programs = tmp_path / "venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to(sys.executable)
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SCRIPTS / "setup.sh", tmp_path / "scripts")
+    for path, line in (
+        (tmp_path / "scripts" / "build-wheel", "echo built >>calls"),
+        (programs / "pip", "exit 0"),
+        (programs / "amqp-mesh", "exit 0"),
+    ):
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+    return tmp_path
+
+
+def builds(clone: Path, extras: str = "demo") -> int:
+    """How often the wheel was built in all, after one more call."""
+    command = f'set -euo pipefail; . scripts/setup.sh; install_wheel "$PWD/venv" {extras}'
+    subprocess.run(["bash", "-c", command], cwd=clone, check=True, timeout=60)
+    return len((clone / "calls").read_text().splitlines())
+
+
+def test_the_wheel_is_not_built_again_when_nothing_has_changed(clone: Path) -> None:
+    assert [builds(clone), builds(clone)] == [1, 1]
+    (clone / "router" / "a.so").touch()
+    assert builds(clone) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["router/a.py", "router/a.pxd", "mesh_config/b.py", "setup.py", "requirements/dev.txt"]
+)
+def test_the_wheel_is_built_again_when_one_of_its_sources_has_changed(clone: Path, name: str) -> None:
+    builds(clone)
+    (clone / name).write_text("changed")
+    assert [builds(clone), builds(clone)] == [2, 2]
+
+
+def test_the_wheel_is_built_again_after_a_build_that_failed(clone: Path) -> None:
+    builds(clone)
+    (clone / "router" / "a.py").write_text("changed")
+    build = clone / "scripts" / "build-wheel"
+    working = build.read_text()
+    build.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        builds(clone)
+    build.write_text(working)
+    assert builds(clone) == 2
