@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from router.whatif.pipeline.spark_engine import Address, start
+from router.whatif.pipeline.spark_engine import SparkAddress, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark on this machine, with two workers. While there is this session, whatever wants Spark uses it."""
-    session = start(Address(master="local[2,2]", workers=2), tmp_path_factory.mktemp("spark") / "spark.log")
+    session = start(SparkAddress(master="local[2,2]", workers=2), tmp_path_factory.mktemp("spark") / "spark.log")
     yield session
     session.stop()

@@ -10,7 +10,7 @@ from mesh_config.models import Treatment
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import AddressNode, Group, GroupKind, LinkEdge, RouterNode, SubscriberSite, link_ids
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline.run import Options, Summary, run
+from router.whatif.pipeline.run import Options, RunSummary, run
 from router.whatif.pipeline.table_files import are_equal, read_table
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, LINK_LOAD, LINK_WORST, PAIR_IMPACT, RUN, SCENARIO
 from router.whatif.scenarios.run_request import Request
@@ -81,7 +81,7 @@ def everything(routers: int = 12, links: int = 20, seed: int = 1) -> Model:
     return model
 
 
-def made(model: Model, request: Request, out: Path, **options: Any) -> Summary:
+def made(model: Model, request: Request, out: Path, **options: Any) -> RunSummary:
     """A run without a report."""
     return run(model, request, out, Options(**options))
 

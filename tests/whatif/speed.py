@@ -23,8 +23,8 @@ import numpy as np
 from router.speed import describe
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.scenario_loop import played
-from router.whatif.kernel.worst_utilisation import Worst
+from router.whatif.kernel.scenario_loop import fail_one_by_one
+from router.whatif.kernel.worst_utilisation import WorstUtilisations
 from router.whatif.model.demands import DEFAULT_CLASS, NOBODY, Demands
 from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
@@ -93,7 +93,7 @@ def measure(size: int, has_delays: bool) -> dict[str, tuple[float, str]]:
     began = time.process_time()
     kernel = Kernel(network)
     base_s = time.process_time() - began
-    worst = Worst(kernel)
+    worst = WorstUtilisations(kernel)
     links = len(network.links)
 
     def play(failures: Sequence[tuple[int, ...]], *, are_routers: bool = False) -> None:
@@ -107,7 +107,7 @@ def measure(size: int, has_delays: bool) -> dict[str, tuple[float, str]]:
     def play_rows(failures: Sequence[tuple[int, ...]]) -> None:
         flat = [link for failure in failures for link in failure]
         offsets = list(range(0, len(flat) + 1, 2))
-        for place in played(kernel, flat, offsets, [], [0] * len(offsets)):
+        for place in fail_one_by_one(kernel, flat, offsets, [], [0] * len(offsets)):
             worst.offer(place)
             kernel.summary()
         worst.clear()

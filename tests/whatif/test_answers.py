@@ -39,7 +39,7 @@ from tests.whatif.small import address, demand, mesh, models, site
 
 def run(model: Model, folder: Path, request: Request) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    run_completion.write(folder, model)
+    run_completion.complete_run(folder, model)
     return folder
 
 
@@ -225,7 +225,7 @@ def test_a_multicast_counts_once_for_each_router_with_subscribers() -> None:
 def test_what_a_link_gains_is_what_the_mesh_with_it_has() -> None:
     model = everything()
     network = Network.of(model)
-    whole = suggest.Mesh(model, network, Kernel(network), suggest.Wish(count=8, cost=2))
+    whole = suggest.SuggestInput(model, network, Kernel(network), suggest.SuggestOptions(count=8, cost=2))
     for goal in Goal:
         rows = suggest.link_rows(whole, goal)
         assert rows, goal
@@ -235,7 +235,7 @@ def test_what_a_link_gains_is_what_the_mesh_with_it_has() -> None:
             link = attrs.evolve(model.links[0], id="new", a=row["a"], b=row["b"], cost=2)
             changed = with_links(model, [link])
             network = Network.of(changed)
-            again = suggest.Mesh(changed, network, Kernel(network), suggest.Wish(cost=2))
+            again = suggest.SuggestInput(changed, network, Kernel(network), suggest.SuggestOptions(cost=2))
             if goal is Goal.DISTANCE:
                 count = len(model.routers)
                 assert row["after"] == pytest.approx(again.distance.sum() / (count * (count - 1)))
@@ -258,7 +258,8 @@ def test_a_link_that_relieves_the_busiest_is_played() -> None:
         demands=[demand("A", "E", 40, is_address=False), demand("B", "E", 30, is_address=False)],
     )
     network = Network.of(model)
-    rows = suggest.utilisation_rows(suggest.Mesh(model, network, Kernel(network), suggest.Wish(count=3)))
+    options = suggest.SuggestOptions(count=3)
+    rows = suggest.utilisation_rows(suggest.SuggestInput(model, network, Kernel(network), options))
     best = rows[0]
     assert (best["measure"], best["before"]) == ("max_utilisation", 0.7)
     assert best["after"] == 0.4
@@ -267,7 +268,7 @@ def test_a_link_that_relieves_the_busiest_is_played() -> None:
 def test_parts_of_a_mesh_are_joined_first_where_the_largest_are() -> None:
     model = mesh("A-B B-C D-E F")
     network = Network.of(model)
-    whole = suggest.Mesh(model, network, Kernel(network), suggest.Wish())
+    whole = suggest.SuggestInput(model, network, Kernel(network), suggest.SuggestOptions())
     best = suggest.join_rows(whole)[0]
     assert (best["measure"], best["gain"]) == ("unreachable_pairs", 12)
     assert (best["a"], best["b"]) == ("B", "D")
@@ -282,7 +283,7 @@ def test_links_can_be_bounded_in_length() -> None:
     found = suggest.kilometres(model)
     assert found[0, 3] == pytest.approx(3 * degree_km)
     for most, expected in ((2.5 * degree_km, {("A", "C"), ("B", "D")}), (1.5 * degree_km, set()), (None, {("A", "D")})):
-        whole = suggest.Mesh(model, network, Kernel(network), suggest.Wish(count=9, max_km=most))
+        whole = suggest.SuggestInput(model, network, Kernel(network), suggest.SuggestOptions(count=9, max_km=most))
         pairs = {(row["a"], row["b"]) for row in suggest.link_rows(whole, Goal.DISTANCE)}
         assert expected <= pairs
         assert all(found[ord(a) - 65, ord(b) - 65] <= (most or 1e9) for a, b in pairs)

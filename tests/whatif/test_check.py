@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli import main
-from router.whatif.analysis.check import Answer, Limits, check
+from router.whatif.analysis.check import LimitResult, Limits, check
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
@@ -42,11 +42,11 @@ def whole(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(model: Model, folder: Path, request: Request = REQUEST) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    run_completion.write(folder, model)
+    run_completion.complete_run(folder, model)
     return folder
 
 
-def answer(folder: Path, model: Model, **limits: Any) -> Answer:
+def answer(folder: Path, model: Model, **limits: Any) -> LimitResult:
     (found,) = check(folder, Limits(**limits), model)
     return found
 
@@ -267,6 +267,6 @@ def test_utilisation_is_that_of_links_whose_capacity_is_known(tmp_path: Path) ->
 def test_no_delay_can_be_told_where_no_path_is_the_only_one(tmp_path: Path) -> None:
     model = mesh("A-B~1 B-C~1", demands=[demand("A", "C", 50, is_address=False)])
     made(model, Request(), tmp_path / "run", engine="local", routing="ecmp")
-    run_completion.write(tmp_path / "run", model)
+    run_completion.complete_run(tmp_path / "run", model)
     found = answer(tmp_path / "run", model, max_delay_ms=5)
     assert (found.is_kept, found.found) == (False, "can't be told: no path is the only one with --routing ecmp")

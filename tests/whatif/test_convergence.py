@@ -16,8 +16,8 @@ from router.core.terms import RouterId
 from router.simulation.mesh import Mesh
 from router.simulation.network import Weather
 from router.whatif.convergence import twin_runs
-from router.whatif.convergence.simulation_parameters import LABOR, LOOPBACK, Conditions
-from router.whatif.convergence.twin import CAN_FAIL, Case, Ground, Kind, Row, Twin, play
+from router.whatif.convergence.simulation_parameters import LABOR, LOOPBACK, SimulationParameters
+from router.whatif.convergence.twin import CAN_FAIL, EventKind, Row, Twin, TwinCase, TwinMesh, run_case
 from router.whatif.convergence.twin_runs import Engine, TwinError
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import LinkEdge, RouterNode
@@ -28,9 +28,9 @@ from tests.whatif.models import edges
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INSTANT = Conditions(labor=None)
-TEN = Ground(name="chords", routers=10)
-SQUARE = Ground(
+INSTANT = SimulationParameters(labor=None)
+TEN = TwinMesh(name="chords", routers=10)
+SQUARE = TwinMesh(
     name="square",
     ids=tuple("ABCD"),
     links=(("A", "B", 1, 0.001), ("B", "C", 1, 0.001), ("C", "D", 1, 0.02), ("A", "D", 1, None)),
@@ -38,13 +38,13 @@ SQUARE = Ground(
 )
 
 
-def small(**changes: Any) -> Case:
+def small(**changes: Any) -> TwinCase:
     """A case that takes no time."""
-    return attrs.evolve(Case(ground=TEN, seed=1, failures=4, conditions=INSTANT), **changes)
+    return attrs.evolve(TwinCase(ground=TEN, seed=1, failures=4, conditions=INSTANT), **changes)
 
 
 def test_a_hundred_planes_agree_from_a_cold_start_and_after_each_of_twenty_failures() -> None:
-    rows = play(Case(ground=Ground(name="chords", routers=100), seed=3, failures=20, is_repaired=False))
+    rows = run_case(TwinCase(ground=TwinMesh(name="chords", routers=100), seed=3, failures=20, is_repaired=False))
     assert [row["kind"] for row in rows[:6]] == ["start", "link", "router", "link", "router", "silent-router"]
     assert len(rows) == 21
     assert [row["wrong"] for row in rows] == [0] * 21
@@ -57,11 +57,11 @@ def test_a_hundred_planes_agree_from_a_cold_start_and_after_each_of_twenty_failu
 
 
 @pytest.mark.parametrize("kind", CAN_FAIL)
-def test_each_kind_of_failure_takes_as_long_as_somebody_needs_to_notice(kind: Kind) -> None:
-    rows = play(small(kinds=(kind,), failures=3))
+def test_each_kind_of_failure_takes_as_long_as_somebody_needs_to_notice(kind: EventKind) -> None:
+    rows = run_case(small(kinds=(kind,), failures=3))
     assert [row["kind"] for row in rows] == ["start", *(3 * [kind.value, "repair"])]
     quick, slow = (0.0, 0.1), (1.9, 3.5)  # nobody tells: HELLOs are missed for three seconds
-    low, high = slow if kind in (Kind.SILENT_LINK, Kind.SILENT_ROUTER) else quick
+    low, high = slow if kind in (EventKind.SILENT_LINK, EventKind.SILENT_ROUTER) else quick
     for row in rows[1::2]:
         assert isinstance(row["converge_s"], float)
         assert low < row["converge_s"] < high
@@ -77,13 +77,13 @@ def test_what_has_failed_is_back_before_the_next_failure() -> None:
 
 
 def test_failures_add_up_until_nothing_is_left() -> None:
-    rows = play(small(ground=SQUARE, kinds=(Kind.ROUTER,), failures=20, is_repaired=False))
+    rows = run_case(small(ground=SQUARE, kinds=(EventKind.ROUTER,), failures=20, is_repaired=False))
     assert len(rows) == 4  # the last router of four is not killed
     assert len({row["what"] for row in rows}) == 4
 
 
 def test_messages_and_computations_are_those_of_the_planes() -> None:
-    twin = Twin(small(failures=1, kinds=(Kind.LINK,), is_repaired=False))
+    twin = Twin(small(failures=1, kinds=(EventKind.LINK,), is_repaired=False))
     start, cut = twin.rows()
     planes = [router.plane for router in twin.mesh.living()]
     sent = sum(
@@ -103,7 +103,7 @@ def test_messages_and_computations_are_those_of_the_planes() -> None:
 
 
 def test_in_calm_times_there_are_hellos_and_refreshes() -> None:
-    *_, calm = play(small(failures=0, calm_s=60.0))
+    *_, calm = run_case(small(failures=0, calm_s=60.0))
     assert calm["kind"] == "calm"
     assert calm["converge_s"] is None
     degrees = 2 * int(str(calm["links"]))
@@ -112,20 +112,20 @@ def test_in_calm_times_there_are_hellos_and_refreshes() -> None:
 
 
 def test_slow_machines_need_longer_and_shared_cores_longer_still() -> None:
-    def took(conditions: Conditions) -> float:
-        row = play(small(ground=Ground(name="chords", routers=20), conditions=conditions, failures=2))[3]
+    def took(conditions: SimulationParameters) -> float:
+        row = run_case(small(ground=TwinMesh(name="chords", routers=20), conditions=conditions, failures=2))[3]
         assert (row["kind"], row["wrong"]) == ("router", 0)
         assert isinstance(row["converge_s"], float)
         return row["converge_s"]
 
     slow = attrs.evolve(LABOR, turn_s=0.002)
-    assert took(INSTANT) < took(Conditions()) < took(Conditions(labor=slow))
-    assert took(Conditions()) < took(Conditions(labor=attrs.evolve(LABOR, cores=1)))
+    assert took(INSTANT) < took(SimulationParameters()) < took(SimulationParameters(labor=slow))
+    assert took(SimulationParameters()) < took(SimulationParameters(labor=attrs.evolve(LABOR, cores=1)))
 
 
 def test_a_mesh_on_one_machine_agrees_in_tens_of_milliseconds() -> None:
     # As real processes do: docs/explanation/measurements.md.
-    rows = play(Case(ground=Ground(name="geometric", routers=20), seed=1, conditions=LOOPBACK, failures=4))
+    rows = run_case(TwinCase(ground=TwinMesh(name="geometric", routers=20), seed=1, conditions=LOOPBACK, failures=4))
     for row in rows:
         if row["kind"] == "router":
             assert isinstance(row["converge_s"], float)
@@ -133,8 +133,8 @@ def test_a_mesh_on_one_machine_agrees_in_tens_of_milliseconds() -> None:
 
 
 def test_links_have_the_delays_of_the_model() -> None:
-    far = play(small(ground=SQUARE, failures=0))[0]["converge_s"]
-    near = play(
+    far = run_case(small(ground=SQUARE, failures=0))[0]["converge_s"]
+    near = run_case(
         small(ground=attrs.evolve(SQUARE, links=tuple((a, b, c, 0.001) for a, b, c, _ in SQUARE.links)), failures=0)
     )
     assert isinstance(far, float)
@@ -144,8 +144,8 @@ def test_links_have_the_delays_of_the_model() -> None:
 
 def test_parallel_links_stand_by() -> None:
     links = (("A", "B", 1, None), ("A", "B", 1, None), ("B", "C", 1, None))
-    ground = Ground(name="pair", routers=3, ids=("A", "B", "C"), links=links)
-    rows = play(small(ground=ground, failures=6, kinds=(Kind.LINK,)))
+    ground = TwinMesh(name="pair", routers=3, ids=("A", "B", "C"), links=links)
+    rows = run_case(small(ground=ground, failures=6, kinds=(EventKind.LINK,)))
     assert {row["wrong"] for row in rows} == {0}
     assert rows[0]["links"] == 3
 
@@ -153,8 +153,8 @@ def test_parallel_links_stand_by() -> None:
 def test_routers_without_links_are_part_of_the_mesh() -> None:
     # D has nothing to learn, and A, B, C can't learn of it: all agree on what can be reached.
     model = Model(routers=[RouterNode(id=name) for name in "ABCD"], links=edges("AB", "BC"))
-    ground = Ground.of_model(model)
-    twin = Twin(small(ground=ground, kinds=(Kind.ROUTER,), failures=20, is_repaired=False))
+    ground = TwinMesh.of_model(model)
+    twin = Twin(small(ground=ground, kinds=(EventKind.ROUTER,), failures=20, is_repaired=False))
     rows = list(twin.rows())
     assert sorted(twin.mesh.routers) == ["A", "B", "C", "D"]
     assert [(row["kind"], row["routers"], row["links"], row["wrong"]) for row in rows] == [
@@ -165,21 +165,21 @@ def test_routers_without_links_are_part_of_the_mesh() -> None:
 
 def test_parts_of_a_mesh_agree_each_for_itself() -> None:
     model = Model(routers=[RouterNode(id=name) for name in "ABCDE"], links=edges("AB", "CD", "DE"))
-    rows = play(small(ground=Ground.of_model(model), failures=4))
+    rows = run_case(small(ground=TwinMesh.of_model(model), failures=4))
     assert {row["wrong"] for row in rows} == {0}
     assert len(rows) == 9
 
 
 def test_a_model_is_no_shape_whatever_its_name_is() -> None:
     # A router alone knows all that it can.
-    ground = Ground.of_model(Model(name="ring", routers=[RouterNode(id="A"), RouterNode(id="B")]))
-    (start,) = play(small(ground=ground, failures=0))
+    ground = TwinMesh.of_model(Model(name="ring", routers=[RouterNode(id="A"), RouterNode(id="B")]))
+    (start,) = run_case(small(ground=ground, failures=0))
     assert (start["links"], start["converge_s"], start["wrong"]) == (0, 0.0, 0)
 
 
 def test_a_mesh_that_never_agrees_is_said_to_be_wrong() -> None:
-    deaf = Conditions(labor=None, weather=Weather(loss=1.0))
-    (row,) = play(small(conditions=deaf, failures=0))
+    deaf = SimulationParameters(labor=None, weather=Weather(loss=1.0))
+    (row,) = run_case(small(conditions=deaf, failures=0))
     assert row["converge_s"] is None
     assert row["known_s"] is None
     assert isinstance(row["wrong"], int)
@@ -204,7 +204,7 @@ def test_a_machine_that_vanished_and_is_back_is_a_neighbor_again() -> None:
 
 def test_a_grid_has_a_case_for_each_choice_once() -> None:
     settings = [LinkStateSettings(), LinkStateSettings(hello_interval_s=0.5), LinkStateSettings()]
-    cases = twin_runs.grid(twin_runs.shapes(["ring", "line:3"], [4, 5]), settings, [1, 2], Case)
+    cases = twin_runs.grid(twin_runs.shapes(["ring", "line:3"], [4, 5]), settings, [1, 2], TwinCase)
     assert len(cases) == 3 * 2 * 2
     assert {(case.ground.name, case.ground.routers) for case in cases} == {("ring", 4), ("ring", 5), ("line", 3)}
 
@@ -252,14 +252,14 @@ def test_an_interrupted_grid_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     cases = twin_runs.grid([TEN], [LinkStateSettings()], [1, 2, 3], lambda **own: small(failures=1, **own))
     played: list[int] = []
 
-    def interrupted(case: Case) -> list[Row]:
+    def interrupted(case: TwinCase) -> list[Row]:
         if len(played) == 2:
             raise KeyboardInterrupt
         played.append(case.seed)
-        return play(case)
+        return run_case(case)
 
     out = tmp_path / "out"
-    monkeypatch.setattr(twin_runs, "play", interrupted)
+    monkeypatch.setattr(twin_runs, "run_case", interrupted)
     with pytest.raises(KeyboardInterrupt):
         twin_runs.run(cases, out, Engine(workers=1))
     assert not out.exists()

@@ -162,7 +162,7 @@ def test_other_sizes_and_another_kind_of_destination_are_changes() -> None:
 
 def run(model: Model, folder: Path, request: Request | None = None, **options: str) -> Path:
     made(model, request or Request(families="links:1,routers:1"), folder, engine="local", workers=1, **options)
-    run_completion.write(folder, model)
+    run_completion.complete_run(folder, model)
     return folder
 
 

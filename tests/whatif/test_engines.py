@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine as engine
-from router.whatif.pipeline.chunk_evaluator import Work, evaluator_of
+from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.run import SPARK_VARIABLES, Options, run
 from router.whatif.pipeline.table_files import files_of, read_table
 from router.whatif.scenarios.failure_families import Elements
@@ -103,18 +103,18 @@ def test_tables_of_a_run_are_read_by_spark(spark: SparkSession, local: Path) -> 
 
 def test_what_a_task_raises_comes_out(spark: SparkSession, model: Model, tmp_path: Path) -> None:
     request = Request()
-    work = Work(
+    work = VariantWork(
         key="bad", network=b"12345678 bad", plan=request.plan(request.variants(model)), pairs="none", routing="mesh"
     )
     chunk = Chunk(number=0, variant=0, first=0, stop=1)
     with pytest.raises(PySparkException):
-        engine.run(engine.Address(), {0: work}, [chunk], tmp_path, on_done=lambda chunk: None)
+        engine.run(engine.SparkAddress(), {0: work}, [chunk], tmp_path, on_done=lambda chunk: None)
 
 
 def test_work_of_another_version_is_refused(model: Model) -> None:
     request = Request()
     plan = request.plan(request.variants(model))
-    work = Work(key="old", network=b"", plan=plan, pairs="none", routing="mesh", version="0.0.1")
+    work = VariantWork(key="old", network=b"", plan=plan, pairs="none", routing="mesh", version="0.0.1")
     with pytest.raises(RuntimeError, match=r"is installed here; the work comes from 0\.0\.1"):
         evaluator_of(work)
 

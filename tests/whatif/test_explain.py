@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mesh_config.models import Treatment
 from router.cli import main
 from router.whatif.analysis.explain import (
+    BaseAndScenario,
     Explanation,
-    Subject,
     explain_address,
     explain_link,
     explain_pair,
@@ -72,7 +72,7 @@ def said(found: Explanation) -> str:
 
 
 def test_a_scenario_tells_who_loses_whom_and_what_is_lost() -> None:
-    found = explain_scenario(Subject.of_model(square(), down=["C"]))
+    found = explain_scenario(BaseAndScenario.of_model(square(), down=["C"]))
     assert found.title == "Router C down"
     assert "6 ordered pairs of routers that are up lose each other." in said(found)
     assert "E can't reach A, B and D." in said(found)
@@ -84,7 +84,7 @@ def test_a_scenario_tells_who_loses_whom_and_what_is_lost() -> None:
 
 
 def test_a_scenario_tells_what_gets_more_to_carry_and_which_paths_grow() -> None:
-    found = explain_scenario(Subject.of_model(square(), down=["B--C"]))
+    found = explain_scenario(BaseAndScenario.of_model(square(), down=["B--C"]))
     assert "All routers that are up still reach each other, as far as they did before." in said(found)
     assert "Every message still finds its way." in said(found)
     assert "The busiest link is A--D from A to D: 80 %, 0 % when nothing fails." in said(found)
@@ -96,7 +96,7 @@ def test_a_scenario_tells_what_gets_more_to_carry_and_which_paths_grow() -> None
 
 
 def test_nothing_down_is_the_mesh_as_it_is() -> None:
-    found = explain_scenario(Subject.of_model(square()))
+    found = explain_scenario(BaseAndScenario.of_model(square()))
     assert found.title == "Nothing down"
     assert found.sentences[0] == "Nothing fails: this is the mesh as it is."
     assert "Every message still finds its way." in said(found)
@@ -106,7 +106,7 @@ def test_nothing_down_is_the_mesh_as_it_is() -> None:
 def test_any_scenario_of_any_mesh_is_explained_as_the_kernel_has_it(model: Model, data: st.DataObject) -> None:
     names = [router.id for router in model.routers] + [link.id for link in model.links]
     down = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=3))
-    subject = Subject.of_model(model, down=down)
+    subject = BaseAndScenario.of_model(model, down=down)
     found = explain_scenario(subject)
     kernel = subject.now.kernel
     lost = kernel.unreachable_pairs - kernel.dead_end_pairs
@@ -118,7 +118,7 @@ def test_any_scenario_of_any_mesh_is_explained_as_the_kernel_has_it(model: Model
 
 
 def test_a_link_tells_what_it_carries_and_what_its_loss_does() -> None:
-    found = explain_link(Subject.of_model(square()), "C--E")
+    found = explain_link(BaseAndScenario.of_model(square()), "C--E")
     assert "It joins C and E at cost 1, 1 ms one way, and can carry 100 msg/s each way." in said(found)
     assert "without it 8 ordered pairs of others lose each other and 1 demand of others finds no subscriber," in said(
         found
@@ -133,12 +133,13 @@ def test_a_link_tells_what_it_carries_and_what_its_loss_does() -> None:
 
 def test_a_parallel_link_says_which_is_in_use() -> None:
     model = mesh("A-B:2 A-B:1")
-    assert "Of 2 parallel links it stands by, A--B#2 is in use." in said(explain_link(Subject.of_model(model), "A--B"))
-    assert "Of 2 parallel links it is the one in use." in said(explain_link(Subject.of_model(model), "A--B#2"))
+    subject = BaseAndScenario.of_model(model)
+    assert "Of 2 parallel links it stands by, A--B#2 is in use." in said(explain_link(subject, "A--B"))
+    assert "Of 2 parallel links it is the one in use." in said(explain_link(subject, "A--B#2"))
 
 
 def test_a_router_tells_its_clients_its_links_and_what_its_loss_does() -> None:
-    found = explain_router(Subject.of_model(square()), "E")
+    found = explain_router(BaseAndScenario.of_model(square()), "E")
     assert "It has 1 neighbor." in said(found)
     assert "Its publishers send 10 msg/s." in said(found)
     assert "It is the only router with subscribers of q." in said(found)
@@ -155,7 +156,7 @@ def test_a_router_tells_its_clients_its_links_and_what_its_loss_does() -> None:
 
 
 def test_a_pair_tells_its_path_what_takes_it_away_and_the_ways_around() -> None:
-    found = explain_pair(Subject.of_model(square()), "A", "E")
+    found = explain_pair(BaseAndScenario.of_model(square()), "A", "E")
     assert found.sentences[0] == "The path: A - B - C - E (cost 3, 3 ms one way)."
     assert "To q: 50 msg/s." in said(found)
     assert "Without any one of these there is no path. 1 router: C; 1 link: C--E." in said(found)
@@ -166,26 +167,26 @@ def test_a_pair_tells_its_path_what_takes_it_away_and_the_ways_around() -> None:
 
 
 def test_a_pair_in_a_scenario_tells_both_paths() -> None:
-    found = explain_pair(Subject.of_model(square(), down=["B"]), "A", "E")
+    found = explain_pair(BaseAndScenario.of_model(square(), down=["B"]), "A", "E")
     assert found.sentences[:2] == (
         "With router B down the path is A - D - C - E (cost 3, 5 ms one way).",
         "When nothing fails: A - B - C - E (cost 3, 3 ms one way).",
     )
     assert (found.marks.path, found.marks.old_path) == (("A--D", "C--D", "C--E"), ("A--B", "B--C", "C--E"))
-    cut = explain_pair(Subject.of_model(square(), down=["C--E"]), "A", "E")
+    cut = explain_pair(BaseAndScenario.of_model(square(), down=["C--E"]), "A", "E")
     assert cut.sentences[0] == "With link C--E down there is no path."
 
 
 def test_pairs_without_a_path_and_of_one_router_are_told() -> None:
-    assert "There is no path between them" in said(explain_pair(Subject.of_model(mesh("A-B C")), "A", "C"))
-    assert "They are the same router" in said(explain_pair(Subject.of_model(mesh("A-B C")), "A", "A"))
+    assert "There is no path between them" in said(explain_pair(BaseAndScenario.of_model(mesh("A-B C")), "A", "C"))
+    assert "They are the same router" in said(explain_pair(BaseAndScenario.of_model(mesh("A-B C")), "A", "A"))
 
 
 # Addresses
 
 
 def test_an_address_tells_who_sends_to_whom_and_whether_credit_is_enough() -> None:
-    found = explain_address(Subject.of_model(square()), "q")
+    found = explain_address(BaseAndScenario.of_model(square()), "q")
     assert "It is closest: each message goes to the nearest router with subscribers." in said(found)
     assert "All of it reaches a subscriber." in said(found)
     assert "All its subscribers are at E: without that router it has none." in said(found)
@@ -201,9 +202,9 @@ def test_an_address_tells_who_sends_to_whom_and_whether_credit_is_enough() -> No
 
 
 def test_a_multicast_survives_the_loss_of_one_of_its_routers() -> None:
-    found = explain_address(Subject.of_model(square()), "news")
+    found = explain_address(BaseAndScenario.of_model(square()), "news")
     assert "It has subscribers at 2 routers, so that no single router takes all of them away." in said(found)
-    found = explain_address(Subject.of_model(square(), down=["B"]), "news")
+    found = explain_address(BaseAndScenario.of_model(square(), down=["B"]), "news")
     assert "All its subscribers that are left are at D: without that router it has none." in said(found)
     assert {row["router"]: row["is"] for row in rows(found, "Subscribers")} == {"B": "down", "D": "up"}
 
@@ -211,9 +212,9 @@ def test_a_multicast_survives_the_loss_of_one_of_its_routers() -> None:
 # With something down
 
 
-def tailed(*down: str, **parts: Any) -> Subject:
+def tailed(*down: str, **parts: Any) -> BaseAndScenario:
     """A - B - D - C - A, and E at D, with some things down."""
-    return Subject.of_model(mesh("A-B A-C B-D C-D D-E", **parts), down=down)
+    return BaseAndScenario.of_model(mesh("A-B A-C B-D C-D D-E", **parts), down=down)
 
 
 def test_the_loss_of_a_link_or_router_is_told_on_top_of_what_is_down() -> None:
@@ -256,7 +257,7 @@ def test_a_router_is_the_only_one_left_with_subscribers() -> None:
 
 def test_of_parallel_links_one_that_is_up_is_in_use() -> None:
     def told(link: str, *down: str) -> str:
-        return said(explain_link(Subject.of_model(mesh("A-B A-B A-B"), down=down), link))
+        return said(explain_link(BaseAndScenario.of_model(mesh("A-B A-B A-B"), down=down), link))
 
     assert "Of 3 parallel links it is the one in use." in told("A--B#2", "A--B")
     assert "Of 3 parallel links it stands by, A--B#2 is in use." in told("A--B#3", "A--B")
@@ -307,15 +308,15 @@ def test_what_is_said_of_a_loss_is_what_both_failures_do_beyond_the_first(model:
     names = routers + [link.id for link in model.links]
     down = data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
     more = data.draw(st.sampled_from(names))
-    now = Subject.of_model(model, down=down)
-    then = Subject.of_model(model, down=[*down, *({more} - set(down))])
+    now = BaseAndScenario.of_model(model, down=down)
+    then = BaseAndScenario.of_model(model, down=[*down, *({more} - set(down))])
     gone = [lost_pairs(subject, set(then.routers)) for subject in (now, then)]
     found = explain_router(now, more) if more in routers else explain_link(now, more)
     lost = len(gone[1] - gone[0])
     assert (f"without it {lost:,} ordered pair" in said(found)) == bool(lost)
 
 
-def lost_pairs(subject: Subject, dead: set[str]) -> set[tuple[int, int]]:
+def lost_pairs(subject: BaseAndScenario, dead: set[str]) -> set[tuple[int, int]]:
     """Those of routers that are not dead."""
     src, dst = subject.now.kernel.lost_pairs()
     places = {subject.router(router) for router in dead}
@@ -337,27 +338,27 @@ def lent(*credit: int | None, **parts: Any) -> Model:
 
 
 def test_who_takes_all_credit_away_is_a_single_point_of_failure() -> None:
-    subject = Subject.of_model(lent(0, 50))
+    subject = BaseAndScenario.of_model(lent(0, 50))
     harm = "without it 1 demand of others finds no subscriber, or none with credit left."
     assert f"It is a single point of failure: {harm}" in said(explain_router(subject, "C"))
     assert "single point" not in said(explain_router(subject, "B"))
     found = explain_address(subject, "work")
     assert "from all subscribers, or from those with credit left: router C." in said(found)
-    assert "Each of these" not in said(explain_address(Subject.of_model(lent(50, 50)), "work"))
-    assert "Each of these" not in said(explain_address(Subject.of_model(lent(None, None)), "work"))
+    assert "Each of these" not in said(explain_address(BaseAndScenario.of_model(lent(50, 50)), "work"))
+    assert "Each of these" not in said(explain_address(BaseAndScenario.of_model(lent(None, None)), "work"))
 
 
 def test_who_takes_more_from_a_publisher_that_is_short_already_is_named() -> None:
     # A credit lets 500 msg/s pass in a round trip of 2 ms.
-    subject = Subject.of_model(attrs.evolve(lent(0, 1), demands=[demand("A", "work", 600)]))
+    subject = BaseAndScenario.of_model(attrs.evolve(lent(0, 1), demands=[demand("A", "work", 600)]))
     assert "those with credit left: link A--C and router C." in said(explain_address(subject, "work"))
-    subject = Subject.of_model(attrs.evolve(lent(0, 1), demands=[demand("A", "work", 600)]), down=["C"])
+    subject = BaseAndScenario.of_model(attrs.evolve(lent(0, 1), demands=[demand("A", "work", 600)]), down=["C"])
     assert "Each of these" not in said(explain_address(subject, "work"))
 
 
 @given(models())
 def test_what_the_table_calls_a_single_point_of_failure_is_explained_as_one(model: Model) -> None:
-    subject = Subject.of_model(model)
+    subject = BaseAndScenario.of_model(model)
     network = Network.of(model)
     table = {(row["kind"], row["element"]) for row in spof_rows(None, model, network, Kernel(network))}
     for router in model.routers:
@@ -381,7 +382,8 @@ def test_what_an_address_is_said_to_hang_by_is_what_starves_others(
         model = attrs.evolve(model, subscribers=[attrs.evolve(each, credit=None) for each in model.subscribers])
     wanted = [f"link {name}" for name in links if name not in down and starves(model, text, down, name)]
     wanted += [f"router {name}" for name in routers if name not in down and starves(model, text, down, name)]
-    told = said(explain_address(Subject.of_model(model, down=down), text)).partition("Each of these by itself")[2]
+    subject = BaseAndScenario.of_model(model, down=down)
+    told = said(explain_address(subject, text)).partition("Each of these by itself")[2]
     if is_bounded:  # some of it may be lost beside
         assert not wanted or told
     else:
@@ -392,10 +394,10 @@ def starves(model: Model, text: str, down: list[str], name: str) -> bool:
     """Whether more publishers of an address are starved when something else fails too; those at it don't count."""
     # With nothing else in the mesh the kernel's count is that of the address.
     alone = attrs.evolve(model, demands=[each for each in model.demands if each.address == text])
-    before = Subject.of_model(
+    before = BaseAndScenario.of_model(
         attrs.evolve(alone, demands=[each for each in alone.demands if each.src != name]), down=down
     )
-    then = Subject.of_model(alone, down=[*down, name])
+    then = BaseAndScenario.of_model(alone, down=[*down, name])
     return then.now.kernel.starved_publishers > before.now.kernel.starved_publishers
 
 
@@ -408,14 +410,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = everything()
     request = Request(families="links:1-2,routers:1,srlg", growth="2", maintenance=("window",))
     made(model, request, folder, engine="local", workers=1)
-    run_completion.write(folder, model)
+    run_completion.complete_run(folder, model)
     return folder
 
 
 def test_a_scenario_of_a_run_is_played_again_as_it_was(whole: Path) -> None:
     table = read_table(whole, "scenario").to_pylist()
     for row in table[:: max(1, len(table) // 40)]:
-        subject = Subject.of_run(whole, scenario=row["scenario"])
+        subject = BaseAndScenario.of_run(whole, scenario=row["scenario"])
         kernel = subject.now.kernel
         assert kernel.unreachable_pairs == row["unreachable_pairs"]
         assert kernel.lost_rate / 1e6 == row["lost_msgs_per_s"]
@@ -428,9 +430,9 @@ def test_a_scenario_is_explained_as_its_run_routes_and_measures(routing: str, tm
     model = without_capacity(square(), "A--D")
     request = Request(families="links:1", growth="1:3:1", costs=("A--B=3",))
     made(model, request, tmp_path / "run", engine="local", routing=routing)
-    run_completion.write(tmp_path / "run", model)
+    run_completion.complete_run(tmp_path / "run", model)
     for row in read_table(tmp_path / "run", "scenario").to_pylist():
-        subject = Subject.of_run(tmp_path / "run", scenario=row["scenario"])
+        subject = BaseAndScenario.of_run(tmp_path / "run", scenario=row["scenario"])
         assert subject.now.kernel.max_utilisation == row["max_utilisation"]
         assert subject.utilisation(subject.now).max() == row["max_utilisation"]
     done = CliRunner().invoke(main, ["whatif", "explain", str(tmp_path / "run"), "--scenario", "1"])
@@ -438,7 +440,7 @@ def test_a_scenario_is_explained_as_its_run_routes_and_measures(routing: str, tm
 
 
 def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> None:
-    subject = Subject.of_run(whole)
+    subject = BaseAndScenario.of_run(whole)
     link = read_table(whole, "link_worst").to_pylist()[0]["link"]
     assert rows(explain_link(subject, link), "Its worst cases")
     pair = next(row for row in read_table(whole, "pair_impact").to_pylist() if row["is_lost"])
@@ -449,21 +451,21 @@ def test_what_a_run_found_is_told_of_links_pairs_and_addresses(whole: Path) -> N
 
 def test_a_scenario_and_its_own_variant_may_be_given_both(whole: Path) -> None:
     row = next(row for row in read_table(whole, "scenario").to_pylist() if row["variant"] != "base")
-    subject = Subject.of_run(whole, scenario=row["scenario"], variant=row["variant"])
+    subject = BaseAndScenario.of_run(whole, scenario=row["scenario"], variant=row["variant"])
     assert subject.variant == row["variant"]
     with pytest.raises(TableError, match=f"is of variant `{row['variant']}`"):
-        Subject.of_run(whole, scenario=row["scenario"], variant="another")
+        BaseAndScenario.of_run(whole, scenario=row["scenario"], variant="another")
 
 
 def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
     model = square()
     made(model, Request(families="links:1", growth="2"), tmp_path / "run", engine="local", workers=1)
-    run_completion.write(tmp_path / "run", model)
+    run_completion.complete_run(tmp_path / "run", model)
     table = read_table(tmp_path / "run", "scenario").to_pylist()
     variants = {row["scenario"]: row["variant"] for row in table}
     assert len(set(variants.values())) == 2
     for variant in set(variants.values()):
-        subject = Subject.of_run(tmp_path / "run", variant=variant)
+        subject = BaseAndScenario.of_run(tmp_path / "run", variant=variant)
         pairs = rows(explain_pair(subject, "A", "E"), "Scenarios of the run without a path: 1,")
         assert [(row["what is down"], variants[row["scenario"]]) for row in pairs] == [("link C--E", variant)]
         found = rows(explain_address(subject, "q"), "Scenarios of the run that touch it: 1,")
@@ -518,8 +520,8 @@ def test_a_model_alone_can_be_asked_too(tmp_path: Path) -> None:
 
 
 def test_a_group_is_down_as_a_whole(whole: Path) -> None:
-    subject = Subject.of_run(whole, down=["mixed"])
+    subject = BaseAndScenario.of_run(whole, down=["mixed"])
     assert subject.routers == ("r02", "r03")
     assert len(subject.links) == 1
     with pytest.raises(TableError, match="mixd"):
-        Subject.of_run(whole, down=["mixd"])
+        BaseAndScenario.of_run(whole, down=["mixd"])

@@ -96,7 +96,7 @@ def test_scenarios_in_a_row_do_what_they_do_alone(mesh: tuple[Model, list[Failur
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scenario_loop, "LEAST_RUN", 3)
-        for place in scenario_loop.played(both.kernel, links, link_offsets, routers, router_offsets):
+        for place in scenario_loop.fail_one_by_one(both.kernel, links, link_offsets, routers, router_offsets):
             assert place == len(found)
             found.append(everything(both.kernel))
     for failure, expected in zip(numbers, found, strict=True):
@@ -107,18 +107,18 @@ def test_scenarios_in_a_row_do_what_they_do_alone(mesh: tuple[Model, list[Failur
 
 def test_what_scenarios_in_a_row_have_in_common_is_found() -> None:
     pairs = [([a, b], []) for b in range(1, 5) for a in range(b)]
-    assert scenario_loop.shared_run(pairs, 0) == (2, ([0], []))
-    assert scenario_loop.shared_run(pairs, 1) == (3, ([2], []))
-    assert scenario_loop.shared_run(pairs, 3) == (6, ([3], []))
-    assert scenario_loop.shared_run([([1], []), ([1], [])], 0) == (1, ([], []))
+    assert scenario_loop.run_with_shared_failures(pairs, 0) == (2, ([0], []))
+    assert scenario_loop.run_with_shared_failures(pairs, 1) == (3, ([2], []))
+    assert scenario_loop.run_with_shared_failures(pairs, 3) == (6, ([3], []))
+    assert scenario_loop.run_with_shared_failures([([1], []), ([1], [])], 0) == (1, ([], []))
     held = [([7, link], [5]) for link in range(4)]
-    assert scenario_loop.shared_run(held, 0) == (4, ([7], [5]))
-    assert scenario_loop.shared_run(held, 3) == (4, ([7, 3], [5]))
+    assert scenario_loop.run_with_shared_failures(held, 0) == (4, ([7], [5]))
+    assert scenario_loop.run_with_shared_failures(held, 3) == (4, ([7, 3], [5]))
 
 
 def test_whoever_stops_in_the_middle_leaves_nothing_failed() -> None:
     kernel = Kernel(Network.of(line()))
-    for _ in scenario_loop.played(kernel, [0, 1], [0, 2], [], [0, 0]):
+    for _ in scenario_loop.fail_one_by_one(kernel, [0, 1], [0, 2], [], [0, 0]):
         break
     assert (kernel.is_failing, kernel.unreachable_pairs) == (False, 0)
 

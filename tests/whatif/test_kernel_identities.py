@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from router import speed
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
-from router.whatif.kernel.worst_utilisation import Worst
+from router.whatif.kernel.worst_utilisation import WorstUtilisations
 from router.whatif.model.demands import Demand
 from router.whatif.model.mesh_model import Model, without
 from tests.whatif.meshes import (
@@ -252,7 +252,7 @@ def test_the_worst_scenarios_are_those_of_sorting_all_in_whatever_parts(
     numbers = rng.sample(range(1000), len(failures))
     kernel = Kernel(Network.of(model))
     base = shares_of(kernel)
-    kept = [Worst(kernel) for _ in range(parts)]
+    kept = [WorstUtilisations(kernel) for _ in range(parts)]
     rows = []
     for number, failure in zip(numbers, failures, strict=True):
         failed(kernel, model, failure)
@@ -309,7 +309,7 @@ def digest() -> str:
         kernel.hold(range(min(2, len(model.links))), [])
         failed(kernel, model, failures[0])
         found.update(repr(everything(kernel)).encode())
-        worst = Worst(kernel)
+        worst = WorstUtilisations(kernel)
         worst.offer(number)
         found.update(repr([column.tolist() for column in worst.rows()]).encode())
     return found.hexdigest()

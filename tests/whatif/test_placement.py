@@ -18,7 +18,7 @@ from mesh_config.models import Treatment
 from router.cli import main
 from router.whatif.analysis import link_placement, suggest
 from router.whatif.analysis.connectivity import analyse
-from router.whatif.analysis.link_placement import Gain, Goal
+from router.whatif.analysis.link_placement import Goal, LinkGain
 from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
@@ -153,7 +153,7 @@ def test_the_best_links_are_the_best_of_all_candidates(
             else:
                 amount = link_placement.shorter_by(before, weight, u, v, cost)
             if allowed[u, v] and (joined or amount > 0):
-                every.append(Gain(joined_pairs=joined, amount=amount, u=u, v=v))
+                every.append(LinkGain(joined_pairs=joined, amount=amount, u=u, v=v))
     every.sort(key=lambda one: (-one.joined_pairs, -one.amount, effort[one.u, one.v], one.u, one.v))
     told: list[tuple[int, int]] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -227,7 +227,8 @@ def test_multicasts_are_no_part_of_what_a_link_saves() -> None:
     addresses = [address("all", Treatment.MULTICAST), address("q")]
     model = mesh(links, addresses=addresses, subscribers=sites, demands=[demand("A", "all", 100), demand("A", "q", 3)])
     network = Network.of(model)
-    rows = suggest.link_rows(suggest.Mesh(model, network, Kernel(network), suggest.Wish()), Goal.TRAFFIC)
+    given = suggest.SuggestInput(model, network, Kernel(network), suggest.SuggestOptions())
+    rows = suggest.link_rows(given, Goal.TRAFFIC)
     assert (rows[0]["a"], rows[0]["b"], rows[0]["before"], rows[0]["after"]) == ("A", "E", 12, 3)
 
 
@@ -240,7 +241,7 @@ def test_links_that_relieve_the_busiest_are_found_where_there_are_multicasts_alo
         demands=[demand("A", "all", 40), demand("B", "all", 10)],
     )
     network = Network.of(model)
-    whole = suggest.Mesh(model, network, Kernel(network), suggest.Wish())
+    whole = suggest.SuggestInput(model, network, Kernel(network), suggest.SuggestOptions())
     assert suggest.link_rows(whole, Goal.TRAFFIC) == []
     best = suggest.utilisation_rows(whole)[0]
     assert (best["before"], best["after"]) == (0.5, 0.4)

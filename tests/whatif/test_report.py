@@ -56,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(model: Model, request: Request, folder: Path) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    run_completion.write(folder, model)
+    run_completion.complete_run(folder, model)
     return folder
 
 

@@ -18,11 +18,11 @@ from click.testing import CliRunner, Result
 from router.cli import main
 from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.network_codec import packed
+from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.demands import Demand
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import local_engine
-from router.whatif.pipeline.chunk_evaluator import Work
+from router.whatif.pipeline.chunk_evaluator import VariantWork
 from router.whatif.pipeline.run import run
 from router.whatif.pipeline.table_files import files_of, read_table
 from router.whatif.pipeline.unfinished_run import RunError
@@ -213,12 +213,16 @@ def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def work(model: Model) -> tuple[dict[int, Work], tuple[Chunk, ...], Plan]:
+def work(model: Model) -> tuple[dict[int, VariantWork], tuple[Chunk, ...], Plan]:
     variants = REQUEST.variants(model)
     plan = REQUEST.plan(variants)
     works = {
-        place: Work(
-            key=name, network=packed(Network.of(each)), plan=plan.of_variant(place), pairs="changed", routing="mesh"
+        place: VariantWork(
+            key=name,
+            network=encode_network(Network.of(each)),
+            plan=plan.of_variant(place),
+            pairs="changed",
+            routing="mesh",
         )
         for place, (name, each) in enumerate(variants)
     }
@@ -234,7 +238,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_several_processes_write_what_one_writes(
-    work: tuple[dict[int, Work], tuple[Chunk, ...], Plan], tmp_path: Path
+    work: tuple[dict[int, VariantWork], tuple[Chunk, ...], Plan], tmp_path: Path
 ) -> None:
     works, chunks, _ = work
     one, two = tmp_path / "one", tmp_path / "two"

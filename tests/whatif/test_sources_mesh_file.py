@@ -14,7 +14,7 @@ from mesh_config.graph import topology
 from mesh_config.models import Treatment
 from mesh_config.render import render_mesh
 from router.whatif.formats.importer import import_model
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.mesh_settings import mesh_model, read_mesh
 
 MESH = """\
@@ -59,7 +59,7 @@ def test_routers_sites_and_the_larger_cost_of_both_ends(tmp_path: Path) -> None:
 
 
 def test_addresses_have_the_treatment_of_the_settings(tmp_path: Path) -> None:
-    told = Faults("mesh.yaml")
+    told = FileFindings("mesh.yaml")
     _, treatment_of = read_mesh(write(tmp_path, MESH), told)
     before = len(told.check())
     assert treatment_of("orders/eu") is Treatment.CLOSEST

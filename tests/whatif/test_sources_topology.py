@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mesh_config.findings import SettingsError
 from router.whatif.formats import input_file, topology_builder, xml_with_lines
 from router.whatif.formats.importer import import_model
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.topology_builder import Edge, Node, build, router_ids
 from router.whatif.model.mesh_model import Model
 from tests.whatif.models import TOPOHUB, ZOO
@@ -134,12 +134,12 @@ def test_ids_are_unique_and_do_not_depend_on_the_order_of_nodes(nodes: list[tupl
 def test_the_cheapest_of_parallel_links_has_no_number() -> None:
     nodes = [Node(key="A"), Node(key="B")]
     edges = [Edge(source="A", target="B", values={"cost": cost}) for cost in (5, 2, 9)]
-    model = build("x", nodes, edges, faults=Faults("x"))
+    model = build("x", nodes, edges, faults=FileFindings("x"))
     assert [(link.id, link.cost) for link in model.links] == [("A--B", 2), ("A--B#2", 5), ("A--B#3", 9)]
 
 
 def test_a_loop_is_left_out_with_a_warning() -> None:
-    told = Faults("file")
+    told = FileFindings("file")
     model = build("x", [Node(key="A")], [Edge(source="A", target="A", line=7)], faults=told)
     assert model.links == ()
     assert [str(it) for it in told.check()] == ["file:7: warning: an edge from `A` to itself is left out"]
@@ -148,7 +148,7 @@ def test_a_loop_is_left_out_with_a_warning() -> None:
 def test_more_than_anybody_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology_builder, "MAX_NODES", 1)
     with pytest.raises(SettingsError, match="2 nodes and 0 edges; expected at most 1 nodes"):
-        build("x", [Node(key="A"), Node(key="B")], [], faults=Faults("x"))
+        build("x", [Node(key="A"), Node(key="B")], [], faults=FileFindings("x"))
 
 
 # GraphML

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 
 from mesh_config.models import Treatment
 from router.whatif.analysis.connectivity import analyse
-from router.whatif.analysis.subscriber_placement import Audience, Failures, load_places, loss_places
+from router.whatif.analysis.subscriber_placement import AddressUse, SingleFailures, load_places, loss_places
 from router.whatif.analysis.suggest import distances
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
@@ -21,11 +21,11 @@ from router.whatif.model.mesh_model import Model
 from tests.whatif.small import address, demand, mesh, models, site
 
 
-def audiences(model: Model) -> Iterator[tuple[Network, Audience]]:
+def audiences(model: Model) -> Iterator[tuple[Network, AddressUse]]:
     network = Network.of(model)
     kernel = Kernel(network)
     for number in range(len(network.addresses)):
-        yield network, Audience(network, kernel, distances(kernel), number)
+        yield network, AddressUse(network, kernel, distances(kernel), number)
 
 
 def with_sites(model: Model, text: str, routers: list[str]) -> Model:
@@ -86,7 +86,7 @@ def test_what_is_lost_with_every_place_is_what_trying_every_failure_gives(model:
     for network, audience in audiences(model):
         text = network.addresses[audience.address]
         ends = list(zip(network.link_a.tolist(), network.link_b.tolist(), strict=True))
-        failures = Failures.of(analyse(len(network.routers), ends), len(ends), audience.sites)
+        failures = SingleFailures.of(analyse(len(network.routers), ends), len(ends), audience.sites)
         for rest in (list(audience.sites), list(audience.sites)[1:]):
             found = audience.losses_with(rest, failures)
             for router, name in enumerate(network.routers):
@@ -100,7 +100,7 @@ def test_places_are_better_than_what_there_is_and_none_is_missed(model: Model) -
         ends = list(zip(network.link_a.tolist(), network.link_b.tolist(), strict=True))
         assume(audience.sites and audience.srcs.size)
         connectivity = analyse(len(network.routers), ends)
-        failures = Failures.of(connectivity, len(ends), audience.sites)
+        failures = SingleFailures.of(connectivity, len(ends), audience.sites)
         for places, values in (
             (list(load_places(audience)), audience.loads_with),
             (list(loss_places(audience, connectivity, len(ends))), lambda sites: audience.losses_with(sites, failures)),  # noqa: B023

@@ -126,7 +126,7 @@ def _converge(
         if sizes:
             raise click.UsageError("--sizes are of shapes; a model has its own")
         grounds = [
-            convergence.Ground.of_model(importlib.import_module("router.whatif.formats.model_folder").read_model(model))
+            convergence.TwinMesh.of_model(importlib.import_module("router.whatif.formats.model_folder").read_model(model))
         ]
     else:
         grounds = twins.shapes(shapes, _numbers(sizes))
@@ -141,7 +141,7 @@ def _converge(
         grounds,
         [twins.timers(text) for text in timers] or [LinkStateSettings()],
         range(seed, seed + seeds),
-        lambda **own: convergence.Case(**common, **own),
+        lambda **own: convergence.TwinCase(**common, **own),
     )
     with progress() as on_progress:
         table = twins.run(cases, output, _engine(asked, twins), is_resumed=is_resumed, on_progress=on_progress)
@@ -165,7 +165,7 @@ def _numbers(text: str) -> list[int]:
 def _kinds(text: str | None, convergence: Any) -> tuple[Any, ...]:
     if text is None:
         return tuple(convergence.FAILURES)
-    possible = {kind.value: kind for kind in convergence.Kind if kind.value in convergence.CAN_FAIL}
+    possible = {kind.value: kind for kind in convergence.EventKind if kind.value in convergence.CAN_FAIL}
     chosen = [part.strip() for part in text.split(",")]
     for word in chosen:
         if word not in possible:
@@ -176,7 +176,7 @@ def _kinds(text: str | None, convergence: Any) -> tuple[Any, ...]:
 def _conditions(asked: dict[str, Any]) -> Any:
     if asked["instant"] and asked["cores"]:
         raise click.UsageError("--instant and --cores contradict each other")
-    usual = importlib.import_module("router.whatif.convergence.simulation_parameters").Conditions()
+    usual = importlib.import_module("router.whatif.convergence.simulation_parameters").SimulationParameters()
     weather = attrs.evolve(usual.weather, delay_s=asked["delay"] / 1000, jitter_s=asked["jitter"] / 1000)
     labor = None if asked["instant"] else attrs.evolve(usual.labor, cores=asked["cores"])
     return attrs.evolve(usual, weather=weather, labor=labor)

@@ -64,12 +64,12 @@ def credit(
     Exit status: 2 for input that can't be used, else 0.
     """
     planning = importlib.import_module("router.whatif.analysis.credit_plan")
-    subjects = importlib.import_module("router.whatif.analysis.explain").Subject
+    subjects = importlib.import_module("router.whatif.analysis.explain").BaseAndScenario
     with answering():
         subject = subjects.of_model(read_model(folder), down=down)
         if address is not None and address not in subject.network.routers:
             subject.address(address)
-        terms = planning.Terms(batch=batch, client_us=round(client_ms * 1000))
+        terms = planning.CreditUse(batch=batch, client_us=round(client_ms * 1000))
         rows = planning.credit_rows(subject.now, subject.model, terms)
     rows = [
         row

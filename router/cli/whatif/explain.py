@@ -83,7 +83,7 @@ def explain(
 
 
 def _subject(folder: Path, scenario: int | None, down: tuple[str, ...], variant: str) -> Any:
-    subjects = importlib.import_module("router.whatif.analysis.explain").Subject
+    subjects = importlib.import_module("router.whatif.analysis.explain").BaseAndScenario
     if is_run(folder):
         return subjects.of_run(folder, scenario=scenario, variant=variant, down=down)
     if scenario is not None or variant != "base":

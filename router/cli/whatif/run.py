@@ -190,7 +190,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
 
     def finish(path: Path) -> None:
         answers = importlib.import_module("router.whatif.report.run_completion")
-        verdicts.extend(answers.write(path, model))
+        verdicts.extend(answers.complete_run(path, model))
 
     with progress() as on_progress:
         try:

@@ -80,8 +80,8 @@ def suggest(
         for text in addresses:
             if text not in network.addresses:
                 raise AnswerError(f"no address `{text}` in the model")
-        wish = suggesting.Wish(count=count, cost=cost, max_km=max_km)
-        mesh = suggesting.Mesh(model, network, kernel, wish)
+        wish = suggesting.SuggestOptions(count=count, cost=cost, max_km=max_km)
+        mesh = suggesting.SuggestInput(model, network, kernel, wish)
         rows: list[dict[str, Any]] = []
         with progress() as on_progress:
             if has_links:

@@ -109,7 +109,7 @@ def _watch(
     job = stream.Job(what, screen.show)
     try:
         with _stops() as stopped:
-            address = spark.Address(settings=spark_settings(settings), workers=1)
+            address = spark.SparkAddress(settings=spark_settings(settings), workers=1)
             session = spark.start(address, checkpoint / stream.LOG)
             if once:
                 _once(job, session, screen, interval_s, stopped)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
 from router.whatif.analysis.availability import availability, calm_losses, unrated
-from router.whatif.analysis.credit_plan import Terms, credit_rows
+from router.whatif.analysis.credit_plan import CreditUse, credit_rows
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
 from router.whatif.analysis.spof import spof_rows
@@ -74,7 +74,7 @@ class Limits:
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
+class LimitResult:
     """One limit, and whether the run keeps it."""
 
     limit: str
@@ -90,7 +90,7 @@ class Answer:
     """Of the faults, where these are scenarios."""
 
 
-def check(folder: Path, limits: Limits, model: Model) -> list[Answer]:
+def check(folder: Path, limits: Limits, model: Model) -> list[LimitResult]:
     """Compare the run in *folder* with limits; *model* is what was run.
 
     Returns: an answer for each limit that is set.
@@ -103,7 +103,7 @@ def check(folder: Path, limits: Limits, model: Model) -> list[Answer]:
     elements += [group.name for group in model.groups]
     elements += sorted({router.site for router in model.routers if router.site})
     _refuse_unknown("router, link or group", limits.allowed, elements)
-    found: list[Answer] = []
+    found: list[LimitResult] = []
     for make in (_utilisation, _spof, _counts, _paths, _availability, _credit):
         found += make(folder, outcomes, limits, model)
     return found
@@ -137,20 +137,20 @@ def _at_most(
     values: NDArray[Any],
     text: Callable[[float], str],
     what: str,
-) -> Answer:
+) -> LimitResult:
     """A limit for a value of each scenario; NaN is no value."""
     counts = among & ~np.isnan(values)
     limit = f"{option} {amount(most)}"
     if not counts.any():
-        return Answer(limit=limit, is_kept=True, found=f"no scenario has {what}")
+        return LimitResult(limit=limit, is_kept=True, found=f"no scenario has {what}")
     highest = float(values[counts].max())
     over = counts & (values > most)
     if not over.any():
-        return Answer(limit=limit, is_kept=True, found=f"{text(highest)} {what} at most")
+        return LimitResult(limit=limit, is_kept=True, found=f"{text(highest)} {what} at most")
     worst = np.flatnonzero(over)
     worst = worst[np.lexsort((worst, -values[worst]))][:SHOWN]
     rows = outcomes.rows(worst)
-    return Answer(
+    return LimitResult(
         limit=limit,
         is_kept=False,
         found=f"{text(highest)} {what}",
@@ -170,7 +170,7 @@ def _where(row: dict[str, Any], option: str) -> str:
     return f" on {row['max_utilisation_link']} from {row['max_utilisation_src']}"
 
 
-def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     calm = outcomes.having("variant", limits.variant) & outcomes.having("family", NOTHING)
     for option, most, among in (
         ("--max-base-util", limits.max_base_util, calm),
@@ -180,7 +180,7 @@ def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model)
             continue
         if not model.has_capacities:
             found = "can't be told: the model has no capacities of links"
-            yield Answer(limit=f"{option} {amount(most)}", is_kept=False, found=found)
+            yield LimitResult(limit=f"{option} {amount(most)}", is_kept=False, found=found)
             continue
         what = "utilisation"
         if unknown := sum(not link.has_capacity for link in model.links):
@@ -188,17 +188,17 @@ def _utilisation(folder: Path, outcomes: Outcomes, limits: Limits, model: Model)
         yield _at_most(outcomes, among, option, most, outcomes.numbers("max_utilisation"), percent, what)
 
 
-def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+def _spof(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     if not limits.no_single_point_of_failure:
         return
     limit = "--no-single-point-of-failure"
     found = list(_spof_rows(folder, outcomes, limits, model))
     rows = [row for row in found if row["element"] not in limits.allowed]
     if not rows:
-        yield Answer(limit=limit, is_kept=True, found="none" + (" but those allowed" if limits.allowed else ""))
+        yield LimitResult(limit=limit, is_kept=True, found="none" + (" but those allowed" if limits.allowed else ""))
         return
     rows.sort(key=lambda row: (-row["unreachable_pairs"], -row["lost_msgs_per_s"], row["kind"], row["element"]))
-    yield Answer(
+    yield LimitResult(
         limit=limit,
         is_kept=False,
         found=counted(len(rows), "single point") + " of failure",
@@ -217,7 +217,7 @@ def _spof_rows(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -
     return spof_rows(outcomes, changed, routes.network, routes.kernel, variant=limits.variant)
 
 
-def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+def _counts(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     among = _counting(outcomes, limits)
     for option, most, values, text, what in (
         ("--max-lost-pairs", limits.max_lost_pairs, outcomes.living_pairs, _whole, "pairs that lose each other"),
@@ -239,7 +239,7 @@ def _whole(value: float) -> str:
     return f"{int(value):,}"
 
 
-def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     among = _counting(outcomes, limits)
     if limits.max_stretch is not None:
         stretch = outcomes.numbers("stretch_p99")
@@ -251,7 +251,7 @@ def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> It
             why = "the model has no delays of links"
             if is_split(folder):
                 why = "no path is the only one with --routing ecmp"
-            yield Answer(limit=limit, is_kept=False, found=f"can't be told: {why}")
+            yield LimitResult(limit=limit, is_kept=False, found=f"can't be told: {why}")
         else:
             yield _at_most(outcomes, among, "--max-delay-ms", limits.max_delay_ms, delay, milliseconds, "for 99 %")
 
@@ -260,7 +260,7 @@ def _times(value: float) -> str:
     return f"{amount(value)} times"
 
 
-def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     least = limits.min_availability
     if least is None:
         return
@@ -269,7 +269,7 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
     found = availability(folder, outcomes, changed, calm_losses(changed), limits.variant)
     share = None if found is None else found.demand or found.pairs
     if found is None or share is None:
-        yield Answer(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
+        yield LimitResult(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
         return
     what = "messages" if found.demand else "pairs"
     said = f"{served(share.at_least)} of all {what} at least, {served(share.at_most)} at most"
@@ -278,10 +278,10 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
     faults: tuple[str, ...] = ()
     if share.at_least < least <= share.at_most:
         faults = (f"{percent(found.residual)} of the time is not covered: more failures at once may tell",)
-    yield Answer(limit=limit, is_kept=share.at_least >= least, found=said, faults=faults)
+    yield LimitResult(limit=limit, is_kept=share.at_least >= least, found=said, faults=faults)
 
 
-def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[Answer]:
+def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
     if not limits.enough_credit:
         return
     limit = "--enough-credit"
@@ -292,7 +292,7 @@ def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
         # The credit of a router's subscribers is that of all paths that end there.
         pools = Counter((row["address"], row["dst"], row["shared_needed"], row["configured"]) for row in short)
         worst = sorted(pools, key=lambda pool: (pool[3] - pool[2], pool))
-        yield Answer(
+        yield LimitResult(
             limit=limit,
             is_kept=False,
             found=f"{counted(len(short), 'path')} of {known:,} short of credit",
@@ -305,9 +305,9 @@ def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
         )
     elif rows and not known:
         found = "can't be told: the model has no credit of subscribers, or no delays of links"
-        yield Answer(limit=limit, is_kept=False, found=found)
+        yield LimitResult(limit=limit, is_kept=False, found=found)
     else:
-        yield Answer(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
+        yield LimitResult(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
 
 
 def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, Any]]:
@@ -316,7 +316,7 @@ def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, A
         found: list[dict[str, Any]] = read_table(folder, "credit_plan").to_pylist()
         return found
     changed, routes = _variant(folder, limits, model)
-    return credit_rows(routes, changed, Terms())
+    return credit_rows(routes, changed, CreditUse())
 
 
 def _variant(folder: Path, limits: Limits, model: Model) -> tuple[Model, Routes]:

@@ -30,7 +30,7 @@ MOST_PAIRS: Final = 10_000
 
 
 @attrs.frozen(kw_only=True)
-class Terms:
+class CreditUse:
     """How clients use credit, as far as a model does not say it."""
 
     batch: int | None = 1
@@ -66,17 +66,17 @@ class Path:
     configured: int | None
 
 
-def credit_table(network: Network, kernel: Kernel, model: Model, terms: Terms | None = None) -> pa.Table:
+def credit_table(network: Network, kernel: Kernel, model: Model, terms: CreditUse | None = None) -> pa.Table:
     """The table `credit_plan` of a mesh as it is.
 
     Args:
         kernel: in its base state.
         model: of which *network* was made.
     """
-    return from_rows("credit_plan", credit_rows(Routes(network, kernel), model, terms or Terms()))
+    return from_rows("credit_plan", credit_rows(Routes(network, kernel), model, terms or CreditUse()))
 
 
-def credit_rows(routes: Routes, model: Model, terms: Terms) -> list[dict[str, object]]:
+def credit_rows(routes: Routes, model: Model, terms: CreditUse) -> list[dict[str, object]]:
     """The rows of `credit_plan`, for the state of *routes*: paths to addresses, then demands for routers."""
     pools: dict[tuple[str, int], list[Path]] = {}
     for path in _address_paths(routes, model, terms):
@@ -90,7 +90,7 @@ def credit_rows(routes: Routes, model: Model, terms: Terms) -> list[dict[str, ob
     return rows
 
 
-def _pool_rows(network: Network, paths: list[Path], terms: Terms) -> Iterator[dict[str, object]]:
+def _pool_rows(network: Network, paths: list[Path], terms: CreditUse) -> Iterator[dict[str, object]]:
     """Rows of paths that share the credit of one router's subscribers."""
     configured = paths[0].configured
     work = _sum(None if path.busy_us is None else path.rate * path.busy_us for path in paths)
@@ -130,7 +130,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 # Paths to addresses
 
 
-def _address_paths(routes: Routes, model: Model, terms: Terms) -> Iterator[Path]:
+def _address_paths(routes: Routes, model: Model, terms: CreditUse) -> Iterator[Path]:
     """Every flow to an address. What finds no credit is wanted at the nearest router, and counts as a need there."""
     sites = {(site.address, site.router): site for site in model.subscribers}
     wanted: dict[tuple[int, int, int], int] = {}
@@ -170,7 +170,7 @@ def _nearest(routes: Routes, flow: Flow) -> int | None:
 # Demands for routers
 
 
-def _router_paths(routes: Routes, terms: Terms) -> Iterator[Path]:
+def _router_paths(routes: Routes, terms: CreditUse) -> Iterator[Path]:
     """Demands for routers, whose receivers' credit and time nobody says: the MOST_PAIRS with most work."""
     network = routes.network
     count = len(network.demand_src)

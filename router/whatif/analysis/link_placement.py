@@ -43,7 +43,7 @@ class Goal(enum.StrEnum):
 
 
 @attrs.frozen(kw_only=True, order=True)
-class Gain:
+class LinkGain:
     """One candidate and what it is worth."""
 
     joined_pairs: int
@@ -186,7 +186,7 @@ def best_links(
     allowed: Bools | None = None,
     effort: Floats | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Gain]:
+) -> list[LinkGain]:
     """The *count* candidates that help most, the best first; of equal ones those with less effort, then by number.
 
     Candidates that help nothing are left out. A link between two parts of the mesh comes before all others.
@@ -236,8 +236,8 @@ def best_links(
     return [_gain(joined, amount, -u, -v) for joined, amount, _, u, v in sorted(best, reverse=True)]
 
 
-def _gain(joined: int, amount: float, u: int, v: int) -> Gain:
-    return Gain(joined_pairs=int(joined), amount=float(amount), u=int(u), v=int(v))
+def _gain(joined: int, amount: float, u: int, v: int) -> LinkGain:
+    return LinkGain(joined_pairs=int(joined), amount=float(amount), u=int(u), v=int(v))
 
 
 def _bounds(distance: Floats, weight: Floats, cost: float) -> Floats:

@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 
 @attrs.frozen(kw_only=True)
-class Place:
+class SubscriberPlacement:
     """One way to place the subscribers of an address."""
 
     address: int
@@ -45,7 +45,7 @@ class Place:
         return self.before - self.after
 
 
-class Audience:
+class AddressUse:
     """One address: its publishers and the routers of its subscribers."""
 
     def __init__(self, network: Network, kernel: Kernel, distance: Floats, address: int) -> None:
@@ -121,7 +121,7 @@ class Audience:
 
     # Single failures
 
-    def losses_with(self, sites: Sequence[int], failures: Failures) -> Floats:
+    def losses_with(self, sites: Sequence[int], failures: SingleFailures) -> Floats:
         """By router: messages/s that find nobody with subscribers at *sites* and there, summed over single failures.
 
         Those of publishers whose own router has failed don't count.
@@ -161,7 +161,7 @@ class Audience:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Failures:
+class SingleFailures:
     """Every single failure of a link or a router, as far as it matters to addresses."""
 
     component: Ints
@@ -178,7 +178,7 @@ class Failures:
         return tuple(router for router, _ in self.that_split if router is not None)
 
     @classmethod
-    def of(cls, connectivity: Connectivity, links: int, sites: Sequence[int]) -> Failures:
+    def of(cls, connectivity: Connectivity, links: int, sites: Sequence[int]) -> SingleFailures:
         """Those of a mesh.
 
         Args:
@@ -194,7 +194,7 @@ class Failures:
         return cls(component=connectivity.component, that_split=tuple(found), others=others)
 
 
-def load_places(audience: Audience) -> Iterator[Place]:
+def load_places(audience: AddressUse) -> Iterator[SubscriberPlacement]:
     """Every move and every addition that makes the load of an address less; none where publishers reach nobody."""
     sites = audience.sites
     if not sites or not audience.srcs.size:
@@ -206,7 +206,7 @@ def load_places(audience: Audience) -> Iterator[Place]:
         yield from _better(audience, site, sites, before, audience.loads_with(rest))
 
 
-def loss_places(audience: Audience, connectivity: Connectivity, links: int) -> Iterator[Place]:
+def loss_places(audience: AddressUse, connectivity: Connectivity, links: int) -> Iterator[SubscriberPlacement]:
     """Every move and every addition after which less is lost in single failures.
 
     Args:
@@ -215,7 +215,7 @@ def loss_places(audience: Audience, connectivity: Connectivity, links: int) -> I
     sites = audience.sites
     if not sites or not audience.srcs.size:
         return
-    failures = Failures.of(connectivity, links, sites)
+    failures = SingleFailures.of(connectivity, links, sites)
     added = audience.losses_with(sites, failures)
     before = float(added[sites[0]])
     yield from _better(audience, None, sites, before, added)
@@ -225,13 +225,13 @@ def loss_places(audience: Audience, connectivity: Connectivity, links: int) -> I
 
 
 def _better(
-    audience: Audience, taken_from: int | None, sites: Sequence[int], before: float, after: Floats
-) -> Iterator[Place]:
+    audience: AddressUse, taken_from: int | None, sites: Sequence[int], before: float, after: Floats
+) -> Iterator[SubscriberPlacement]:
     """Places that are better than what is, by a millionth at least: sums of rates are rounded."""
     least = before * (1 - 1e-6) if np.isfinite(before) else 0.0
     for router in np.flatnonzero(after < least).tolist():
         if router not in sites:
-            place = Place(
+            place = SubscriberPlacement(
                 address=audience.address,
                 taken_from=taken_from,
                 router=router,

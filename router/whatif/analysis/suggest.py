@@ -13,9 +13,9 @@ import pyarrow as pa
 from mesh_config.models import Treatment
 from router.whatif.analysis import link_placement
 from router.whatif.analysis.connectivity import Connectivity, analyse
-from router.whatif.analysis.link_placement import Bools, Floats, Gain, Goal
+from router.whatif.analysis.link_placement import Bools, Floats, Goal, LinkGain
 from router.whatif.analysis.paths_and_flows import Routes
-from router.whatif.analysis.subscriber_placement import Audience, Place, load_places, loss_places
+from router.whatif.analysis.subscriber_placement import AddressUse, SubscriberPlacement, load_places, loss_places
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, TREATMENTS, Network
 from router.whatif.model.elements import LinkEdge, link_ids
@@ -48,7 +48,7 @@ def _untold(done: int, total: int) -> None:
 
 
 @attrs.frozen(kw_only=True)
-class Wish:
+class SuggestOptions:
     """What is asked for."""
 
     count: int = COUNT
@@ -58,10 +58,10 @@ class Wish:
     """Links between routers that are farther apart, or whose places are not known, are not suggested."""
 
 
-class Mesh:
+class SuggestInput:
     """A mesh and what all suggestions are worked out from."""
 
-    def __init__(self, model: Model, network: Network, kernel: Kernel, wish: Wish) -> None:
+    def __init__(self, model: Model, network: Network, kernel: Kernel, wish: SuggestOptions) -> None:
         """For a kernel in its base state."""
         self.model = model
         self.network = network
@@ -109,7 +109,7 @@ class Mesh:
         return link_placement.weight_of(rates, len(network.routers))
 
 
-def placement_table(model: Model, network: Network, kernel: Kernel, wish: Wish | None = None) -> pa.Table:
+def placement_table(model: Model, network: Network, kernel: Kernel, wish: SuggestOptions | None = None) -> pa.Table:
     """The table `placement` of a mesh: links by their closed forms, moves and additions of subscribers.
 
     With more than MOST_ROUTERS no links are judged by `mean_cost` and `load`, which takes the cube of the number of
@@ -119,7 +119,7 @@ def placement_table(model: Model, network: Network, kernel: Kernel, wish: Wish |
         network: of *model*.
         kernel: of *network*, in its base state.
     """
-    mesh = Mesh(model, network, kernel, wish or Wish())
+    mesh = SuggestInput(model, network, kernel, wish or SuggestOptions())
     goals = Goal if len(network.routers) <= MOST_ROUTERS else (Goal.RESILIENCE,)
     rows = [row for goal in goals for row in link_rows(mesh, goal)]
     return from_rows("placement", [*rows, *join_rows(mesh), *subscriber_rows(mesh)])
@@ -147,7 +147,7 @@ def kilometres(model: Model) -> Floats:
 # Links
 
 
-def link_rows(mesh: Mesh, goal: Goal, progress: Progress = _untold) -> list[Row]:
+def link_rows(mesh: SuggestInput, goal: Goal, progress: Progress = _untold) -> list[Row]:
     """The best links within parts of the mesh by one goal, as rows of `placement`.
 
     `load` is that of all messages but multicasts, which go to the subscribers that they reach now.
@@ -161,7 +161,7 @@ def link_rows(mesh: Mesh, goal: Goal, progress: Progress = _untold) -> list[Row]
     ]
 
 
-def join_rows(mesh: Mesh) -> list[Row]:
+def join_rows(mesh: SuggestInput) -> list[Row]:
     """The best links between parts of the mesh that have no path to each other; none when it is in one piece."""
     weight = link_placement.even_weight(len(mesh.network.routers))
     best = _best(mesh, Goal.DISTANCE, weight, mesh.wish.count, _untold, is_joining=True)
@@ -173,8 +173,8 @@ def join_rows(mesh: Mesh) -> list[Row]:
 
 
 def _best(
-    mesh: Mesh, goal: Goal, weight: Floats, count: int, progress: Progress, *, is_joining: bool = False
-) -> list[Gain]:
+    mesh: SuggestInput, goal: Goal, weight: Floats, count: int, progress: Progress, *, is_joining: bool = False
+) -> list[LinkGain]:
     return link_placement.best_links(
         mesh.distance,
         weight,
@@ -188,7 +188,7 @@ def _best(
     )
 
 
-def _whole(mesh: Mesh, goal: Goal, weight: Floats) -> float:
+def _whole(mesh: SuggestInput, goal: Goal, weight: Floats) -> float:
     """The measure as it is: a sum over all pairs."""
     if goal is Goal.RESILIENCE:
         found = mesh.connectivity
@@ -198,14 +198,14 @@ def _whole(mesh: Mesh, goal: Goal, weight: Floats) -> float:
     return float((mesh.distance[there] * weight[there]).sum()) / 2
 
 
-def _scale(mesh: Mesh, goal: Goal) -> float:
+def _scale(mesh: SuggestInput, goal: Goal) -> float:
     """By what a sum is divided: for a mean, how many pairs there are."""
     if goal is not Goal.DISTANCE:
         return 1.0
     return max(1.0, float(np.isfinite(mesh.distance).sum() - len(mesh.distance)))
 
 
-def _link_row(mesh: Mesh, measure: str, rank: int, gain: Gain, before: float, after: float) -> Row:
+def _link_row(mesh: SuggestInput, measure: str, rank: int, gain: LinkGain, before: float, after: float) -> Row:
     return {
         "kind": "link",
         "measure": measure,
@@ -220,7 +220,7 @@ def _link_row(mesh: Mesh, measure: str, rank: int, gain: Gain, before: float, af
     }
 
 
-def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
+def utilisation_rows(mesh: SuggestInput, progress: Progress = _untold) -> list[Row]:
     """The links after which the busiest one is the least busy, as rows of `placement`.
 
     There is no closed form for it: those that shorten the paths of messages most are played, PLAYED for each that is
@@ -232,7 +232,7 @@ def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
         return []
     candidates = _best(mesh, Goal.TRAFFIC, mesh.traffic(has_multicasts=True), PLAYED * mesh.wish.count, _untold)
     before = mesh.kernel.max_utilisation
-    found: list[tuple[float, Gain]] = []
+    found: list[tuple[float, LinkGain]] = []
     for done, gain in enumerate(candidates):
         progress(done, len(candidates))
         changed = with_links(mesh.model, [_new_link(mesh, gain, known)])
@@ -247,7 +247,7 @@ def utilisation_rows(mesh: Mesh, progress: Progress = _untold) -> list[Row]:
     ]
 
 
-def _new_link(mesh: Mesh, gain: Gain, known: Sequence[LinkEdge]) -> LinkEdge:
+def _new_link(mesh: SuggestInput, gain: LinkGain, known: Sequence[LinkEdge]) -> LinkEdge:
     a, b = mesh.network.routers[gain.u], mesh.network.routers[gain.v]
     there = {link.id for link in mesh.model.links}
     name = next(text for text in link_ids([(a, b)] * (len(there) + 1)) if text not in there)
@@ -271,7 +271,7 @@ def _middle(values: Iterable[float | None]) -> float | None:
 # Subscribers
 
 
-def subscriber_rows(mesh: Mesh, addresses: Sequence[str] | None = None) -> list[Row]:
+def subscriber_rows(mesh: SuggestInput, addresses: Sequence[str] | None = None) -> list[Row]:
     """The best moves and additions of subscribers, as rows of `placement`.
 
     `load` and `lost_msgs` are told as if credit sufficed, also of balanced addresses where it is bounded.
@@ -279,10 +279,10 @@ def subscriber_rows(mesh: Mesh, addresses: Sequence[str] | None = None) -> list[
     Args:
         addresses: that are looked at; all when absent.
     """
-    found: dict[tuple[str, str], list[Place]] = {}
+    found: dict[tuple[str, str], list[SubscriberPlacement]] = {}
     for number, text in enumerate(mesh.network.addresses):
         if addresses is None or text in addresses:
-            audience = Audience(mesh.network, mesh.kernel, mesh.distance, number)
+            audience = AddressUse(mesh.network, mesh.kernel, mesh.distance, number)
             for measure, place in _places(mesh, audience):
                 kind = "addition" if place.taken_from is None else "move"
                 found.setdefault((kind, measure), []).append(place)
@@ -296,7 +296,7 @@ def subscriber_rows(mesh: Mesh, addresses: Sequence[str] | None = None) -> list[
     return rows
 
 
-def _places(mesh: Mesh, audience: Audience) -> Iterator[tuple[str, Place]]:
+def _places(mesh: SuggestInput, audience: AddressUse) -> Iterator[tuple[str, SubscriberPlacement]]:
     for place in load_places(audience):
         if math.isfinite(place.before):
             yield LOAD, place
@@ -304,7 +304,7 @@ def _places(mesh: Mesh, audience: Audience) -> Iterator[tuple[str, Place]]:
         yield LOST_MSGS, place
 
 
-def _place_row(mesh: Mesh, kind: str, measure: str, rank: int, place: Place) -> Row:
+def _place_row(mesh: SuggestInput, kind: str, measure: str, rank: int, place: SubscriberPlacement) -> Row:
     origin = place.taken_from
     if origin is None:
         first, last = mesh.network.subscriber_first[place.address], mesh.network.subscriber_first[place.address + 1]

@@ -28,7 +28,7 @@ LABOR: Final = Labor(
 
 
 @attrs.frozen(kw_only=True)
-class Conditions:
+class SimulationParameters:
     """Where the routers of a twin run."""
 
     weather: Weather = Weather(delay_s=0.0005, jitter_s=0.0005)
@@ -40,7 +40,7 @@ class Conditions:
     detection_jitter_s: float = 0.001
 
 
-LOOPBACK: Final = Conditions(
+LOOPBACK: Final = SimulationParameters(
     weather=Weather(delay_s=10e-6, jitter_s=10e-6),
     labor=attrs.evolve(LABOR, cores=2),
     detection_s=0.0054,

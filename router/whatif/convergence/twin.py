@@ -21,7 +21,7 @@ from router.core.linkstate.throttle import ROUTERS_A_PAUSE
 from router.core.terms import RouterId
 from router.simulation.measures import Distances, distances_of, first_differences
 from router.simulation.mesh import Mesh, Wire
-from router.whatif.convergence.simulation_parameters import Conditions
+from router.whatif.convergence.simulation_parameters import SimulationParameters
 from router.whatif.model.mesh_model import Model
 
 STEP_S: Final = 0.01
@@ -34,7 +34,7 @@ UNASKED: Final = frozenset({"HELLO", "RA"})
 Row = dict[str, object]
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What happens to a mesh."""
 
     START = "start"
@@ -53,13 +53,13 @@ class Kind(StrEnum):
     """Nothing, for a while."""
 
 
-CAN_FAIL: Final = (Kind.LINK, Kind.ROUTER, Kind.SILENT_LINK, Kind.SILENT_ROUTER)
-FAILURES: Final = (Kind.LINK, Kind.ROUTER, Kind.LINK, Kind.ROUTER, Kind.SILENT_ROUTER)
+CAN_FAIL: Final = (EventKind.LINK, EventKind.ROUTER, EventKind.SILENT_LINK, EventKind.SILENT_ROUTER)
+FAILURES: Final = (EventKind.LINK, EventKind.ROUTER, EventKind.LINK, EventKind.ROUTER, EventKind.SILENT_ROUTER)
 """Kinds in the order in which they take turns, unless other ones are asked for."""
 
 
 @attrs.frozen(kw_only=True)
-class Ground:
+class TwinMesh:
     """What a twin's mesh is made of: the routers and links of a model, or a shape that is generated."""
 
     name: str
@@ -72,7 +72,7 @@ class Ground:
     """Of a model: two routers, cost, and time on the way in seconds or None."""
 
     @classmethod
-    def of_model(cls, model: Model) -> Ground:
+    def of_model(cls, model: Model) -> TwinMesh:
         """The routers and links of a model, with their delays."""
         ids = tuple(router.id for router in model.routers)
         links = (
@@ -82,16 +82,16 @@ class Ground:
 
 
 @attrs.frozen(kw_only=True)
-class Case:
+class TwinCase:
     """One run of a twin."""
 
-    ground: Ground
+    ground: TwinMesh
     seed: int
     """Of the shape, where it takes one, of delays and jitter, and of what fails."""
     timers: LinkStateSettings = LinkStateSettings()
-    conditions: Conditions = Conditions()
+    conditions: SimulationParameters = SimulationParameters()
     failures: int = 20
-    kinds: tuple[Kind, ...] = FAILURES
+    kinds: tuple[EventKind, ...] = FAILURES
     """They take turns."""
     is_repaired: bool = True
     """What has failed is back before the next failure; else failures add up."""
@@ -103,7 +103,7 @@ class Case:
         return {"mesh": self.ground.name, "seed": self.seed, **attrs.asdict(self.timers)}
 
 
-def play(case: Case, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
+def run_case(case: TwinCase, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
     """Run a twin through its start and all failures.
 
     Args:
@@ -121,7 +121,7 @@ def play(case: Case, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
 class Twin:
     """A mesh and what happens to it."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: TwinCase) -> None:
         self.case = case
         self.mesh = _mesh(case)
         self._rng = random.Random(f"failures {case.seed}")
@@ -133,7 +133,7 @@ class Twin:
 
     def rows(self) -> Iterator[Row]:
         """Let everything happen, and tell what came of it."""
-        yield self._event(Kind.START, "", lambda: None)
+        yield self._event(EventKind.START, "", lambda: None)
         for number in range(self.case.failures):
             kind = self.case.kinds[number % len(self.case.kinds)]
             target = self._target(kind)
@@ -142,31 +142,31 @@ class Twin:
             what, fail, repair = target
             yield self._event(kind, what, fail)
             if self.case.is_repaired:
-                yield self._event(Kind.REPAIR, what, repair)
+                yield self._event(EventKind.REPAIR, what, repair)
         if self.case.calm_s > 0:
             yield self._calm()
 
     # What happens
 
-    def _target(self, kind: Kind) -> tuple[str, Callable[[], None], Callable[[], None]] | None:
+    def _target(self, kind: EventKind) -> tuple[str, Callable[[], None], Callable[[], None]] | None:
         """Something that may fail: its name, its failure, its repair."""
         mesh = self.mesh
-        if kind in (Kind.LINK, Kind.SILENT_LINK):
+        if kind in (EventKind.LINK, EventKind.SILENT_LINK):
             wires = [wire for wire in mesh.wires if wire.is_up and not wire.is_silent]
             if not wires:
                 return None
             wire = self._rng.choice(wires)
-            if kind is Kind.LINK:
+            if kind is EventKind.LINK:
                 return _name(wire), lambda: mesh.disconnect(wire), lambda: mesh.reconnect(wire)
             return _name(wire), lambda: mesh.silence(wire), lambda: mesh.silence(wire, is_silent=False)
         living = sorted(router.id for router in mesh.living())
         if len(living) < 2:
             return None
         victim = self._rng.choice(living)
-        fail = mesh.kill if kind is Kind.ROUTER else mesh.vanish
+        fail = mesh.kill if kind is EventKind.ROUTER else mesh.vanish
         return victim, lambda: fail(victim), lambda: mesh.restart(victim)
 
-    def _event(self, kind: Kind, what: str, happen: Callable[[], None]) -> Row:
+    def _event(self, kind: EventKind, what: str, happen: Callable[[], None]) -> Row:
         mesh = self.mesh
         before = _Counts.of(mesh)
         began = mesh.now
@@ -195,7 +195,7 @@ class Twin:
             **self.case.head(),
             **self._sizes,
             "event": self._next(),
-            "kind": Kind.CALM.value,
+            "kind": EventKind.CALM.value,
             "what": "",
             "converge_s": None,
             "known_s": None,
@@ -292,7 +292,7 @@ def _name(wire: Wire) -> str:
     return "--".join(sorted(router.id for router in wire.ends))
 
 
-def _mesh(case: Case) -> Mesh:
+def _mesh(case: TwinCase) -> Mesh:
     """The mesh of a case, all routers starting."""
     conditions = case.conditions
     mesh = Mesh(

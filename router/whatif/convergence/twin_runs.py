@@ -25,11 +25,11 @@ from mesh_config.findings import Finding, SettingsError, Severity, nearest
 from mesh_config.generators import KINDS, MAX_ROUTERS, generate
 from mesh_config.models import LinkStateSettings
 from mesh_config.values import expectation, fault_of, fields_of
-from router.whatif.convergence.twin import Case, Ground, Row, play
-from router.whatif.pipeline.local_engine import prepare
+from router.whatif.convergence.twin import Row, TwinCase, TwinMesh, run_case
+from router.whatif.pipeline.local_engine import prepare_worker
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
-from router.whatif.pipeline.unfinished_run import write_whole
+from router.whatif.pipeline.unfinished_run import write_atomically
 
 Progress = Callable[[str, int, int], None]
 Done = Callable[[int, list[Row]], None]
@@ -49,7 +49,7 @@ def _error(key: str, message: str, expected: str = "", near: str | None = None) 
 # What is asked for
 
 
-def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[Ground]:
+def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[TwinMesh]:
     """Meshes of well-known shapes: `geometric:30`, or `geometric` in every one of *sizes*.
 
     Raises: TwinError for a shape or a size that there is not.
@@ -69,7 +69,7 @@ def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[Ground]:
                 generate(name, size)
             except ValueError as error:
                 raise _error("--generate", f"{name}:{size}: {error}") from error
-            found.append(Ground(name=name, routers=size))
+            found.append(TwinMesh(name=name, routers=size))
     return found
 
 
@@ -104,8 +104,11 @@ def timers(text: str) -> LinkStateSettings:
 
 
 def grid(
-    grounds: Iterable[Ground], settings: Iterable[LinkStateSettings], seeds: Iterable[int], case: Callable[..., Case]
-) -> list[Case]:
+    grounds: Iterable[TwinMesh],
+    settings: Iterable[LinkStateSettings],
+    seeds: Iterable[int],
+    case: Callable[..., TwinCase],
+) -> list[TwinCase]:
     """A case for each mesh, each choice of timers and each seed.
 
     Args:
@@ -122,7 +125,7 @@ def grid(
     return list({digest(one): one for one in cases}.values())
 
 
-def digest(case: Case) -> str:
+def digest(case: TwinCase) -> str:
     """What tells a case from any other one, as hexadecimal text."""
     plain = json.dumps(attrs.asdict(case), sort_keys=True)
     return hashlib.sha256(plain.encode()).hexdigest()[:32]
@@ -145,7 +148,7 @@ class Engine:
 
 
 def run(
-    cases: Sequence[Case],
+    cases: Sequence[TwinCase],
     out: str | os.PathLike[str],
     engine: Engine,
     *,
@@ -175,7 +178,7 @@ def run(
 
     def on_done(place: int, rows: list[Row]) -> None:
         nonlocal done
-        write_whole(files[left[place]], json.dumps(rows).encode())
+        write_atomically(files[left[place]], json.dumps(rows).encode())
         done += 1
         on_progress(LABEL, done, len(order))
 
@@ -187,11 +190,11 @@ def run(
     return table
 
 
-def _play(cases: Sequence[Case], engine: Engine, stage: Path, on_done: Done) -> None:
+def _play(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_done: Done) -> None:
     if engine.wants_spark:
         spark = importlib.import_module("router.whatif.pipeline.spark_engine")
         tasks = importlib.import_module("router.whatif.pipeline.spark_parallel_map")
-        address = spark.Address(
+        address = spark.SparkAddress(
             master=engine.master, remote=engine.remote, settings=engine.settings, workers=engine.workers
         )
         session = spark.start(address, stage / spark.LOG)
@@ -201,11 +204,11 @@ def _play(cases: Sequence[Case], engine: Engine, stage: Path, on_done: Done) -> 
     workers = min(engine.workers or len(os.sched_getaffinity(0)), len(cases))
     if workers == 1:
         for place, case in enumerate(cases):
-            on_done(place, play(case))
+            on_done(place, run_case(case))
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=prepare) as pool:
-        running = {pool.submit(play, case): place for place, case in enumerate(cases)}
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=prepare_worker) as pool:
+        running = {pool.submit(run_case, case): place for place, case in enumerate(cases)}
         try:
             for future in as_completed(running):
                 on_done(running[future], future.result())
@@ -216,8 +219,8 @@ def _play(cases: Sequence[Case], engine: Engine, stage: Path, on_done: Done) -> 
             raise
 
 
-def _as_json(case: Case) -> bytes:
-    return json.dumps(play(case)).encode()
+def _as_json(case: TwinCase) -> bytes:
+    return json.dumps(run_case(case)).encode()
 
 
 def _check_place(target: Path) -> None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 
 MAX_BYTES: Final = 2 * 1024**3
 MAX_ROWS: Final = 20_000_000
@@ -47,7 +47,7 @@ class Columns:
         return {row: line for row, line in zip(range(last + 1), sound, strict=False) if row in wanted}
 
 
-def read_columns(faults: Faults, known: Sequence[str], required: Sequence[str]) -> Columns:
+def read_columns(faults: FileFindings, known: Sequence[str], required: Sequence[str]) -> Columns:
     """The table of the file that *faults* is about, by the end of its name Parquet or CSV.
 
     Args:
@@ -81,7 +81,7 @@ def numbered(values: pa.Array, number: Callable[[str | None], int]) -> NDArray[n
     return places[indices]
 
 
-def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: Faults) -> pa.Table:
+def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: FileFindings) -> pa.Table:
     with path.open(encoding="utf-8-sig", newline="") as text:
         header = text.readline(MAX_HEADER_CHARACTERS)
     names = [name.strip() for name in next(csv.reader([header]), [])]
@@ -109,7 +109,7 @@ def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: Faul
     return table
 
 
-def _tell_lengths(path: Path, names: Sequence[str], count: int, faults: Faults) -> None:
+def _tell_lengths(path: Path, names: Sequence[str], count: int, faults: FileFindings) -> None:
     """Tell of the first rows that have more or fewer values than there are columns."""
     expected = f"{len(names)}: {', '.join(names)}"
     shown = 0
@@ -133,7 +133,7 @@ def _rows(path: Path) -> Iterator[tuple[list[str], int]]:
             line = reader.line_num + 1
 
 
-def _parquet(path: Path, known: Sequence[str], required: Sequence[str], faults: Faults) -> pa.Table:
+def _parquet(path: Path, known: Sequence[str], required: Sequence[str], faults: FileFindings) -> pa.Table:
     with pq.ParquetFile(path) as file:
         if file.metadata.num_rows > MAX_ROWS:
             faults.fail(f"{file.metadata.num_rows} rows", expected=f"at most {MAX_ROWS}")
@@ -142,7 +142,7 @@ def _parquet(path: Path, known: Sequence[str], required: Sequence[str], faults: 
 
 
 def _check_names(
-    names: Sequence[str], known: Sequence[str], required: Sequence[str], line: int | None, faults: Faults
+    names: Sequence[str], known: Sequence[str], required: Sequence[str], line: int | None, faults: FileFindings
 ) -> None:
     """Raises: SettingsError unless the columns are the right ones."""
     for name in dict.fromkeys(names):

@@ -18,7 +18,7 @@ from mesh_config.findings import Finding, nearest
 from mesh_config.values import expectation, fault_of, fields_of, found_words
 from router.core.addressing.address import normalise
 from router.whatif.formats.csv_parquet import SHOWN, Columns, numbered, read_columns
-from router.whatif.formats.input_file import Faults, FilePath, in_file, number_of
+from router.whatif.formats.input_file import FileFindings, FilePath, in_file, number_of
 from router.whatif.formats.mesh_settings import TreatmentOf
 from router.whatif.model.demands import DEFAULT_CLASS, NOBODY, Demand, Demands
 from router.whatif.model.elements import AddressNode
@@ -38,7 +38,7 @@ def with_demand_file(model: Model, path: FilePath, treatment_of: TreatmentOf) ->
     Returns: the model; warnings: addresses without subscribers.
     Raises: SettingsError with all that is wrong with the file.
     """
-    faults = Faults(path)
+    faults = FileFindings(path)
     columns = read_columns(faults, COLUMNS, REQUIRED)
     reading = _Reading(columns, faults)
     names = {name: reading.names(name) for name in ("src", "dst", "address", "class")}
@@ -68,7 +68,7 @@ def with_demand_file(model: Model, path: FilePath, treatment_of: TreatmentOf) ->
 class _Reading:
     """One table; names become numbers, the same number for the same name in every column."""
 
-    def __init__(self, columns: Columns, faults: Faults) -> None:
+    def __init__(self, columns: Columns, faults: FileFindings) -> None:
         self._columns = columns
         self._faults = faults
         self._count = columns.table.num_rows

@@ -23,7 +23,7 @@ from mesh_config.structuring import structure, unknown_key
 from mesh_config.values import found_words
 from mesh_config.yaml_text import ListNode, MapNode, Node, ScalarNode
 from router.core.addressing.address import normalise
-from router.whatif.formats.input_file import Faults, FilePath, in_file, read_text
+from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
 from router.whatif.formats.mesh_settings import TreatmentOf
 from router.whatif.formats.topology_builder import Node as TopologyNode
 from router.whatif.formats.topology_builder import delay_ms
@@ -124,7 +124,7 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
         treatment_of: of addresses of subscribers that the file doesn't list.
     Raises: SettingsError with all that is wrong with the file.
     """
-    faults = Faults(path)
+    faults = FileFindings(path)
     text, expected = read_text(path), f"a mapping with {', '.join(f'`{key}`' for key in KEYS)}"
     if not text.strip():
         faults.fail("the file is empty", line=1, expected=expected)
@@ -158,7 +158,7 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     return found
 
 
-def _defaults(root: MapNode, faults: Faults) -> Defaults:
+def _defaults(root: MapNode, faults: FileFindings) -> Defaults:
     if "defaults" not in root.items:
         return Defaults()
     defaults, findings = structure(root.items["defaults"], Defaults)
@@ -166,7 +166,7 @@ def _defaults(root: MapNode, faults: Faults) -> Defaults:
     return defaults or Defaults()
 
 
-def _items(root: MapNode, key: str, faults: Faults) -> Iterator[Item]:
+def _items(root: MapNode, key: str, faults: FileFindings) -> Iterator[Item]:
     """The sound items of a list; what is wrong with the others is told."""
     node = root.items.get(key)
     if node is None:
@@ -185,7 +185,7 @@ def _items(root: MapNode, key: str, faults: Faults) -> Iterator[Item]:
             yield item, found
 
 
-def _new_links(model: Model, items: list[Item], faults: Faults) -> Iterator[LinkEdge]:
+def _new_links(model: Model, items: list[Item], faults: FileFindings) -> Iterator[LinkEdge]:
     """Links with the next usual ids that are free; a delay that is not given is that of straight fibre.
 
     Those that lead from a router to itself are told; those with an unknown end are left out.
@@ -206,7 +206,7 @@ def _new_links(model: Model, items: list[Item], faults: Faults) -> Iterator[Link
         yield LinkEdge(**{**values, "id": free, "a": a, "b": b})
 
 
-def _refuse_unknown(model: Model, root: MapNode, faults: Faults) -> None:
+def _refuse_unknown(model: Model, root: MapNode, faults: FileFindings) -> None:
     """Tell what names a router or a link that the model does not have, also in items with other faults."""
     routers, links = ({it.id: it for it in items} for items in (model.routers, model.links))
     for part, field, what, known in (
@@ -229,14 +229,14 @@ def _refuse_unknown(model: Model, root: MapNode, faults: Faults) -> None:
                     faults.extend([node.place.finding(message, expected=f"a {what} of the model", nearest=near)])
 
 
-def _refuse_empty(groups: list[Item], faults: Faults) -> None:
+def _refuse_empty(groups: list[Item], faults: FileFindings) -> None:
     """Tell of groups without members."""
     for node, group in groups:
         if not group.links and not group.routers:
             faults.extend([node.place.finding("nothing belongs to it", expected="`links` or `routers`")])
 
 
-def _refuse_twice(parts: Mapping[str, list[Item]], faults: Faults) -> None:
+def _refuse_twice(parts: Mapping[str, list[Item]], faults: FileFindings) -> None:
     """Tell what a list has twice."""
     for part in IDENTITY:
         items = parts[part]

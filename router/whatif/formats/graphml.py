@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from mesh_config.findings import nearest
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.topology_builder import Edge, Node, build
 from router.whatif.formats.xml_with_lines import Element
 from router.whatif.model.elements import LinkEdge, RouterNode
@@ -34,7 +34,7 @@ class _Key:
     default: str | None
 
 
-def read_graphml(root: Element, faults: Faults) -> Model:
+def read_graphml(root: Element, faults: FileFindings) -> Model:
     """The model of a document. Raises: SettingsError."""
     if root.tag != "graphml":
         faults.fail(f"the document is a `{root.tag}`", line=root.line, expected="`graphml`")
@@ -62,7 +62,7 @@ def read_graphml(root: Element, faults: Faults) -> Model:
     return build(name, nodes, edges, faults=faults)
 
 
-def _keys(root: Element, faults: Faults) -> dict[str, dict[str, _Key]]:
+def _keys(root: Element, faults: FileFindings) -> dict[str, dict[str, _Key]]:
     """Declared attributes by what they belong to, and key."""
     found: dict[str, dict[str, _Key]] = {"node": {}, "edge": {}, "graph": {}}
     for element in root.all("key"):
@@ -78,7 +78,7 @@ def _keys(root: Element, faults: Faults) -> dict[str, dict[str, _Key]]:
     return found
 
 
-def _values(element: Element, keys: Mapping[str, _Key], faults: Faults) -> dict[str, str]:
+def _values(element: Element, keys: Mapping[str, _Key], faults: FileFindings) -> dict[str, str]:
     """Attributes of a node, an edge or a graph by name."""
     values = {key.name: key.default for key in keys.values() if key.default is not None}
     for data in element.all("data"):
@@ -96,7 +96,7 @@ def _values(element: Element, keys: Mapping[str, _Key], faults: Faults) -> dict[
     return values
 
 
-def _node(element: Element, keys: Mapping[str, _Key], faults: Faults) -> Node:
+def _node(element: Element, keys: Mapping[str, _Key], faults: FileFindings) -> Node:
     values = _values(element, keys, faults)
     key = _required(element, "id", faults)
     for inner in element.all("graph"):
@@ -116,7 +116,7 @@ def _node(element: Element, keys: Mapping[str, _Key], faults: Faults) -> Node:
     )
 
 
-def _edge(element: Element, keys: Mapping[str, _Key], faults: Faults) -> Edge:
+def _edge(element: Element, keys: Mapping[str, _Key], faults: FileFindings) -> Edge:
     values = _values(element, keys, faults)
     source, target = _required(element, "source", faults), _required(element, "target", faults)
     path = ("edges", f"{source}--{target}")
@@ -129,7 +129,7 @@ def _edge(element: Element, keys: Mapping[str, _Key], faults: Faults) -> Edge:
     return Edge(source=source, target=target, values=numbers, line=element.line, path=path)
 
 
-def _required(element: Element, name: str, faults: Faults) -> str:
+def _required(element: Element, name: str, faults: FileFindings) -> str:
     value = element.attributes.get(name, "")
     if not value:
         faults.add(f"a `{element.tag}` without `{name}`", line=element.line, key=(name,), expected="text")
@@ -142,7 +142,7 @@ def _numbers(
     names: tuple[str, ...],
     element: Element,
     path: tuple[str, ...],
-    faults: Faults,
+    faults: FileFindings,
 ) -> dict[str, Any]:
     """Fields of a model's class; those that are absent or empty are left out."""
     there = {name: values[name] for name in names if values.get(name)}
@@ -151,7 +151,7 @@ def _numbers(
 
 
 def _plain_numbers(
-    values: Mapping[str, str], names: tuple[str, ...], element: Element, key: str, faults: Faults
+    values: Mapping[str, str], names: tuple[str, ...], element: Element, key: str, faults: FileFindings
 ) -> dict[str, float | None]:
     """Attributes of the Topology Zoo; None for those that are absent or empty."""
     found: dict[str, float | None] = {}

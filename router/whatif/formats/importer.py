@@ -13,7 +13,7 @@ from mesh_config.findings import Finding
 from router.whatif.formats import graphml, json_with_lines, sndlib, topohub, xml_with_lines
 from router.whatif.formats.demand_file import with_demand_file
 from router.whatif.formats.details_file import with_details
-from router.whatif.formats.input_file import Faults, FilePath, in_file, read_text
+from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
 from router.whatif.formats.mesh_settings import TreatmentOf, built_in_treatment, read_mesh
 from router.whatif.formats.topology_builder import MESSAGE_BYTES
 from router.whatif.model.mesh_model import Model, ModelError
@@ -50,7 +50,7 @@ def import_model(
     Returns: the model, checked; warnings.
     Raises: SettingsError with all that is wrong with the first file that can't be used.
     """
-    faults = Faults(file)
+    faults = FileFindings(file)
     model, treatment_of = _read(faults, form or _form(file), message_bytes)
     try:
         model.check()
@@ -94,7 +94,7 @@ def _form(file: FilePath) -> Form:
     return Form.MESH
 
 
-def _read(faults: Faults, form: Form, message_bytes: float) -> tuple[Model, TreatmentOf]:
+def _read(faults: FileFindings, form: Form, message_bytes: float) -> tuple[Model, TreatmentOf]:
     if form is Form.MESH:
         return read_mesh(faults.file, faults)
     text, name = read_text(faults.file), Path(os.fspath(faults.file)).stem

@@ -22,7 +22,7 @@ MAX_FINDINGS: Final = 100
 FilePath = str | os.PathLike[str]
 
 
-class Faults:
+class FileFindings:
     """Findings about one file."""
 
     def __init__(self, file: FilePath) -> None:
@@ -98,7 +98,7 @@ def read_text(path: FilePath) -> str:
 
     Raises: SettingsError when it can't be read, is too large, or is not UTF-8.
     """
-    faults = Faults(path)
+    faults = FileFindings(path)
     try:
         with Path(path).open("rb") as file:
             raw = file.read(MAX_TEXT_BYTES + 1)

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 
 SPACE: Final = " \t\n\r"
 """What JSON allows between its words."""
@@ -63,7 +63,7 @@ class _NumberError(ValueError):
     """Something stands for a number that can't be one."""
 
 
-def read(text: str, faults: Faults) -> Any:
+def read(text: str, faults: FileFindings) -> Any:
     """The one value of *text*; its mappings are JsonObjects. Raises: SettingsError."""
     try:
         return _Decoder(text).decode(text)

@@ -14,8 +14,8 @@ import attrs
 from mesh_config.findings import Finding
 from mesh_config.models import Treatment
 from router.core.addressing.address import is_volatile_reply
-from router.whatif.formats.input_file import Faults
-from router.whatif.formats.management_rows import Attribute, Kind, Row, sound_rows
+from router.whatif.formats.input_file import FileFindings
+from router.whatif.formats.management_rows import Attribute, Kind, Row, checked_rows
 from router.whatif.formats.mesh_settings import built_in_treatment
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import AddressNode, LinkCounter, LinkEdge, RouterNode, SubscriberSite, link_ids
@@ -48,7 +48,7 @@ ADDRESS: Final = (
 ROUTER: Final = (Attribute("site", Kind.TEXT, True),)
 
 
-class Asks(Protocol):
+class ManagementQueries(Protocol):
     """A client of management."""
 
     def query(self, kind: str, attributes: Sequence[str], *, router: str | None) -> Iterable[Row]:
@@ -82,7 +82,7 @@ class Reading:
     """Whether links and routers were the same before and after."""
 
 
-def collect(client: Asks, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Reading:
+def collect(client: ManagementQueries, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Reading:
     """Ask every router that can be reached; all again, a few times, when links come or go meanwhile.
 
     Args:
@@ -106,7 +106,9 @@ def collect(client: Asks, progress: Callable[[int, int], None] = lambda _done, _
     return Reading(asked=me, nodes=nodes, routers=routers, is_settled=is_settled)
 
 
-def snapshot_model(reading: Reading, faults: Faults, *, name: str = "mesh", demands: Sequence[Demand] = ()) -> Model:
+def snapshot_model(
+    reading: Reading, faults: FileFindings, *, name: str = "mesh", demands: Sequence[Demand] = ()
+) -> Model:
     """The model of a mesh that tells so.
 
     Of parallel links the one in use is among the others; each delay is half the round trip of TCP. Addresses of replies
@@ -156,11 +158,11 @@ def measured_demands(before: Reading, after: Reading, seconds: float) -> list[De
     return found
 
 
-def _nodes(client: Asks, me: str) -> tuple[Row, ...]:
+def _nodes(client: ManagementQueries, me: str) -> tuple[Row, ...]:
     return tuple(sorted(_rows(client, "router.node", NODE, None, me), key=lambda row: str(row["id"])))
 
 
-def _ask(client: Asks, router: str | None, me: str) -> RouterReading:
+def _ask(client: ManagementQueries, router: str | None, me: str) -> RouterReading:
     own = _rows(client, "router", ROUTER, router, me)
     return RouterReading(
         site=own[0]["site"] if own else None,
@@ -170,16 +172,18 @@ def _ask(client: Asks, router: str | None, me: str) -> RouterReading:
     )
 
 
-def _rows(client: Asks, entity: str, attributes: Sequence[Attribute], router: str | None, me: str) -> tuple[Row, ...]:
+def _rows(
+    client: ManagementQueries, entity: str, attributes: Sequence[Attribute], router: str | None, me: str
+) -> tuple[Row, ...]:
     """What a router tells of its entities of one type, as it must be. Raises: SettingsError"""
     rows = client.query(entity, tuple(it.name for it in attributes), router=router)
-    return sound_rows(rows, attributes, entity=entity, router=me if router is None else router)
+    return checked_rows(rows, attributes, entity=entity, router=me if router is None else router)
 
 
 # Links
 
 
-def _links(reading: Reading, faults: Faults) -> tuple[list[LinkEdge], list[LinkCounter]]:
+def _links(reading: Reading, faults: FileFindings) -> tuple[list[LinkEdge], list[LinkCounter]]:
     """Links and their counters, as the end with the smaller id tells of the connections."""
     # A router that went while others were asked is no longer among the nodes.
     costs: defaultdict[str, Mapping[str, int]] = defaultdict(dict)
@@ -243,7 +247,7 @@ def _subscribers(routers: Mapping[str, RouterReading]) -> list[SubscriberSite]:
     ]
 
 
-def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults: Faults) -> list[AddressNode]:
+def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults: FileFindings) -> list[AddressNode]:
     """Addresses that are used or have publishers, each with the treatment that the first router gives it."""
     wanted = set(used)
     said: dict[str, dict[str, str]] = {}
@@ -262,7 +266,7 @@ def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults
     return [AddressNode(text=text, treatment=_treatment(text, said.get(text, {}), faults)) for text in wanted]
 
 
-def _treatment(text: str, said: Mapping[str, str], faults: Faults) -> Treatment:
+def _treatment(text: str, said: Mapping[str, str], faults: FileFindings) -> Treatment:
     """What the first router says; the built-in one where that is none that a mobile address can have, or nothing."""
     word, router = next(iter(said.items()), ("", ""))
     if word in TREATMENTS:
@@ -293,7 +297,7 @@ def checked_model(
     reading: Reading, url: str, *, name: str = "mesh", demands: Sequence[Demand] = ()
 ) -> tuple[Model, tuple[Finding, ...]]:
     """The model of a reading, checked, and warnings about it."""
-    faults = Faults(url)
+    faults = FileFindings(url)
     model = snapshot_model(reading, faults, name=name, demands=demands)
     model = attrs.evolve(model, origin=f"{url}, router {reading.asked}")
     model.check()

@@ -50,7 +50,7 @@ class Attribute:
     """Whether a router may say nothing of it."""
 
 
-def sound_rows(rows: Iterable[Row], attributes: Sequence[Attribute], *, entity: str, router: str) -> tuple[Row, ...]:
+def checked_rows(rows: Iterable[Row], attributes: Sequence[Attribute], *, entity: str, router: str) -> tuple[Row, ...]:
     """Those attributes of entities that a router has told of; what it leaves out is None.
 
     Args:

@@ -10,7 +10,7 @@ from mesh_config.links import links
 from mesh_config.loader import load_mesh
 from mesh_config.models import MeshSettings, Treatment
 from router.core.addressing.treatment_table import TreatmentTable
-from router.whatif.formats.input_file import Faults, FilePath
+from router.whatif.formats.input_file import FileFindings, FilePath
 from router.whatif.model.elements import LinkEdge, RouterNode, link_ids
 from router.whatif.model.mesh_model import Model
 
@@ -18,7 +18,7 @@ TreatmentOf = Callable[[str], Treatment]
 """The treatment of an address, normalised."""
 
 
-def read_mesh(path: FilePath, faults: Faults) -> tuple[Model, TreatmentOf]:
+def read_mesh(path: FilePath, faults: FileFindings) -> tuple[Model, TreatmentOf]:
     """Model of a settings file, and the treatment that its routers give to an address.
 
     Args:
@@ -53,7 +53,7 @@ def mesh_model(mesh: MeshSettings) -> Model:
 class _Treatments:
     """What the routers of a mesh do with an address; a warning where they don't do the same."""
 
-    def __init__(self, mesh: MeshSettings, faults: Faults) -> None:
+    def __init__(self, mesh: MeshSettings, faults: FileFindings) -> None:
         routers = sorted(mesh.routers.items())
         self._tables = {key: TreatmentTable(router.addresses, router.default_treatment) for key, router in routers}
         self._faults = faults

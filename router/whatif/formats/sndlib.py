@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mesh_config.findings import nearest
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.topology_builder import MESSAGE_BYTES, Edge, Node, Traffic, build
 from router.whatif.formats.xml_with_lines import Element
 from router.whatif.model.elements import LinkEdge
@@ -31,7 +31,7 @@ Tokens = Sequence[str]
 # The text format
 
 
-def read_native(text: str, faults: Faults, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
+def read_native(text: str, faults: FileFindings, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
     """The model of a file that begins with HEADER.
 
     Args:
@@ -51,7 +51,7 @@ def read_native(text: str, faults: Faults, *, name: str, message_bytes: float = 
     return build(name, nodes, edges, traffic, faults=faults, message_bytes=message_bytes)
 
 
-def _lines(text: str, faults: Faults) -> Iterator[tuple[str, Tokens, int]]:
+def _lines(text: str, faults: FileFindings) -> Iterator[tuple[str, Tokens, int]]:
     """Each item with its section and line."""
     lines = _LINE_END.split(text)
     head = lines[0].replace(" ", "").casefold() if lines else ""
@@ -77,7 +77,7 @@ def _lines(text: str, faults: Faults) -> Iterator[tuple[str, Tokens, int]]:
         faults.add(f"the section {section} does not end", line=opened, expected="a line with `)` alone")
 
 
-def _native_node(tokens: Tokens, line: int, faults: Faults) -> Iterator[Node]:
+def _native_node(tokens: Tokens, line: int, faults: FileFindings) -> Iterator[Node]:
     match tokens:
         case [key, "(", x, y, ")", *_]:
             at = ("NODES", key)
@@ -95,7 +95,7 @@ def _native_node(tokens: Tokens, line: int, faults: Faults) -> Iterator[Node]:
             _refuse(tokens, line, ("NODES",), "`id ( longitude latitude )`", faults)
 
 
-def _native_link(tokens: Tokens, line: int, faults: Faults) -> Iterator[Edge]:
+def _native_link(tokens: Tokens, line: int, faults: FileFindings) -> Iterator[Edge]:
     match tokens:
         case [key, "(", source, target, ")", capacity, _, _, _, *_]:
             at = ("LINKS", key)
@@ -109,7 +109,7 @@ def _native_link(tokens: Tokens, line: int, faults: Faults) -> Iterator[Edge]:
             _refuse(tokens, line, ("LINKS",), expected, faults)
 
 
-def _native_demand(tokens: Tokens, line: int, faults: Faults) -> Iterator[Traffic]:
+def _native_demand(tokens: Tokens, line: int, faults: FileFindings) -> Iterator[Traffic]:
     match tokens:
         case [key, "(", source, target, ")", unit, value, *_]:
             yield from _demand((source, target), (unit, value), line, ("DEMANDS", key), faults)
@@ -118,14 +118,14 @@ def _native_demand(tokens: Tokens, line: int, faults: Faults) -> Iterator[Traffi
             _refuse(tokens, line, ("DEMANDS",), expected, faults)
 
 
-def _refuse(tokens: Tokens, line: int, at: tuple[str, ...], expected: str, faults: Faults) -> None:
+def _refuse(tokens: Tokens, line: int, at: tuple[str, ...], expected: str, faults: FileFindings) -> None:
     faults.add(f"`{' '.join(tokens)[:80]}`", line=line, key=at, expected=expected)
 
 
 # XML
 
 
-def read_xml(root: Element, faults: Faults, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
+def read_xml(root: Element, faults: FileFindings, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
     """The model of a document whose root is `network`. Raises: SettingsError."""
     structure = root.first("networkStructure")
     if root.tag != "network" or structure is None:
@@ -149,7 +149,7 @@ def read_xml(root: Element, faults: Faults, *, name: str, message_bytes: float =
     )
 
 
-def _xml_node(element: Element, faults: Faults, *, is_plane: bool) -> Node:
+def _xml_node(element: Element, faults: FileFindings, *, is_plane: bool) -> Node:
     key = element.attributes.get("id", "")
     at = ("nodes", key)
     if not key:
@@ -166,7 +166,7 @@ def _xml_node(element: Element, faults: Faults, *, is_plane: bool) -> Node:
     )
 
 
-def _xml_link(element: Element, faults: Faults) -> Edge:
+def _xml_link(element: Element, faults: FileFindings) -> Edge:
     at = ("links", element.attributes.get("id", ""))
     capacity = element.first("preInstalledModule", "capacity")
     values = _capacity(capacity.text, capacity.line, at, faults) if capacity is not None else {}
@@ -174,7 +174,7 @@ def _xml_link(element: Element, faults: Faults) -> Edge:
     return Edge(source=source, target=target, values=values, line=element.line, path=at)
 
 
-def _xml_demand(element: Element, faults: Faults) -> Iterator[Traffic]:
+def _xml_demand(element: Element, faults: FileFindings) -> Iterator[Traffic]:
     at = ("demands", element.attributes.get("id", ""))
     value, unit = element.first("demandValue"), element.first("routingUnit")
     if value is None:
@@ -184,7 +184,7 @@ def _xml_demand(element: Element, faults: Faults) -> Iterator[Traffic]:
     yield from _demand(_ends(element, at, faults), amounts, element.line, at, faults)
 
 
-def _ends(element: Element, at: tuple[str, ...], faults: Faults) -> tuple[str, str]:
+def _ends(element: Element, at: tuple[str, ...], faults: FileFindings) -> tuple[str, str]:
     """Text of `source` and `target`."""
     found = []
     for name in ("source", "target"):
@@ -199,7 +199,7 @@ def _ends(element: Element, at: tuple[str, ...], faults: Faults) -> tuple[str, s
 
 
 def _demand(
-    ends: tuple[str, str], amounts: tuple[str, str], line: int, at: tuple[str, ...], faults: Faults
+    ends: tuple[str, str], amounts: tuple[str, str], line: int, at: tuple[str, ...], faults: FileFindings
 ) -> Iterator[Traffic]:
     """Traffic of a demand, *amounts* being its routing unit and its value."""
     numbers = [faults.amount(text, line=line, key=at) for text in amounts]
@@ -212,7 +212,7 @@ def _demand(
     yield Traffic(source=ends[0], target=ends[1], msgs_per_s=rate, line=line, path=at)
 
 
-def _capacity(text: str, line: int, at: tuple[str, ...], faults: Faults) -> dict[str, float]:
+def _capacity(text: str, line: int, at: tuple[str, ...], faults: FileFindings) -> dict[str, float]:
     """The capacity of a link; 0 says that nothing is installed yet, so that nothing is known."""
     amount = faults.amount(text, line=line, key=(*at, "capacity"))
     if not amount:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mesh_config.values import found_words
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.json_with_lines import JsonObject
 from router.whatif.formats.topology_builder import MESSAGE_BYTES, Edge, Node, Traffic, build, fibre_ms
 from router.whatif.model.elements import LinkEdge
@@ -21,7 +21,7 @@ from router.whatif.model.mesh_model import Model
 Path = tuple[str | int, ...]
 
 
-def read_topohub(root: Any, faults: Faults, *, message_bytes: float = MESSAGE_BYTES) -> Model:
+def read_topohub(root: Any, faults: FileFindings, *, message_bytes: float = MESSAGE_BYTES) -> Model:
     """The model of a document read by `json_text`. Raises: SettingsError."""
     if not isinstance(root, JsonObject):
         faults.fail(found_words(root), line=1, expected="a mapping with `nodes` and `edges`")
@@ -44,7 +44,7 @@ def read_topohub(root: Any, faults: Faults, *, message_bytes: float = MESSAGE_BY
     )
 
 
-def _items(root: JsonObject, name: str, faults: Faults) -> Iterator[tuple[JsonObject, Path]]:
+def _items(root: JsonObject, name: str, faults: FileFindings) -> Iterator[tuple[JsonObject, Path]]:
     """The mappings in a list of the document, each with its path."""
     items = root.get(name)
     if not isinstance(items, list):
@@ -57,7 +57,7 @@ def _items(root: JsonObject, name: str, faults: Faults) -> Iterator[tuple[JsonOb
             faults.add(found_words(item), line=root.line, key=(name, number), expected="a mapping")
 
 
-def _node(item: JsonObject, path: Path, faults: Faults) -> Node:
+def _node(item: JsonObject, path: Path, faults: FileFindings) -> Node:
     position = item.get("pos")
     coordinates: list[float | None] = [None, None]
     if position is not None:
@@ -77,7 +77,7 @@ def _node(item: JsonObject, path: Path, faults: Faults) -> Node:
     )
 
 
-def _edge(item: JsonObject, path: Path, faults: Faults) -> Edge:
+def _edge(item: JsonObject, path: Path, faults: FileFindings) -> Edge:
     values = {}
     if item.get("dist") is not None:
         km = faults.amount(item["dist"], line=item.line, key=(*path, "dist"))
@@ -93,7 +93,7 @@ def _edge(item: JsonObject, path: Path, faults: Faults) -> Edge:
     )
 
 
-def _traffic(demands: Any, faults: Faults) -> Iterator[Traffic]:
+def _traffic(demands: Any, faults: FileFindings) -> Iterator[Traffic]:
     path: Path = ("graph", "demands")
     if not isinstance(demands, JsonObject):
         faults.add(found_words(demands), key=path, expected="a mapping")
@@ -111,7 +111,7 @@ def _traffic(demands: Any, faults: Faults) -> Iterator[Traffic]:
                 yield Traffic(source=source, target=target, msgs_per_s=rate, line=targets.line, path=at)
 
 
-def _key(item: JsonObject, name: str, path: Path, faults: Faults) -> str:
+def _key(item: JsonObject, name: str, path: Path, faults: FileFindings) -> str:
     """What a node is called: a number or a text, for keys of JSON are always text."""
     value = item.get(name)
     if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from mesh_config.findings import Step, nearest
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import LinkEdge, RouterNode, link_ids
 from router.whatif.model.mesh_model import Model
@@ -73,7 +73,7 @@ def build(
     edges: Sequence[Edge],
     traffic: Iterable[Traffic] = (),
     *,
-    faults: Faults,
+    faults: FileFindings,
     message_bytes: float = MESSAGE_BYTES,
 ) -> Model:
     """The model of a topology.
@@ -189,7 +189,7 @@ def _link(edge: Edge, link_id: str, ids: Mapping[str, str], places: Mapping[str,
     return LinkEdge(id=link_id, a=a, b=b, **values)
 
 
-def _has_ends(item: Edge | Traffic, nodes: Mapping[str, Node], faults: Faults) -> bool:
+def _has_ends(item: Edge | Traffic, nodes: Mapping[str, Node], faults: FileFindings) -> bool:
     """Whether both ends are known; tells when not."""
     missing = [(field, name) for field in ("source", "target") if (name := getattr(item, field)) not in nodes]
     for field, name in missing:

@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 import attrs
 
-from router.whatif.formats.input_file import Faults
+from router.whatif.formats.input_file import FileFindings
 
 MAX_DEPTH: Final = 100
 MAX_ELEMENTS: Final = 5_000_000
@@ -85,7 +85,7 @@ class _Reading:
         raise _RefusedError("an entity is declared; expected none")
 
 
-def read(text: str, faults: Faults) -> Element:
+def read(text: str, faults: FileFindings) -> Element:
     """The root element of *text*. Raises: SettingsError."""
     reading = _Reading()
     try:

@@ -1,14 +1,14 @@
 import cython
 
 from router.whatif.kernel.arrays cimport BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, array, bytes_of, ints, longs
-from router.whatif.kernel.link_loads cimport Loads
-from router.whatif.kernel.spf_trees cimport Trees
+from router.whatif.kernel.link_loads cimport LinkLoads
+from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
 @cython.final
-cdef class Audience:
-    cdef Trees trees
-    cdef Loads loads
+cdef class AddressDelivery:
+    cdef SpfTrees trees
+    cdef LinkLoads loads
     cdef readonly int publishers, addresses, sites, cells
     cdef array _treatments, _site_firsts, _site_routers, _site_addresses
     cdef int* treatments
@@ -54,7 +54,7 @@ cdef class Audience:
     cdef begin(self)
     @cython.locals(publisher=int)
     cdef void settle(self) noexcept
-    @cython.locals(trees=Trees, index=int, root=int)
+    @cython.locals(trees=SpfTrees, index=int, root=int)
     cdef void review(self) noexcept
     @cython.locals(publisher=int)
     cdef void _review_router(self, int router) noexcept
@@ -77,14 +77,14 @@ cdef class Audience:
     cdef void _spread(self, int publisher) noexcept
     @cython.locals(src=int, first=int, last=int, lost=int, site=int, index=int)
     cdef int _climb_all(self, int publisher, long long rate, long long volume, bint is_base) noexcept
-    @cython.locals(trees=Trees, node=int, arc=int)
+    @cython.locals(trees=SpfTrees, node=int, arc=int)
     cdef bint _climb(self, int src, int router, long long rate, long long volume, bint is_base) noexcept
     cdef void note(self, int publisher, long long rate, long long volume, bint is_starved) noexcept
     cpdef int count_sites(self, int address)
     @cython.locals(count=int, site=int)
     cpdef int living_sites(self, int address)
     @cython.locals(is_same=bint, index=int, publisher=int, site=int)
-    cpdef list impacted(self, Audience origin)
+    cpdef list impacted(self, AddressDelivery origin)
     @cython.locals(starved=int, place=int, missing=cython.longlong)
     cpdef tuple misses(self, int address)
     @cython.locals(index=int, publisher=int)

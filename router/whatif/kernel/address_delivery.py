@@ -16,18 +16,18 @@ from array import array
 
 import cython
 
-from router.whatif.kernel.link_loads import Loads
+from router.whatif.kernel.link_loads import LinkLoads
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.spf_trees import Trees
+from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.arrays import BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, bytes_of, ints, longs
 
 
-class Audience:
+class AddressDelivery:
     """What each publisher sends where as it is now, and who finds nobody."""
 
-    def __init__(self, trees: Trees, loads: Loads, network: Network) -> None:
+    def __init__(self, trees: SpfTrees, loads: LinkLoads, network: Network) -> None:
         self.trees = trees
         self.loads = loads
         self.publishers = len(network.publisher_src)
@@ -324,7 +324,7 @@ class Audience:
             count += not self.trees.dead[self.site_routers[site]]
         return count
 
-    def impacted(self, origin: Audience) -> list[int]:
+    def impacted(self, origin: AddressDelivery) -> list[int]:
         """Addresses that have lost subscribers, or whose publishers miss what they did not before; ascending.
 
         Args:

@@ -15,20 +15,20 @@ from array import array
 
 import cython
 
-from router.whatif.kernel.address_delivery import Audience
+from router.whatif.kernel.address_delivery import AddressDelivery
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.path_delays import Delays
-from router.whatif.kernel.spf_trees import Trees
+from router.whatif.kernel.path_delays import PathDelays
+from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.arrays import BOUNDED, FAR, NONE, bytes_of, ints, longs
     from router.whatif.kernel.link_loads import sort_keys
 
 
-class Balance:
+class BalancedAddresses:
     """Chooses for the publishers of bounded addresses."""
 
-    def __init__(self, trees: Trees, audience: Audience, delays: Delays | None, network: Network) -> None:
+    def __init__(self, trees: SpfTrees, audience: AddressDelivery, delays: PathDelays | None, network: Network) -> None:
         """Those of one base state.
 
         Args:

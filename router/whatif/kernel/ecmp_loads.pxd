@@ -2,11 +2,11 @@ import cython
 
 from router.whatif.kernel.arrays cimport FAR, array, bytes_of, ints, longs, shorts
 from router.whatif.kernel.graph cimport Graph
-from router.whatif.kernel.link_loads cimport Loads, sort_keys
-from router.whatif.kernel.spf_trees cimport Trees
+from router.whatif.kernel.link_loads cimport LinkLoads, sort_keys
+from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
-cdef class SplitLoads(Loads):
+cdef class EcmpLoads(LinkLoads):
     cdef array _entering, _base_distances, _base_costs, _ranks, _arriving, _is_stale, _moves
     cdef long long* entering
     cdef int* base_distances
@@ -21,7 +21,7 @@ cdef class SplitLoads(Loads):
     @cython.locals(at=Py_ssize_t)
     cdef void demand(self, int src, int dst, long long rate, long long size) noexcept
     @cython.locals(
-        trees=Trees, n=int, row=int, node=int, distance=cython.longlong, index=int, place=int, rate=cython.longlong,
+        trees=SpfTrees, n=int, row=int, node=int, distance=cython.longlong, index=int, place=int, rate=cython.longlong,
         size=cython.longlong, hops=int, turn=int, arc=int, head=Py_ssize_t,
     )
     cdef void _gather(self, int dst) noexcept
@@ -31,16 +31,16 @@ cdef class SplitLoads(Loads):
     cdef inline bint _is_hop(self, int row, int node, int arc) noexcept
     @cython.locals(count=int, arc=int)
     cdef inline int _count_hops(self, int row, int node) noexcept
-    @cython.locals(trees=Trees, graph=Graph, n=int, index=int, arc=int, back=int, dst=int)
+    @cython.locals(trees=SpfTrees, graph=Graph, n=int, index=int, arc=int, back=int, dst=int)
     cdef void shift(self) noexcept
     @cython.locals(at=Py_ssize_t, place=Py_ssize_t)
     cdef void move(self, int src, int dst, long long rate, long long size) noexcept
     @cython.locals(dst=int)
     cdef void finish(self) noexcept
-    @cython.locals(trees=Trees, n=int, row=int, index=int, node=int, distance=cython.longlong)
+    @cython.locals(trees=SpfTrees, n=int, row=int, index=int, node=int, distance=cython.longlong)
     cdef void _flow_anew(self, int dst) noexcept
     @cython.locals(
-        trees=Trees, now=int, before=Py_ssize_t, rate=cython.longlong, size=cython.longlong, old_rate=cython.longlong,
+        trees=SpfTrees, now=int, before=Py_ssize_t, rate=cython.longlong, size=cython.longlong, old_rate=cython.longlong,
         old_size=cython.longlong, old_hops=int, hops=int, arc=int, turn=int, old_turn=int, head=int,
     )
     cdef void _hand_on(self, int row, int node) noexcept

@@ -13,18 +13,18 @@ from array import array
 
 import cython
 
-from router.whatif.kernel.link_loads import Loads
-from router.whatif.kernel.spf_trees import Trees
+from router.whatif.kernel.link_loads import LinkLoads
+from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.arrays import FAR, bytes_of, ints, longs, shorts
     from router.whatif.kernel.link_loads import sort_keys
 
 
-class SplitLoads(Loads):
+class EcmpLoads(LinkLoads):
     """Loads of all arcs, paths split."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: SpfTrees) -> None:
         super().__init__(trees)
         n = trees.size
         self._entering = array("q", bytes(16 * n * n))
@@ -185,7 +185,7 @@ class SplitLoads(Loads):
             self.entering[at] -= self.moves[3 * index + 1]
             self.entering[at + 1] -= self.moves[3 * index + 2]
         self.move_count = 0
-        Loads.restore(self)
+        LinkLoads.restore(self)
 
 
 def _share(amount: int, shares: int, turn: int) -> int:

@@ -1,11 +1,11 @@
 import cython
 
 from router.whatif.kernel.arrays cimport FAR, NONE, array, bytes_of, ints, longs
-from router.whatif.kernel.spf_trees cimport Trees
+from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
-cdef class Loads:
-    cdef Trees trees
+cdef class LinkLoads:
+    cdef SpfTrees trees
     cdef array _flows, _carried, _base_carried
     cdef long long* flows
     cdef long long* carried
@@ -27,20 +27,20 @@ cdef class Loads:
     @cython.locals(dst=int, place=int)
     cdef void settle(self) noexcept
     @cython.locals(
-        trees=Trees, n=int, incoming=cython.p_int, ready=cython.p_int, node=int, slot=int, count=int, arc=int, head=int,
+        trees=SpfTrees, n=int, incoming=cython.p_int, ready=cython.p_int, node=int, slot=int, count=int, arc=int, head=int,
         at=cython.Py_ssize_t,
     )
     cdef void _gather(self, int dst) noexcept
     cdef inline void _carry(self, int arc, long long rate, long long size) noexcept
-    @cython.locals(trees=Trees, index=int, count=int, dst=int)
+    @cython.locals(trees=SpfTrees, index=int, count=int, dst=int)
     cdef void shift(self) noexcept
-    @cython.locals(trees=Trees, n=int, count=int, change=int, node=int, at=cython.Py_ssize_t, index=int, distance=cython.longlong)
+    @cython.locals(trees=SpfTrees, n=int, count=int, change=int, node=int, at=cython.Py_ssize_t, index=int, distance=cython.longlong)
     cdef void _shift_toward(self, int dst) noexcept
-    @cython.locals(trees=Trees, row=int, arc=int, rate=cython.longlong, size=cython.longlong)
+    @cython.locals(trees=SpfTrees, row=int, arc=int, rate=cython.longlong, size=cython.longlong)
     cdef inline void _take_away(self, int dst, int node) noexcept
-    @cython.locals(trees=Trees, row=int, arc=int, slot=int, rate=cython.longlong, size=cython.longlong)
+    @cython.locals(trees=SpfTrees, row=int, arc=int, slot=int, rate=cython.longlong, size=cython.longlong)
     cdef inline void _put(self, int dst, int node) noexcept
-    @cython.locals(trees=Trees, n=int, node=int, arc=int)
+    @cython.locals(trees=SpfTrees, n=int, node=int, arc=int)
     cdef void move(self, int src, int dst, long long rate, long long size) noexcept
     cdef void carry(self, int arc, long long rate, long long size) noexcept
     cdef void lose(self, long long rate, long long size) noexcept

@@ -15,16 +15,16 @@ from array import array
 
 import cython
 
-from router.whatif.kernel.spf_trees import Trees
+from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.arrays import FAR, NONE, bytes_of, ints, longs
 
 
-class Loads:
+class LinkLoads:
     """Loads of all arcs as they are now, in the base state or with failures; paths as the mesh takes them."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: SpfTrees) -> None:
         self.trees = trees
         n = trees.size
         self._flows = array("q", bytes(16 * n * n))

@@ -1,28 +1,28 @@
 import cython
 
 from router.whatif.kernel.arrays cimport FAR, NONE, array, doubles, ints, longs
-from router.whatif.kernel.address_delivery cimport Audience
-from router.whatif.kernel.path_delays cimport Delays
+from router.whatif.kernel.address_delivery cimport AddressDelivery
+from router.whatif.kernel.path_delays cimport PathDelays
 from router.whatif.kernel.graph cimport Graph
-from router.whatif.kernel.link_loads cimport Loads
-from router.whatif.kernel.order_statistics cimport Ranking
-from router.whatif.kernel.mesh_state cimport State
-from router.whatif.kernel.spf_trees cimport Trees
+from router.whatif.kernel.link_loads cimport LinkLoads
+from router.whatif.kernel.order_statistics cimport OrderStatistics
+from router.whatif.kernel.mesh_state cimport MeshState
+from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
 @cython.final
 cdef class Kernel:
     cdef readonly object network
     cdef readonly bint is_split, has_delays, is_failing, is_holding
-    cdef State origin
-    cdef State state
+    cdef MeshState origin
+    cdef MeshState state
     cdef array _capacities, _queue, _parts, _base_parts, _part_sizes
     cdef double* capacities
     cdef int* queue
     cdef int* parts
     cdef int* base_parts
     cdef int* part_sizes
-    cdef Ranking stretches
+    cdef OrderStatistics stretches
     cdef object held_pairs, held_lost_pairs
     cdef tuple base_summary
     cdef readonly long long base_pairs, base_lost_pairs, unreachable_pairs, dead_end_pairs, lost_rate, lost_bytes
@@ -41,10 +41,10 @@ cdef class Kernel:
     cdef list _checked(self, object numbers, int count, str what)
     cpdef tuple summary(self)
     cdef _recall(self)
-    @cython.locals(lost=int, delays=Delays, graph=Graph, is_whole=bint)
+    @cython.locals(lost=int, delays=PathDelays, graph=Graph, is_whole=bint)
     cdef _summarise(self)
     @cython.locals(
-        trees=Trees, origin=Trees, lost=int, index=int, root=int, node=int, at=int, before=cython.longlong,
+        trees=SpfTrees, origin=SpfTrees, lost=int, index=int, root=int, node=int, at=int, before=cython.longlong,
         now=cython.longlong, old=cython.longlong,
     )
     cdef int _compare_pairs(self) except -1
@@ -53,20 +53,20 @@ cdef class Kernel:
     @cython.locals(graph=Graph, count=cython.longlong, index=int, place=int, part=int)
     cdef long long _count_dead_ends(self) noexcept
     @cython.locals(
-        trees=Trees, carried=cython.p_longlong, most=double, share=double, busiest=int, tail=int, arc=int, link=int,
+        trees=SpfTrees, carried=cython.p_longlong, most=double, share=double, busiest=int, tail=int, arc=int, link=int,
         number=int,
     )
     cdef void _find_busiest(self) noexcept
     cdef double share(self, long long rate, long long size, int link) noexcept
     @cython.locals(graph=Graph, count=int, router=int, size=int, tail=int, head=int, arc=int)
     cdef int _count_components(self) noexcept
-    @cython.locals(audience=Audience, count=int, address=int)
+    @cython.locals(audience=AddressDelivery, count=int, address=int)
     cdef int _count_dead_addresses(self) noexcept
     @cython.locals(
-        graph=Graph, traffic=Loads, found=cython.p_longlong, tail=int, arc=int, pair=int, link=int, number=int
+        graph=Graph, traffic=LinkLoads, found=cython.p_longlong, tail=int, arc=int, pair=int, link=int, number=int
     )
     cdef array _carried(self, bint is_base)
-    @cython.locals(trees=Trees, slot=int)
+    @cython.locals(trees=SpfTrees, slot=int)
     cpdef int next_hop(self, int src, int dst)
     @cython.locals(distance=int)
     cpdef int distance(self, int src, int dst)

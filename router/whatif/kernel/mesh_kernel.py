@@ -20,9 +20,9 @@ import cython
 import numpy as np
 from numpy.typing import NDArray
 
-from router.whatif.kernel.mesh_state import State
+from router.whatif.kernel.mesh_state import MeshState
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.order_statistics import Ranking
+from router.whatif.kernel.order_statistics import OrderStatistics
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.arrays import FAR, NONE, doubles, ints, longs
@@ -43,7 +43,7 @@ class Kernel:
         """
         self.network = network
         self.is_split = is_split
-        self.origin = State(network, is_split=is_split)
+        self.origin = MeshState(network, is_split=is_split)
         self.state = self.origin
         self.has_delays = network.has_delays and not is_split
         """Whether there are percentiles of delays."""
@@ -99,7 +99,7 @@ class Kernel:
         for part in range(count):
             self.base_pairs += self.part_sizes[part] * (self.part_sizes[part] - 1)
         # Of pairs whose path costs another amount, one for both directions; in thousandths.
-        self.stretches = Ranking(array("q", [0]))
+        self.stretches = OrderStatistics(array("q", [0]))
 
     def _limits(self) -> NDArray[np.float64]:
         """What each link can carry in a direction, of messages and of bytes; see `Network.free_capacity`."""
@@ -179,7 +179,7 @@ class Kernel:
         wanted_links = self._checked(links, self.state.graph.links, "link")
         wanted_routers = self._checked(routers, self.state.graph.size, "router")
         self.is_holding = True
-        self.state = State(
+        self.state = MeshState(
             self.network, is_split=self.is_split, origin=self.origin, links=wanted_links, routers=wanted_routers
         )
         self._take_base()

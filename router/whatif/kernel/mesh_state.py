@@ -8,14 +8,14 @@ from typing import Final
 
 import cython
 
-from router.whatif.kernel.address_delivery import Audience
-from router.whatif.kernel.balanced_addresses import Balance
-from router.whatif.kernel.ecmp_loads import SplitLoads
+from router.whatif.kernel.address_delivery import AddressDelivery
+from router.whatif.kernel.balanced_addresses import BalancedAddresses
+from router.whatif.kernel.ecmp_loads import EcmpLoads
 from router.whatif.kernel.graph import Graph
-from router.whatif.kernel.link_loads import Loads
+from router.whatif.kernel.link_loads import LinkLoads
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.path_delays import Delays
-from router.whatif.kernel.spf_trees import Trees
+from router.whatif.kernel.path_delays import PathDelays
+from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.arrays import ints, longs
@@ -24,7 +24,7 @@ SLICE: Final = 100_000
 """Demands."""
 
 
-class State:
+class MeshState:
     """A mesh in its base state, or with a scenario on top of that."""
 
     def __init__(
@@ -32,7 +32,7 @@ class State:
         network: Network,
         *,
         is_split: bool,
-        origin: State | None = None,
+        origin: MeshState | None = None,
         links: Sequence[int] = (),
         routers: Sequence[int] = (),
     ) -> None:
@@ -48,12 +48,12 @@ class State:
             self.graph.take_down(link)
         for router in routers:
             self.graph.kill(router)
-        self.trees: Trees = Trees(self.graph, None if origin is None else origin.trees)
-        self.delays = Delays(self.trees, network) if network.has_delays else None
-        self.traffic = SplitLoads(self.trees) if is_split else Loads(self.trees)
-        self.audience = Audience(self.trees, self.traffic, network)
+        self.trees: SpfTrees = SpfTrees(self.graph, None if origin is None else origin.trees)
+        self.delays = PathDelays(self.trees, network) if network.has_delays else None
+        self.traffic = EcmpLoads(self.trees) if is_split else LinkLoads(self.trees)
+        self.audience = AddressDelivery(self.trees, self.traffic, network)
         self.traffic.expect(self.audience.cells)
-        self.balance = Balance(self.trees, self.audience, self.delays, network)
+        self.balance = BalancedAddresses(self.trees, self.audience, self.delays, network)
         self._add_demands(network)
         self.audience.begin()
         self.balance.review()

@@ -14,7 +14,7 @@ from router.whatif.kernel.network_arrays import Network
 CODEC: Final = "zstd"
 
 
-def packed(network: Network) -> bytes:
+def encode_network(network: Network) -> bytes:
     """The network as bytes: the length of a JSON head, the head, and the arrays one after the other, compressed."""
     texts: dict[str, list[str]] = {}
     arrays: dict[str, tuple[str, list[int]]] = {}
@@ -32,8 +32,8 @@ def packed(network: Network) -> bytes:
     return len(whole).to_bytes(8, "little") + bytes(pa.compress(whole, codec=CODEC, asbytes=True))
 
 
-def unpacked(data: bytes) -> Network:
-    """The network that `packed` made bytes of."""
+def decode_network(data: bytes) -> Network:
+    """The network that `encode_network` made bytes of."""
     size = int.from_bytes(data[:8], "little")
     whole = pa.decompress(data[8:], decompressed_size=size, codec=CODEC, asbytes=True)
     start = 8 + int.from_bytes(whole[:8], "little")

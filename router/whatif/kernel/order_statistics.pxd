@@ -4,7 +4,7 @@ from router.whatif.kernel.arrays cimport array, longs
 
 
 @cython.final
-cdef class Ranking:
+cdef class OrderStatistics:
     cdef readonly int count, added_count, removed_count
     cdef array _values, _added, _removed
     cdef long long* values

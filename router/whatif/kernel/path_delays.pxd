@@ -3,14 +3,14 @@ import cython
 from router.whatif.kernel.arrays cimport FAR, NONE, array, bytes_of, ints, longs, shorts
 from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.preorder cimport number_tree
-from router.whatif.kernel.order_statistics cimport Ranking
-from router.whatif.kernel.spf_trees cimport Trees
+from router.whatif.kernel.order_statistics cimport OrderStatistics
+from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
 @cython.final
-cdef class Delays:
-    cdef Trees trees
-    cdef Ranking ranking
+cdef class PathDelays:
+    cdef SpfTrees trees
+    cdef OrderStatistics ranking
     cdef array _link_delays, _delays, _orders, _places, _sizes, _counts, _stack, _spare
     cdef long long* link_delays
     cdef long long* delays
@@ -27,21 +27,21 @@ cdef class Delays:
     cdef int stale_count
 
     @cython.locals(
-        trees=Trees, n=int, row=int, parents=cython.p_int, order=cython.p_int, node=int, slot=int, first=int, index=int,
+        trees=SpfTrees, n=int, row=int, parents=cython.p_int, order=cython.p_int, node=int, slot=int, first=int, index=int,
         arc=int,
     )
     cdef void _number(self, int dst) noexcept
     cdef inline long long _delay(self, int arc) noexcept
     cdef array _sorted_delays(self)
-    @cython.locals(trees=Trees, graph=Graph, index=int, pair=int, before=int, now=int, n=int, at=int)
+    @cython.locals(trees=SpfTrees, graph=Graph, index=int, pair=int, before=int, now=int, n=int, at=int)
     cdef update(self)
     @cython.locals(at=int)
     cdef long long between(self, int src, int dst) noexcept
     @cython.locals(row=int, first=int, place=int, at=int)
     cdef void _mark(self, int dst, int node) noexcept
-    @cython.locals(trees=Trees, tail=int, slot=int, dst=int)
+    @cython.locals(trees=SpfTrees, tail=int, slot=int, dst=int)
     cdef void _mark_users(self, int arc) noexcept
-    @cython.locals(trees=Trees, n=int, row=int, depth=int, node=int, arc=int, at=int, total=cython.longlong)
+    @cython.locals(trees=SpfTrees, n=int, row=int, depth=int, node=int, arc=int, at=int, total=cython.longlong)
     cdef void _work_out(self, int dst, int src) noexcept
     @cython.locals(index=int)
     cdef void restore(self) noexcept

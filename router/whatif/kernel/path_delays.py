@@ -15,18 +15,18 @@ import cython
 import numpy as np
 
 from router.whatif.kernel.network_arrays import Network
-from router.whatif.kernel.order_statistics import Ranking
-from router.whatif.kernel.spf_trees import Trees
+from router.whatif.kernel.order_statistics import OrderStatistics
+from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.arrays import FAR, NONE, bytes_of, ints, longs, shorts
     from router.whatif.kernel.preorder import number_tree
 
 
-class Delays:
+class PathDelays:
     """Delays by pair of routers, microseconds, one way, in the base state; and what changes in a scenario."""
 
-    def __init__(self, trees: Trees, network: Network) -> None:
+    def __init__(self, trees: SpfTrees, network: Network) -> None:
         """For trees in their base state."""
         self.trees = trees
         n = trees.size
@@ -50,7 +50,7 @@ class Delays:
         self.spare = ints(self._spare)
         for dst in range(n):
             self._number(dst)
-        self.ranking = Ranking(self._sorted_delays())
+        self.ranking = OrderStatistics(self._sorted_delays())
         # Of a scenario.
         self._new_delays = array("q", bytes(8 * n * n))
         self.new_delays = longs(self._new_delays)

@@ -15,7 +15,7 @@ Failure = tuple[Sequence[int], Sequence[int]]
 """Links and routers."""
 
 
-def played(
+def fail_one_by_one(
     kernel: Kernel,
     links: Sequence[int],
     link_offsets: Sequence[int],
@@ -38,7 +38,7 @@ def played(
     place = 0
     try:
         while place < len(failures):
-            stop, shared = shared_run(failures, place)
+            stop, shared = run_with_shared_failures(failures, place)
             if stop - place >= LEAST_RUN:
                 kernel.hold(*shared)
             for number in range(place, stop):
@@ -51,7 +51,7 @@ def played(
         kernel.release()
 
 
-def shared_run(failures: Sequence[Failure], place: int) -> tuple[int, Failure]:
+def run_with_shared_failures(failures: Sequence[Failure], place: int) -> tuple[int, Failure]:
     """Where the scenarios from *place* on that share something end, and what all of them share."""
     links, routers = failures[place]
     stop = place + 1

@@ -6,7 +6,7 @@ from router.whatif.kernel.preorder cimport number_tree
 
 
 @cython.final
-cdef class Trees:
+cdef class SpfTrees:
     cdef readonly Graph graph
     cdef readonly int size
     cdef int* firsts
@@ -64,7 +64,7 @@ cdef class Trees:
     @cython.locals(n=int, root=int, node=int, count=int)
     cdef void _grow(self) noexcept
     @cython.locals(n=int, root=int, user=int, index=int)
-    cdef _inherit(self, Trees origin)
+    cdef _inherit(self, SpfTrees origin)
     @cython.locals(base=int, parents=cython.p_int, node=int, via=int)
     cdef void _number(self, int root) noexcept
     @cython.locals(n=int, arcs=int, root=int, place=int, arc=int, count=int, user=int, free=cython.p_int)

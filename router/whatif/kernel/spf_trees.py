@@ -24,10 +24,10 @@ if not cython.compiled:  # else they come by the .pxd
     from router.whatif.kernel.preorder import number_tree
 
 
-class Trees:
+class SpfTrees:
     """The trees of all routers as they are now: the base state, or one with failures."""
 
-    def __init__(self, graph: Graph, origin: Trees | None = None) -> None:
+    def __init__(self, graph: Graph, origin: SpfTrees | None = None) -> None:
         """The base state.
 
         Args:
@@ -172,7 +172,7 @@ class Trees:
                 self.user_starts[user] = place
                 self.user_sizes[user] = self.sizes[root * n + place]
 
-    def _inherit(self, origin: Trees) -> None:
+    def _inherit(self, origin: SpfTrees) -> None:
         """The trees of another base state, repaired for what has failed in the graph."""
         n = self.size
         self._distances = array("i", origin._distances)

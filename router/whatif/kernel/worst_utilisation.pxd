@@ -2,11 +2,11 @@ import cython
 
 from router.whatif.kernel.arrays cimport CAUSES, NONE, array, doubles, ints, longs
 from router.whatif.kernel.mesh_kernel cimport Kernel
-from router.whatif.kernel.spf_trees cimport Trees
+from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
 @cython.final
-cdef class Worst:
+cdef class WorstUtilisations:
     cdef readonly Kernel kernel
     cdef readonly int links
     cdef array _counts, _bases, _floors, _shares, _causes
@@ -19,7 +19,7 @@ cdef class Worst:
     @cython.locals(number=int)
     cpdef clear(self)
     @cython.locals(
-        trees=Trees, carried=cython.p_longlong, tail=int, arc=int, link=int, number=int, rate=cython.longlong,
+        trees=SpfTrees, carried=cython.p_longlong, tail=int, arc=int, link=int, number=int, rate=cython.longlong,
         size=cython.longlong, share=double,
     )
     cpdef offer(self, long long scenario)

@@ -21,7 +21,7 @@ if not cython.compiled:  # else they come by the .pxd
 Longs = NDArray[np.int64]
 
 
-class Worst:
+class WorstUtilisations:
     """Up to CAUSES scenarios for each directed link, those with the highest utilisations above the base's."""
 
     def __init__(self, kernel: Kernel) -> None:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from router import __version__
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO
-from router.whatif.kernel.network_codec import unpacked
-from router.whatif.kernel.scenario_loop import played
-from router.whatif.kernel.worst_utilisation import Worst
+from router.whatif.kernel.network_codec import decode_network
+from router.whatif.kernel.scenario_loop import fail_one_by_one
+from router.whatif.kernel.worst_utilisation import WorstUtilisations
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
 from router.whatif.scenarios.failure_families import Batch, Elements
@@ -65,7 +65,7 @@ WORST_SCHEMA: Final = pa.schema(
 
 
 @attrs.frozen(kw_only=True)
-class Work:
+class VariantWork:
     """What whoever works out scenarios of one variant must know. It travels as it is."""
 
     key: str
@@ -80,7 +80,7 @@ class Work:
 
 
 @attrs.frozen(kw_only=True)
-class Piece:
+class RunFile:
     """A file of a run: its name in the folder, and what is in it."""
 
     name: str
@@ -96,7 +96,7 @@ _latest: list[tuple[str, Evaluator]] = []
 """The evaluator that this process used last: to make one takes longer than many scenarios."""
 
 
-def evaluator_of(work: Work) -> Evaluator:
+def evaluator_of(work: VariantWork) -> Evaluator:
     """An evaluator, made once for each variant that a process works on.
 
     Raises: RuntimeError where another version is installed than where the work comes from.
@@ -112,19 +112,19 @@ def evaluator_of(work: Work) -> Evaluator:
 class Evaluator:
     """Plays the scenarios of one variant."""
 
-    def __init__(self, work: Work) -> None:
-        self.network = unpacked(work.network)
+    def __init__(self, work: VariantWork) -> None:
+        self.network = decode_network(work.network)
         self.kernel = Kernel(self.network, is_split=work.routing == ECMP)
         self._plan = work.plan
         self._pairs = work.pairs
-        self._worst = Worst(self.kernel)
+        self._worst = WorstUtilisations(self.kernel)
         self._offered: set[int] = set()
         """Chunks whose scenarios `_worst` has seen."""
         self._routers = pa.array(self.network.routers, pa.string())
         self._links = pa.array(self.network.links, pa.string())
         self._addresses = pa.array(self.network.addresses, pa.string())
 
-    def evaluate(self, chunk: Chunk) -> list[Piece]:
+    def evaluate(self, chunk: Chunk) -> list[RunFile]:
         """The files of a chunk; that of the scenarios comes last."""
         if chunk.number in self._offered:  # tried again: no scenario may be offered twice
             self._worst.clear()
@@ -133,7 +133,7 @@ class Evaluator:
         tables: list[pa.Table] = []
         pairs = _Pairs()
         impacts: list[tuple[int, ...]] = []
-        pieces: list[Piece] = []
+        pieces: list[RunFile] = []
         for section, first, batch in self._plan.batches(chunk.first, chunk.stop):
             outcomes = []
             for number, outcome in enumerate(self._play(batch), start=first):
@@ -156,7 +156,7 @@ class Evaluator:
     def _play(self, batch: Batch) -> Iterator[tuple[int | float, ...]]:
         """The summary of each scenario, which has failed when it is given and is taken back afterwards."""
         offsets = batch.link_offsets.tolist(), batch.router_offsets.tolist()
-        for _ in played(self.kernel, batch.links.tolist(), offsets[0], batch.routers.tolist(), offsets[1]):
+        for _ in fail_one_by_one(self.kernel, batch.links.tolist(), offsets[0], batch.routers.tolist(), offsets[1]):
             yield self.kernel.summary()
 
     def _note(self, number: int, pairs: _Pairs, impacts: list[tuple[int, ...]]) -> None:
@@ -273,10 +273,10 @@ class _Pairs:
         return np.repeat(numbers, counts), src, dst, before, now
 
 
-def _piece(table: str, chunk: Chunk, rows: pa.Table, part: int = 0) -> Piece:
+def _piece(table: str, chunk: Chunk, rows: pa.Table, part: int = 0) -> RunFile:
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="zstd")
-    return Piece(name=file_name(table, chunk.number, part), data=sink.getvalue())
+    return RunFile(name=file_name(table, chunk.number, part), data=sink.getvalue())
 
 
 def _repeated(text: str, count: int) -> pa.Array:

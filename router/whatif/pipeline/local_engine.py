@@ -14,8 +14,8 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
-from router.whatif.pipeline.chunk_evaluator import Work, evaluator_of
-from router.whatif.pipeline.unfinished_run import run_error, write_pieces
+from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
+from router.whatif.pipeline.unfinished_run import run_error, write_run_files
 from router.whatif.scenarios.scenario_plan import Chunk
 
 TRIAL_S: Final = 0.7
@@ -27,13 +27,13 @@ AHEAD: Final = 2
 Done = Callable[[Chunk], None]
 
 
-def play(chunk: Chunk, work: Work, folder: str) -> None:
+def play_chunk(chunk: Chunk, work: VariantWork, folder: str) -> None:
     """Work one chunk out and write its files."""
-    write_pieces(Path(folder), evaluator_of(work).evaluate(chunk))
+    write_run_files(Path(folder), evaluator_of(work).evaluate(chunk))
 
 
 def run(
-    works: Mapping[int, Work],
+    works: Mapping[int, VariantWork],
     chunks: Sequence[Chunk],
     folder: Path,
     *,
@@ -58,7 +58,7 @@ def run(
     began, played = time.monotonic(), 0
     while rest:
         chunk = rest.popleft()
-        play(chunk, works[chunk.variant], str(folder))
+        play_chunk(chunk, works[chunk.variant], str(folder))
         on_done(chunk)
         took, played = time.monotonic() - began, played + chunk.stop - chunk.first
         left = sum(chunk.stop - chunk.first for chunk in rest)
@@ -72,7 +72,7 @@ def run(
 
 
 def _run_pool(
-    works: Mapping[int, Work], chunks: Sequence[Chunk], folder: Path, *, workers: int, on_done: Done
+    works: Mapping[int, VariantWork], chunks: Sequence[Chunk], folder: Path, *, workers: int, on_done: Done
 ) -> deque[Chunk]:
     """Work chunks out in other processes. Returns: what is left to do because one of them died."""
     rest = deque(chunks)
@@ -80,12 +80,12 @@ def _run_pool(
     others = multiprocessing.active_children()
     # Not forked: a copy of this process may have other threads' locks, and has nothing that is needed.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=prepare)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=prepare_worker)
     try:
         while rest or running:
             while rest and len(running) < AHEAD * workers:
                 chunk = rest.popleft()
-                running[pool.submit(play, chunk, works[chunk.variant], str(folder))] = chunk
+                running[pool.submit(play_chunk, chunk, works[chunk.variant], str(folder))] = chunk
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 future.result()
@@ -101,7 +101,7 @@ def _run_pool(
     return rest
 
 
-def prepare() -> None:
+def prepare_worker() -> None:
     """In a new process: leave interrupts to its parent, and end when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()

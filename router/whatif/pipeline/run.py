@@ -17,12 +17,12 @@ import attrs
 from router import SPEED, __version__
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network, NetworkError
-from router.whatif.kernel.network_codec import packed
+from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine
-from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, Work
+from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, VariantWork
 from router.whatif.pipeline.table_layouts import FORMAT
-from router.whatif.pipeline.unfinished_run import Stage
+from router.whatif.pipeline.unfinished_run import UnfinishedRun
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk, Plan
 
@@ -71,7 +71,7 @@ class Options:
 
 
 @attrs.frozen(kw_only=True)
-class Summary:
+class RunSummary:
     """What was run."""
 
     scenarios: int
@@ -93,7 +93,7 @@ def run(
     *,
     on_progress: Progress = silent,
     finish: Finish | None = None,
-) -> Summary:
+) -> RunSummary:
     """Play scenarios, and write their tables into the folder *out*, which appears when all is in it.
 
     Args:
@@ -107,7 +107,7 @@ def run(
     on_progress("planning", 0, 0)
     variants = request.variants(model)
     plan = request.plan(variants)
-    stage = Stage(Path(out))
+    stage = UnfinishedRun(Path(out))
     identity = _identity(model, request, plan, options)
     done = stage.open(identity, is_resumed=options.is_resumed)
     try:
@@ -131,7 +131,7 @@ def run(
     finally:
         stage.close()  # what is done stays there, to be resumed
     left = sum(chunk.stop - chunk.first for chunk in rest)
-    return Summary(scenarios=len(plan), resumed=len(plan) - left, engine=engine, wall_s=time.monotonic() - began)
+    return RunSummary(scenarios=len(plan), resumed=len(plan) - left, engine=engine, wall_s=time.monotonic() - began)
 
 
 def _identity(model: Model, request: Request, plan: Plan, options: Options) -> dict[str, object]:
@@ -149,7 +149,7 @@ def _identity(model: Model, request: Request, plan: Plan, options: Options) -> d
 
 def _works(
     variants: Sequence[tuple[str, Model]], plan: Plan, chunks: Sequence[Chunk], identity: Mapping[str, object]
-) -> dict[int, Work]:
+) -> dict[int, VariantWork]:
     """What must be known of each variant that has something left to be played."""
     networks = {place: _network(*variants[place]) for place in sorted({0, *(chunk.variant for chunk in chunks)})}
     if len(variants) > 1:
@@ -158,9 +158,9 @@ def _works(
     found = {}
     for place in sorted({chunk.variant for chunk in chunks}):
         text = json.dumps([identity, variants[place][0]], sort_keys=True).encode()
-        found[place] = Work(
+        found[place] = VariantWork(
             key=hashlib.sha256(text).hexdigest(),
-            network=packed(networks[place]),
+            network=encode_network(networks[place]),
             plan=plan.of_variant(place),
             pairs=str(identity["pairs"]),
             routing=str(identity["routing"]),
@@ -177,8 +177,8 @@ def _network(name: str, model: Model) -> Network:
 
 
 def _play(
-    stage: Stage,
-    works: Mapping[int, Work],
+    stage: UnfinishedRun,
+    works: Mapping[int, VariantWork],
     chunks: Sequence[Chunk],
     options: Options,
     total: int,
@@ -200,7 +200,7 @@ def _play(
         return SPARK
     on_progress("starting Spark", done, total)
     spark = importlib.import_module("router.whatif.pipeline.spark_engine")
-    address = spark.Address(
+    address = spark.SparkAddress(
         master=options.master, remote=options.remote, settings=options.settings, workers=options.workers
     )
     words: str = spark.run(

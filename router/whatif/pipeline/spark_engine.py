@@ -31,8 +31,8 @@ from pyspark.sql import SparkSession
 
 import router
 from router.whatif.pipeline import local_engine
-from router.whatif.pipeline.chunk_evaluator import Piece, Work, evaluator_of
-from router.whatif.pipeline.unfinished_run import run_error, write_pieces
+from router.whatif.pipeline.chunk_evaluator import RunFile, VariantWork, evaluator_of
+from router.whatif.pipeline.unfinished_run import run_error, write_run_files
 from router.whatif.scenarios.scenario_plan import Chunk
 
 LOG: Final = "spark.log"
@@ -70,7 +70,7 @@ Done = Callable[[Chunk], None]
 
 
 @attrs.frozen(kw_only=True)
-class Address:
+class SparkAddress:
     """Where Spark is."""
 
     master: str | None = None
@@ -90,7 +90,7 @@ class Address:
         return self.master is None or self.master.startswith("local")
 
 
-def describe(session: SparkSession, address: Address) -> str:
+def describe(session: SparkSession, address: SparkAddress) -> str:
     """Where it runs, in words."""
     try:
         return f"spark {session.sparkContext.master}"
@@ -98,7 +98,7 @@ def describe(session: SparkSession, address: Address) -> str:
         return f"spark {address.remote or os.environ.get('SPARK_REMOTE', 'connect')}"
 
 
-def start(address: Address, log: Path) -> SparkSession:
+def start(address: SparkAddress, log: Path) -> SparkSession:
     """A session, that of this thread if it has one. What a new one logs goes to the file *log*.
 
     Raises: RunError when Spark can't be started.
@@ -114,7 +114,7 @@ def start(address: Address, log: Path) -> SparkSession:
         raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}") from error
 
 
-def _connect(remote: str, address: Address) -> SparkSession:
+def _connect(remote: str, address: SparkAddress) -> SparkSession:
     # Not by the usual builder, which refuses a process that has a session of the other kind.
     builder = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(remote)
     for key, value in address.settings.items():
@@ -124,7 +124,7 @@ def _connect(remote: str, address: Address) -> SparkSession:
     return found
 
 
-def _launch(address: Address, log: Path) -> SparkSession:
+def _launch(address: SparkAddress, log: Path) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -172,8 +172,8 @@ def cores(session: SparkSession) -> int:
 
 
 def run(
-    address: Address,
-    works: Mapping[int, Work],
+    address: SparkAddress,
+    works: Mapping[int, VariantWork],
     chunks: Sequence[Chunk],
     folder: Path,
     *,
@@ -199,7 +199,7 @@ def run(
     def help_until(others: Collection[Future[Any]]) -> None:
         while helps and rest and not any(other.done() for other in others):
             chunk = rest.popleft()
-            local_engine.play(chunk, works[chunk.variant], str(folder))
+            local_engine.play_chunk(chunk, works[chunk.variant], str(folder))
             on_done(chunk)
 
     with ThreadPoolExecutor(JOBS, thread_name_prefix="spark") as pool:
@@ -225,7 +225,7 @@ def run(
 def _run_jobs(
     session: SparkSession,
     pool: ThreadPoolExecutor,
-    works: Mapping[int, Work],
+    works: Mapping[int, VariantWork],
     rest: deque[Chunk],
     folder: Path,
     help_until: Callable[[Collection[Future[Any]]], None],
@@ -245,7 +245,7 @@ def _run_jobs(
         for future in finished:
             job = running.pop(future)
             result = future.result()
-            write_pieces(folder, result.pieces)
+            write_run_files(folder, result.pieces)
             for chunk in job:
                 on_done(chunk)
             size = _next_size(size, len(job), result)
@@ -253,7 +253,7 @@ def _run_jobs(
 
 @attrs.frozen(kw_only=True)
 class _Result:
-    pieces: list[Piece]
+    pieces: list[RunFile]
     seconds: float
 
 
@@ -274,17 +274,19 @@ def _next_size(size: int, last: int, result: _Result) -> int:
     return size
 
 
-def _run_job(session: SparkSession, work: Work, chunks: Sequence[Chunk]) -> _Result:
+def _run_job(session: SparkSession, work: VariantWork, chunks: Sequence[Chunk]) -> _Result:
     began = time.monotonic()
     numbers = session.range(0, len(chunks), 1, len(chunks))
     table = numbers.mapInArrow(_function(work, tuple(chunks)), SCHEMA).toArrow()
     # The files of a chunk in the order in which they must be written: that of its scenarios is the last.
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    pieces = [Piece(name=name, data=data) for _, name, data in rows]
+    pieces = [RunFile(name=name, data=data) for _, name, data in rows]
     return _Result(pieces=pieces, seconds=time.monotonic() - began)
 
 
-def _function(work: Work, chunks: tuple[Chunk, ...]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _function(
+    work: VariantWork, chunks: tuple[Chunk, ...]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task does, for `mapInArrow`: to the places of chunks it gives their files."""
 
     def files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from typing import IO, Final
 
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.whatif.pipeline.aggregate import STAGE
-from router.whatif.pipeline.chunk_evaluator import Piece
+from router.whatif.pipeline.chunk_evaluator import RunFile
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import RUN, SCENARIO
 
@@ -36,7 +36,7 @@ def run_error(place: Path, message: str, expected: str = "") -> RunError:
     return RunError([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
 
 
-def write_whole(target: Path, data: bytes, *, folder: Path | None = None) -> None:
+def write_atomically(target: Path, data: bytes, *, folder: Path | None = None) -> None:
     """Write a file that appears whole or not at all.
 
     Args:
@@ -47,15 +47,15 @@ def write_whole(target: Path, data: bytes, *, folder: Path | None = None) -> Non
     beside.replace(target)
 
 
-def write_pieces(folder: Path, pieces: Iterable[Piece]) -> None:
+def write_run_files(folder: Path, pieces: Iterable[RunFile]) -> None:
     """Write files in their order, each as a whole or not at all."""
     for piece in pieces:
         target = folder / piece.name
         target.parent.mkdir(exist_ok=True)
-        write_whole(target, piece.data, folder=folder)
+        write_atomically(target, piece.data, folder=folder)
 
 
-class Stage:
+class UnfinishedRun:
     """The folder of a run that is under way.
 
     Args:
@@ -85,7 +85,7 @@ class Stage:
             self._check_identity(identity, json.loads(file.read_text(encoding="utf-8")))
         else:
             self._clear()
-            write_whole(file, text.encode())
+            write_atomically(file, text.encode())
         for rest in self.path.glob("*.tmp"):
             rest.unlink()
         return self._done()

@@ -18,7 +18,7 @@ from router.whatif.pipeline.table_files import write_table
 from router.whatif.report.verdicts import Verdict
 
 
-def write(folder: Path, model: Model) -> list[Verdict]:
+def complete_run(folder: Path, model: Model) -> list[Verdict]:
     """Add to a run the tables `router_spof`, `credit_plan` and `placement`, the model, the report and its summary.
 
     Args:

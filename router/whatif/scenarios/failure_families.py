@@ -174,7 +174,7 @@ class Family(Protocol):
 
 
 @attrs.frozen
-class Nothing:
+class NoFailure:
     """Nothing fails: one scenario."""
 
     text: str = attrs.field(default="none", init=False)

@@ -24,7 +24,7 @@ from router.whatif.scenarios.failure_families import (
     Family,
     Groups,
     Maintenance,
-    Nothing,
+    NoFailure,
 )
 from router.whatif.wording import counted
 
@@ -130,7 +130,7 @@ class Plan:
         sections: list[Section] = []
         first = 0
         for place, (_, elements) in enumerate(variants):
-            for family in dict.fromkeys((Nothing(), *families)):
+            for family in dict.fromkeys((NoFailure(), *families)):
                 population = _checked_count(family, elements)
                 shuffle = None
                 if sample is not None and population > sample:
@@ -300,7 +300,7 @@ def _member(
             return names.index(group) if group in names and not links and not routers else None
         case Combinations() if group is None and (len(links), len(routers)) == (family.links, family.routers):
             return family.number(elements, links, routers)
-        case Nothing() if group is None and not links and not routers:
+        case NoFailure() if group is None and not links and not routers:
             return 0
     return None
 

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from router.whatif.model.elements import LinkEdge
 from router.whatif.pipeline.table_layouts import LINK_RATE
-from router.whatif.pipeline.unfinished_run import run_error, write_whole
+from router.whatif.pipeline.unfinished_run import run_error, write_atomically
 from router.whatif.telemetry import link_counters
 
 FORMAT: Final = "amqp_mesh_counters"
@@ -43,7 +43,7 @@ PASSED: Final = """
     link string, src string, dst string, begun bigint, ended bigint, messages bigint, bytes bigint, is_reset boolean
 """
 
-Connect = Callable[[str], AbstractContextManager[link_counters.Asks]]
+Connect = Callable[[str], AbstractContextManager[link_counters.ManagementQueries]]
 """Makes a client of management of a router's address; it raises OSError when there is no answer."""
 
 
@@ -51,7 +51,7 @@ Connect = Callable[[str], AbstractContextManager[link_counters.Asks]]
 
 
 class CounterSource(DataSource):
-    """What has passed over each link of a mesh: the columns of `link_counters.Passed`.
+    """What has passed over each link of a mesh: the columns of `link_counters.LinkTraffic`.
 
     Options: `urls`, a JSON list of routers that are asked, one when the one before doesn't answer; `connect`,
     `module:name` of a Connect; `links`, a JSON list of the model's links.
@@ -246,4 +246,4 @@ def _latest(file: Path, table: pa.Table) -> pa.Table:
 def _write(table: pa.Table, target: Path) -> None:
     sink = io.BytesIO()
     pq.write_table(table, sink)
-    write_whole(target, sink.getvalue())
+    write_atomically(target, sink.getvalue())

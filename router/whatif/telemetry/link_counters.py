@@ -23,7 +23,7 @@ CONNECTION: Final = (
 MICROS: Final = 1_000_000
 
 
-class Asks(Protocol):
+class ManagementQueries(Protocol):
     """A client of management."""
 
     def query(self, kind: str, attributes: tuple[str, ...], *, router: str | None) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ Reading = Mapping[str, RouterCounters]
 
 
 @attrs.frozen(kw_only=True)
-class Passed:
+class LinkTraffic:
     """What has passed over a link in one direction between two readings."""
 
     link: str
@@ -79,7 +79,7 @@ class Passed:
     known."""
 
 
-def read(client: Asks, now: Callable[[], int]) -> Reading:
+def read(client: ManagementQueries, now: Callable[[], int]) -> Reading:
     """Ask every router that can be reached.
 
     Args:
@@ -162,7 +162,7 @@ def from_text(text: str) -> Reading:
 # Between two readings
 
 
-def passed(before: Reading, after: Reading, links: tuple[LinkEdge, ...] = ()) -> Iterator[Passed]:
+def passed(before: Reading, after: Reading, links: tuple[LinkEdge, ...] = ()) -> Iterator[LinkTraffic]:
     """What has passed over each link in each direction, by link and sender.
 
     Routers that were not asked the second time are left out: what they have counted is in a later difference.
@@ -188,7 +188,7 @@ def passed(before: Reading, after: Reading, links: tuple[LinkEdge, ...] = ()) ->
                     if old is None
                     else tuple(a - b for a, b in zip(_count(new, out=out), _count(old, out=out), strict=True))
                 )
-                yield Passed(
+                yield LinkTraffic(
                     link=link,
                     src=src,
                     dst=dst,

@@ -6,19 +6,19 @@ import resource
 import time
 from collections.abc import Callable
 
-from router.whatif.convergence.twin import Case, Ground, Kind, Row, play
+from router.whatif.convergence.twin import EventKind, Row, TwinCase, TwinMesh, run_case
 
 ROUTERS = 1000
 FAILURES = 20
-KINDS = (Kind.LINK, Kind.ROUTER) * 9 + (Kind.SILENT_LINK, Kind.SILENT_ROUTER)
+KINDS = (EventKind.LINK, EventKind.ROUTER) * 9 + (EventKind.SILENT_LINK, EventKind.SILENT_ROUTER)
 
 
 def measure(told: Callable[[Row], None]) -> tuple[list[Row], float, float]:
     """Run them. Returns: what happened, processor time in seconds, memory in MB."""
-    case = Case(
-        ground=Ground(name="chords", routers=ROUTERS), seed=1, failures=FAILURES, kinds=KINDS, is_repaired=False
+    case = TwinCase(
+        ground=TwinMesh(name="chords", routers=ROUTERS), seed=1, failures=FAILURES, kinds=KINDS, is_repaired=False
     )
     began = time.process_time()
-    rows = play(case, told)
+    rows = run_case(case, told)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     return rows, time.process_time() - began, memory

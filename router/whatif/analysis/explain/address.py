@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mesh_config.models import Treatment
-from router.whatif.analysis.credit_plan import Terms, credit_rows
-from router.whatif.analysis.explain.base_and_scenario import Subject
+from router.whatif.analysis.credit_plan import CreditUse, credit_rows
+from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
 from router.whatif.analysis.explain.scenario import SHOWN
 from router.whatif.analysis.paths_and_flows import Routes
@@ -23,7 +23,7 @@ RULES = {
 }
 
 
-def explain_address(subject: Subject, text: str) -> Explanation:
+def explain_address(subject: BaseAndScenario, text: str) -> Explanation:
     """An address. Raises: TableError when the model has none of that name."""
     number = subject.address(text)
     flows = [flow for flow in subject.now.flows() if flow.address == number]
@@ -48,14 +48,14 @@ def explain_address(subject: Subject, text: str) -> Explanation:
     )
 
 
-def _what(subject: Subject, text: str) -> Iterator[str]:
+def _what(subject: BaseAndScenario, text: str) -> Iterator[str]:
     address = next(each for each in subject.model.addresses if each.text == text)
     yield f"It is {address.treatment}: {RULES[address.treatment]}."
     if subject.is_failing:
         yield f"Down: {subject.failure}."
 
 
-def _fate(subject: Subject, text: str, number: int) -> Iterator[str]:
+def _fate(subject: BaseAndScenario, text: str, number: int) -> Iterator[str]:
     """What becomes of its messages."""
     network = subject.network
     here = network.publisher_address == number
@@ -72,7 +72,7 @@ def _fate(subject: Subject, text: str, number: int) -> Iterator[str]:
         yield "All of it reaches a subscriber."
 
 
-def _single(subject: Subject, text: str) -> Iterator[str]:
+def _single(subject: BaseAndScenario, text: str) -> Iterator[str]:
     """Which single failures leave it without subscribers."""
     known = [site.router for site in subject.model.subscribers if site.address == text]
     sites = [router for router in known if router not in subject.routers]
@@ -94,14 +94,14 @@ def _single(subject: Subject, text: str) -> Iterator[str]:
         yield f"Each of these by itself keeps some of its publishers from {what}: {listed(names, most=8)}."
 
 
-def _is_bounded(subject: Subject, text: str) -> bool:
+def _is_bounded(subject: BaseAndScenario, text: str) -> bool:
     """Whether its subscribers take only what their credit lets pass."""
     treatment = next(each.treatment for each in subject.model.addresses if each.text == text)
     sites = [site for site in subject.model.subscribers if site.address == text]
     return treatment is Treatment.BALANCED and any(site.credit is not None for site in sites)
 
 
-def _cut_off(subject: Subject, number: int) -> Iterator[str]:
+def _cut_off(subject: BaseAndScenario, number: int) -> Iterator[str]:
     """Links and routers whose loss, on top of what is down, keeps living publishers from every subscriber."""
     network, found = subject.network, subject.connectivity
     sites = _sites(subject, number)
@@ -118,7 +118,7 @@ def _cut_off(subject: Subject, number: int) -> Iterator[str]:
             yield f"router {network.routers[router]}"
 
 
-def _short(subject: Subject, number: int) -> Iterator[str]:
+def _short(subject: BaseAndScenario, number: int) -> Iterator[str]:
     """Links and routers whose loss, on top of what is down, lets living publishers find less credit than now.
 
     Only those are played over which its messages go now, or which every way to its subscribers may need.
@@ -143,18 +143,18 @@ def _short(subject: Subject, number: int) -> Iterator[str]:
             yield f"router {network.routers[router]}"
 
 
-def _sites(subject: Subject, number: int) -> set[int]:
+def _sites(subject: BaseAndScenario, number: int) -> set[int]:
     """Living routers with subscribers of an address."""
     return {int(subject.network.subscriber_router[site]) for site in subject.now.sites(number)}
 
 
-def _publishers(subject: Subject, number: int) -> list[int]:
+def _publishers(subject: BaseAndScenario, number: int) -> list[int]:
     """Routers with publishers of an address."""
     srcs: list[int] = subject.network.publisher_src[subject.network.publisher_address == number].tolist()
     return srcs
 
 
-def _missing(subject: Subject, number: int) -> dict[int, int]:
+def _missing(subject: BaseAndScenario, number: int) -> dict[int, int]:
     """Living publishers of an address that find no subscriber for some of what they send now, and for how much of it.
 
     Returns: millionths of messages/s by router; 0 for one that sends nothing and reaches no subscriber.
@@ -167,7 +167,7 @@ def _missing(subject: Subject, number: int) -> dict[int, int]:
     return {src: rate for src, rate in found.items() if src not in now.failed_routers}
 
 
-def _is_harm(subject: Subject, number: int, without: Routes, missing: Mapping[int, int]) -> bool:
+def _is_harm(subject: BaseAndScenario, number: int, without: Routes, missing: Mapping[int, int]) -> bool:
     """Whether other publishers of a bounded address find less than they do now.
 
     Args:
@@ -185,7 +185,7 @@ def _is_harm(subject: Subject, number: int, without: Routes, missing: Mapping[in
     return lost - int(network.publisher_rate[is_own].sum()) > sum(others)
 
 
-def _subscribers(subject: Subject, text: str) -> Listing | None:
+def _subscribers(subject: BaseAndScenario, text: str) -> Listing | None:
     rows = tuple(
         (site.router, site.count, site.credit, site.service_ms, "down" if site.router in subject.routers else "up")
         for site in subject.model.subscribers
@@ -195,12 +195,12 @@ def _subscribers(subject: Subject, text: str) -> Listing | None:
     return Listing(title="Subscribers", columns=columns, rows=rows) if rows else None
 
 
-def _flows(subject: Subject, text: str, number: int) -> Listing | None:
+def _flows(subject: BaseAndScenario, text: str, number: int) -> Listing | None:
     """Who sends to whom, and the credit that it takes."""
     keys = ("src", "dst", "msgs_per_s", "rtt_ms", "needed", "shared_needed", "configured", "limit_msgs_per_s")
     words = {True: "yes", False: "no", None: None}
     found: list[dict[str, Any]] = [
-        row for row in credit_rows(subject.now, subject.model, Terms()) if row["address"] == text
+        row for row in credit_rows(subject.now, subject.model, CreditUse()) if row["address"] == text
     ]
     if not found:
         return None
@@ -213,7 +213,7 @@ def _flows(subject: Subject, text: str, number: int) -> Listing | None:
     return Listing(title=title, columns=columns, rows=tuple(rows))
 
 
-def _harm(subject: Subject, text: str) -> Listing | None:
+def _harm(subject: BaseAndScenario, text: str) -> Listing | None:
     """The scenarios of the run, of this variant, that are worst for it."""
     rows = subject.variant_rows("address_impact", address=text)
     if not rows:

@@ -31,7 +31,7 @@ from router.whatif.wording import BASE, failure
 Floats = NDArray[np.float64]
 
 
-class Subject:
+class BaseAndScenario:
     """A mesh in its base state and in one scenario.
 
     `base` and `now` are the same when nothing fails. Elements are named by their ids.
@@ -80,7 +80,7 @@ class Subject:
     @classmethod
     def of_run(
         cls, folder: Path, *, scenario: int | None = None, variant: str = BASE, down: Sequence[str] = ()
-    ) -> Subject:
+    ) -> BaseAndScenario:
         """That of a run, in one of its scenarios, or in one of its variants with some things down.
 
         Raises: TableError for what is not there; SettingsError when the model can't be used.
@@ -108,7 +108,7 @@ class Subject:
         )
 
     @classmethod
-    def of_model(cls, model: Model, *, down: Sequence[str] = ()) -> Subject:
+    def of_model(cls, model: Model, *, down: Sequence[str] = ()) -> BaseAndScenario:
         """That of a model, with some things down. Raises: TableError for what is not there."""
         return cls(model, **_named(model, down))
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from router.whatif.analysis.explain import scenario
-from router.whatif.analysis.explain.base_and_scenario import Subject
+from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
 from router.whatif.analysis.explain.scenario import SHOWN
 from router.whatif.analysis.paths_and_flows import Routes
@@ -19,7 +19,7 @@ from router.whatif.model.elements import LinkEdge
 from router.whatif.wording import amount, counted, listed, milliseconds, percent, rate
 
 
-def explain_link(subject: Subject, name: str) -> Explanation:
+def explain_link(subject: BaseAndScenario, name: str) -> Explanation:
     """A link. Raises: TableError when the model has none of that name."""
     place = subject.link(name)
     link = subject.model.links[place]
@@ -45,7 +45,7 @@ def explain_link(subject: Subject, name: str) -> Explanation:
     )
 
 
-def _link(subject: Subject, place: int) -> str:
+def _link(subject: BaseAndScenario, place: int) -> str:
     """What a link is."""
     link = subject.model.links[place]
     said = f"It joins {link.a} and {link.b} at cost {link.cost}"
@@ -60,7 +60,7 @@ def _link(subject: Subject, place: int) -> str:
     return said
 
 
-def _standing(subject: Subject, link: LinkEdge, parallel: Sequence[LinkEdge]) -> str:
+def _standing(subject: BaseAndScenario, link: LinkEdge, parallel: Sequence[LinkEdge]) -> str:
     """Which of parallel links is in use."""
     used = min((each for each in parallel if subject.is_up(each)), key=lambda each: (each.cost, each.id), default=None)
     if used is None:
@@ -70,7 +70,7 @@ def _standing(subject: Subject, link: LinkEdge, parallel: Sequence[LinkEdge]) ->
     return f"it stands by, {used.id} is in use" if subject.is_up(link) else f"{used.id} is in use"
 
 
-def _directions(subject: Subject, place: int) -> Listing:
+def _directions(subject: BaseAndScenario, place: int) -> Listing:
     rates, sizes = subject.now.kernel.loads()
     used = subject.utilisation(subject.now)
     rows = []
@@ -81,7 +81,7 @@ def _directions(subject: Subject, place: int) -> Listing:
     return Listing(title="What it carries", columns=("from", "to", "msg/s", "bytes/s", "used"), rows=tuple(rows))
 
 
-def _carried(subject: Subject, place: int) -> Listing | None:
+def _carried(subject: BaseAndScenario, place: int) -> Listing | None:
     """The largest flows over a link."""
     routes = subject.now
     if subject.is_split or not routes.kernel.loads()[0][2 * place : 2 * place + 2].any():
@@ -98,7 +98,7 @@ def _carried(subject: Subject, place: int) -> Listing | None:
     return Listing(title="Most of it", columns=("from", "to", "address", "msg/s"), rows=tuple(rows)) if rows else None
 
 
-def _flows(subject: Subject, routes: Routes) -> Iterator[tuple[int, int, str | None, int]]:
+def _flows(subject: BaseAndScenario, routes: Routes) -> Iterator[tuple[int, int, str | None, int]]:
     """Source, destination, address and millionths of messages/s of all that is sent, the largest first."""
     network = subject.network
     pairs = zip(network.demand_src.tolist(), network.demand_dst.tolist(), network.demand_rate.tolist(), strict=True)
@@ -112,7 +112,7 @@ def _flows(subject: Subject, routes: Routes) -> Iterator[tuple[int, int, str | N
     return iter(found)
 
 
-def _worst(subject: Subject, name: str) -> Listing | None:
+def _worst(subject: BaseAndScenario, name: str) -> Listing | None:
     """The scenarios of a run that load a link most."""
     rows = subject.rows("link_worst", link=name, variant=subject.variant)
     failures = subject.failures([number for row in rows for number in row["scenarios"]])
@@ -133,7 +133,7 @@ def _worst(subject: Subject, name: str) -> Listing | None:
     return Listing(title="Its worst cases in the run", columns=columns, rows=shown)
 
 
-def _loss(subject: Subject, without: Routes) -> Iterator[str]:
+def _loss(subject: BaseAndScenario, without: Routes) -> Iterator[str]:
     """What the loss of something that is up does, on top of what is down."""
     kernel, now = without.kernel, subject.now.kernel
     pairs = _lost_pairs(subject, without)
@@ -159,7 +159,7 @@ def _loss(subject: Subject, without: Routes) -> Iterator[str]:
         yield f"{rate(lost)}{more} then reach nobody{own}."
 
 
-def _lost_pairs(subject: Subject, without: Routes) -> int:
+def _lost_pairs(subject: BaseAndScenario, without: Routes) -> int:
     """Ordered pairs of living routers that lose each other now that something more is down."""
     kernel = without.kernel
     lost = kernel.unreachable_pairs - kernel.dead_end_pairs
@@ -171,13 +171,13 @@ def _lost_pairs(subject: Subject, without: Routes) -> int:
     return lost - int((~np.isin(src, dead) & ~np.isin(dst, dead)).sum())
 
 
-def _rising(subject: Subject, without: Routes) -> Listing | None:
+def _rising(subject: BaseAndScenario, without: Routes) -> Listing | None:
     """Links that get more to carry than they have now."""
     found = scenario.rising(subject, subject.now, without)
     return None if found is None else attrs.evolve(found, title="When it fails, these get more to carry")
 
 
-def explain_router(subject: Subject, name: str) -> Explanation:
+def explain_router(subject: BaseAndScenario, name: str) -> Explanation:
     """A router. Raises: TableError when the model has none of that name."""
     place = subject.router(name)
     said = [_router(subject, place)]
@@ -202,14 +202,14 @@ def explain_router(subject: Subject, name: str) -> Explanation:
     )
 
 
-def _router(subject: Subject, place: int) -> str:
+def _router(subject: BaseAndScenario, place: int) -> str:
     router = subject.model.routers[place]
     neighbors = {other for link in subject.model.links for other in (link.a, link.b) if router.id in (link.a, link.b)}
     where = f" It stands at site {router.site}." if router.site else ""
     return f"It has {counted(len(neighbors - {router.id}), 'neighbor')}.{where}"
 
 
-def _clients(subject: Subject, place: int) -> Iterator[str]:
+def _clients(subject: BaseAndScenario, place: int) -> Iterator[str]:
     """What is published and subscribed to at a router."""
     network = subject.network
     sent = (
@@ -229,7 +229,7 @@ def _clients(subject: Subject, place: int) -> Iterator[str]:
         yield f"It is the only router{' left' if subject.is_failing else ''} with subscribers of {listed(alone)}."
 
 
-def _neighbors(subject: Subject, place: int) -> Listing | None:
+def _neighbors(subject: BaseAndScenario, place: int) -> Listing | None:
     """Links of a router and their loads."""
     rates = subject.now.kernel.loads()[0]
     used = subject.utilisation(subject.now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from router.whatif.analysis.connectivity import Connectivity
-from router.whatif.analysis.explain.base_and_scenario import Subject
+from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
 from router.whatif.analysis.explain.scenario import SHOWN
 from router.whatif.analysis.paths_and_flows import Routes
@@ -13,7 +13,7 @@ from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import amount, counted, listed, milliseconds, rate
 
 
-def explain_pair(subject: Subject, src: str, dst: str) -> Explanation:
+def explain_pair(subject: BaseAndScenario, src: str, dst: str) -> Explanation:
     """What connects two routers. Raises: TableError when the model has none of these names."""
     one, other = subject.router(src), subject.router(dst)
     now, before = subject.now.path(one, other), subject.base.path(one, other)
@@ -35,7 +35,7 @@ def explain_pair(subject: Subject, src: str, dst: str) -> Explanation:
     )
 
 
-def path_text(subject: Subject, routes: Routes, src: int, dst: int) -> str:
+def path_text(subject: BaseAndScenario, routes: Routes, src: int, dst: int) -> str:
     """A path: its routers, cost and delay."""
     path = routes.path(src, dst)
     said = " - ".join(subject.network.routers[router] for router in path)
@@ -44,7 +44,7 @@ def path_text(subject: Subject, routes: Routes, src: int, dst: int) -> str:
     return f"{said} (cost {routes.distance(src, dst)}{extra})"
 
 
-def _paths(subject: Subject, src: int, dst: int) -> Iterator[str]:
+def _paths(subject: BaseAndScenario, src: int, dst: int) -> Iterator[str]:
     before, now = subject.base.path(src, dst), subject.now.path(src, dst)
     if src == dst:
         yield "They are the same router: no link is between them."
@@ -67,7 +67,7 @@ def _paths(subject: Subject, src: int, dst: int) -> Iterator[str]:
         yield f"The way back is another one of the same cost: {path_text(subject, subject.now, dst, src)}."
 
 
-def _demand(subject: Subject, src: int, dst: int) -> Iterator[str]:
+def _demand(subject: BaseAndScenario, src: int, dst: int) -> Iterator[str]:
     network = subject.network
     here = (network.demand_src == src) & (network.demand_dst == dst)
     sent = int(network.demand_rate[here].sum())
@@ -78,7 +78,7 @@ def _demand(subject: Subject, src: int, dst: int) -> Iterator[str]:
             yield f"To {network.addresses[flow.address]}: {rate(flow.rate / MICRO)}."
 
 
-def _separating(subject: Subject, src: int, dst: int) -> Iterator[str]:
+def _separating(subject: BaseAndScenario, src: int, dst: int) -> Iterator[str]:
     """The single failures that take the path away, on top of what is down."""
     if src == dst or not subject.now.path(src, dst):
         return
@@ -108,7 +108,7 @@ def _parts(found: Connectivity, router: int, src: int, dst: int) -> bool:
     return bool(labels[src] != labels[dst])
 
 
-def _detours(subject: Subject, src: int, dst: int) -> Listing | None:
+def _detours(subject: BaseAndScenario, src: int, dst: int) -> Listing | None:
     """The path when one link of it fails, on top of what is down."""
     before = subject.now.distance(src, dst)
     rows: list[tuple[object, ...]] = []
@@ -125,7 +125,7 @@ def _detours(subject: Subject, src: int, dst: int) -> Listing | None:
     return Listing(title="When one link of the path fails", columns=columns, rows=tuple(rows))
 
 
-def _losses(subject: Subject, src: str, dst: str) -> Listing | None:
+def _losses(subject: BaseAndScenario, src: str, dst: str) -> Listing | None:
     """Scenarios of the run, of this variant, in which the pair has no path though both live."""
     rows = subject.variant_rows("pair_impact", is_lost=True, src=src, dst=dst)
     if not rows:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from router.whatif.analysis.explain.base_and_scenario import Subject
+from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.network_arrays import MICRO
@@ -17,7 +17,7 @@ SHOWN: Final = 10
 """Rows of a listing."""
 
 
-def explain_scenario(subject: Subject) -> Explanation:
+def explain_scenario(subject: BaseAndScenario) -> Explanation:
     """What is down, and all that follows."""
     listings = (_addresses(subject), _rising(subject), _longer(subject))
     return Explanation(
@@ -34,7 +34,7 @@ def explain_scenario(subject: Subject) -> Explanation:
     )
 
 
-def title(subject: Subject) -> str:
+def title(subject: BaseAndScenario) -> str:
     """What is down."""
     number = f"Scenario {subject.row['scenario']}: " if subject.row else ""
     said = f"{number}{subject.failure} down" if subject.is_failing else f"{number}nothing down"
@@ -42,7 +42,7 @@ def title(subject: Subject) -> str:
     return f"{said[0].upper()}{said[1:]}" + (f" ({variant})" if variant != BASE else "")
 
 
-def marks(subject: Subject) -> Marks:
+def marks(subject: BaseAndScenario) -> Marks:
     """The mesh with what is down, and how busy the rest is."""
     return Marks(
         utilisation=subject.by_link(subject.now),
@@ -51,7 +51,7 @@ def marks(subject: Subject) -> Marks:
     )
 
 
-def _what(subject: Subject) -> Iterator[str]:
+def _what(subject: BaseAndScenario) -> Iterator[str]:
     if not subject.is_failing:
         yield "Nothing fails: this is the mesh as it is."
     probability = subject.row["probability"] if subject.row else None
@@ -62,7 +62,7 @@ def _what(subject: Subject) -> Iterator[str]:
             yield f"Exactly this is the case {percent(probability)} of the time: {per_year(probability)} a year."
 
 
-def _parts(subject: Subject) -> Iterator[str]:
+def _parts(subject: BaseAndScenario) -> Iterator[str]:
     """Who can't reach whom any more."""
     kernel = subject.now.kernel
     pairs = kernel.unreachable_pairs - kernel.dead_end_pairs
@@ -93,7 +93,7 @@ def _cut_off(src: list[int], dst: list[int]) -> list[frozenset[int]]:
     return ordered[:-1] if len(ordered) > 1 else ordered
 
 
-def lost(subject: Subject, routes: Routes) -> Iterator[str]:
+def lost(subject: BaseAndScenario, routes: Routes) -> Iterator[str]:
     """What reaches nobody in some state."""
     now, before = routes.kernel.lost_rate / MICRO, subject.base.kernel.lost_rate / MICRO
     if not subject.wanted_msgs_per_s:
@@ -112,7 +112,7 @@ def lost(subject: Subject, routes: Routes) -> Iterator[str]:
         )
 
 
-def _busiest(subject: Subject) -> Iterator[str]:
+def _busiest(subject: BaseAndScenario) -> Iterator[str]:
     kernel = subject.now.kernel
     if kernel.max_utilisation_link < 0:
         return
@@ -124,7 +124,7 @@ def _busiest(subject: Subject) -> Iterator[str]:
         yield "The model has no capacities: 100 % is the busiest link when nothing fails."
 
 
-def _paths(subject: Subject) -> Iterator[str]:
+def _paths(subject: BaseAndScenario) -> Iterator[str]:
     kernel = subject.now.kernel
     if not subject.is_failing:
         return
@@ -138,7 +138,7 @@ def _paths(subject: Subject) -> Iterator[str]:
     yield f"Half of all paths cost at most {half}, 95 % at most {most}, 99 % at most {nearly} times what they did."
 
 
-def _addresses(subject: Subject) -> Listing | None:
+def _addresses(subject: BaseAndScenario) -> Listing | None:
     rows = [
         (subject.network.addresses[address], living, gone, starved, missing / MICRO)
         for address, living, gone, starved, missing in subject.now.kernel.address_impact()
@@ -150,14 +150,14 @@ def _addresses(subject: Subject) -> Listing | None:
     return Listing(title="Addresses that lose something", columns=columns, rows=tuple(rows[:SHOWN]))
 
 
-def _rising(subject: Subject) -> Listing | None:
+def _rising(subject: BaseAndScenario) -> Listing | None:
     """Links that get the most more to carry."""
     if not subject.is_failing:
         return None
     return rising(subject, subject.base, subject.now)
 
 
-def rising(subject: Subject, old: Routes, new: Routes) -> Listing | None:
+def rising(subject: BaseAndScenario, old: Routes, new: Routes) -> Listing | None:
     """Links by how much more they carry in a new state than in an old one."""
     before, now = old.kernel.loads()[0], new.kernel.loads()[0]
     more = now - before
@@ -175,7 +175,7 @@ def rising(subject: Subject, old: Routes, new: Routes) -> Listing | None:
     return Listing(title="Links that get more to carry", columns=columns, rows=tuple(rows))
 
 
-def _longer(subject: Subject) -> Listing | None:
+def _longer(subject: BaseAndScenario) -> Listing | None:
     """Paths that grow the most."""
     src, dst, before, now = subject.now.kernel.changed_pairs()
     longer = np.flatnonzero((now > before) & (src < dst))
