@@ -44,7 +44,6 @@ IMPURE = (
 )  # fmt: skip
 
 
-
 @attrs.frozen
 class Step:
     """What the modules of one package of what-if may import."""

@@ -92,7 +92,7 @@ class ControlPlane:
 
     Args:
         router_id: unique in the mesh.
-        instance: boot number, up to 2**63 - 1; it must be higher at each start of the same router. Milliseconds since
+        instance: boot number, up to 2**63 - 1; it must be higher at each start of the same router. Microseconds since
             1970 do: with seconds, two starts within one are told apart only with the help of neighbors of our kind.
         now: seconds, monotonic.
         rng: for jitter alone.

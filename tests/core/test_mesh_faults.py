@@ -146,3 +146,18 @@ def test_a_storm_of_flapping_wires_ends_with_the_right_routes(rng: random.Random
     took = mesh.run_until_true(settled(mesh), limit_s=10.0, step_s=0.01)
     assert took < 1.0, differences(mesh)
     assert not multicast_faults(mesh, RouterId("r00"))
+
+
+@pytest.mark.parametrize("years", [0.1, 1, 8])
+def test_a_router_that_starts_again_after_years_is_believed_at_once(years: float) -> None:
+    mesh = Mesh.of_edges([("A", "B", 1), ("B", "C", 1)])
+    mesh.subscribe("C", "old")
+    mesh.run_for(20)
+    mesh.kill("C")
+    mesh.run_for(3)
+    mesh.routers["C"].subscriptions.pop("old")
+    mesh.routers["C"].boots += round(years * 365 * 86400 * 1e6)  # microseconds, as the daemon has it
+    mesh.restart("C")
+    mesh.subscribe("C", "new")
+    mesh.run_for(10)
+    assert set(mesh.routers["A"].plane.addresses()) == {"new"}

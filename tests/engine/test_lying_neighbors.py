@@ -8,7 +8,7 @@ import pytest
 from proton import char, int32
 
 from mesh_config.models import LinkStateSettings
-from router.core.linkstate.messages import MAX_FIRST, MAX_INT, MAX_JUMP
+from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_INT, MAX_JUMP
 from router.core.terms import RouterId
 from router.runtime import Runtime
 from router.views.management_service import serve_management
@@ -71,6 +71,7 @@ def lie(raw: Neighbor, victim: Runtime, kind: str, seq: int, boots: int, trace: 
         ("RA", 1000, 1000),
         ("RA", MAX_FIRST, 0),
         ("RA", MAX_FIRST, MAX_JUMP),
+        ("RA", MAX_FIRST, MAX_BOOT_JUMP),
         ("LSU", 1000, 0),
         ("LSU", 1000, 1000),
         ("LSU", MAX_JUMP, 0),

@@ -126,7 +126,9 @@ def _converge(
         if sizes:
             raise click.UsageError("--sizes are of shapes; a model has its own")
         grounds = [
-            convergence.TwinMesh.of_model(importlib.import_module("router.whatif.formats.model_folder").read_model(model))
+            convergence.TwinMesh.of_model(
+                importlib.import_module("router.whatif.formats.model_folder").read_model(model)
+            )
         ]
     else:
         grounds = twins.shapes(shapes, _numbers(sizes))

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import attrs
 
 from mesh_config.models import LinkStateSettings
-from router.core.linkstate.messages import MAX_FIRST, MAX_JUMP, LinkStateUpdate, RouterAdvertisement
+from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_JUMP, LinkStateUpdate, RouterAdvertisement
 from router.core.terms import ConnectionId, RouterId
 
 
@@ -104,7 +104,7 @@ class LinkStateDatabase:
         return len(self.nodes) < settings.max_routers and self._brought[neighbor] < settings.max_neighbor_routers
 
     def is_plausible(self, router: RouterId, instance: int, *sequences: int) -> bool:
-        """Whether a message about *router* is not too far ahead of what is held: see MAX_JUMP.
+        """Whether a message about *router* is not too far ahead of what is held: see MAX_JUMP and MAX_BOOT_JUMP.
 
         Args:
             sequences: of link state and addresses, if it speaks of both.
@@ -113,7 +113,7 @@ class LinkStateDatabase:
         if node is None or node.instance is None:
             return max(instance, *sequences) <= MAX_FIRST
         if instance > node.instance:
-            return instance <= node.instance + MAX_JUMP and max(sequences) <= MAX_FIRST
+            return instance <= node.instance + MAX_BOOT_JUMP and max(sequences) <= MAX_FIRST
         held = (max(node.ls_seq, node.advertised_ls_seq), node.advertised_mobile_seq)
         return all(
             new <= old + MAX_JUMP if old else new <= MAX_FIRST for new, old in zip(sequences, held, strict=False)

@@ -26,9 +26,11 @@ MAX_INT: Final = 2**63 - 1
 """Largest sequence and instance: what an AMQP long holds."""
 
 MAX_JUMP: Final = 2**40
-"""By how much one message may raise a sequence or a boot number above what is held of its router. Nothing real comes
-near it (boot numbers are milliseconds), and who would take the highest number there is, so that the true router can't
-have a higher one, needs millions of messages, each answered by the true router."""
+"""By how much one message may raise a sequence above what is held of its router. Nothing real comes near it, and who
+would take the highest number there is, so that the true router can't have a higher one, needs millions of messages,
+each answered by the true router."""
+MAX_BOOT_JUMP: Final = 2**48
+"""The same of a boot number. These are microseconds, so a router may have run for nine years before it starts again."""
 MAX_FIRST: Final = 2**62
 """Largest of them while nothing is held: as much is left above it."""
 

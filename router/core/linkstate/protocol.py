@@ -24,6 +24,7 @@ from router.core.events import ControlReceived, Report
 from router.core.linkstate.hello_sender import HelloSender
 from router.core.linkstate.lsdb import Boot, LinkStateDatabase, Node
 from router.core.linkstate.messages import (
+    MAX_BOOT_JUMP,
     MAX_FIRST,
     MAX_JUMP,
     Hello,
@@ -54,8 +55,8 @@ RA_JITTER: Final = 0.25
 OVERRULE_PAUSE_S: Final = 0.5
 """Between two answers to what others say in this router's name, seconds."""
 MAX_STEPS: Final = 64
-"""Of MAX_JUMP each, in one such answer. Who is farther behind believes it after `ra_interval_s`, as if a clock had been
-set back."""
+"""Of MAX_BOOT_JUMP each, in one such answer. Who is farther behind believes it after `ra_interval_s`, as if a clock had
+been set back."""
 
 
 class LinkState:
@@ -245,7 +246,7 @@ class LinkState:
         """
         own = (self.instance, self.ls_seq, self._mobile_seq())
         is_newer = instance > own[0] or (instance == own[0] and (ls_seq > own[1] or mobile_seq > own[2]))
-        if not is_newer or instance > max(own[0] + MAX_JUMP, MAX_FIRST):
+        if not is_newer or instance > max(own[0] + MAX_BOOT_JUMP, MAX_FIRST):
             return
         if self._claim is None:
             self._claim = (instance, ls_seq, mobile_seq)
@@ -283,9 +284,9 @@ class LinkState:
 
     def _climb(self, instance: int) -> None:
         """Others have taken higher boot numbers one after the other; who heard none of them follows by steps."""
-        steps = min(max(0, instance - self.instance) // MAX_JUMP, MAX_STEPS)
+        steps = min(max(0, instance - self.instance) // MAX_BOOT_JUMP, MAX_STEPS)
         for _ in range(steps):
-            self._greeter.instance += MAX_JUMP
+            self._greeter.instance += MAX_BOOT_JUMP
             self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
 
     def _doubt(self, node: Node) -> None:
