@@ -56,7 +56,7 @@ class LinkTeardowns:
         """Called when a connection has no more links to be taken away."""
         self._freeing: deque[Connection] = deque()
         self._begun_at = -math.inf
-        """When the last departure began, seconds: what is ready at the same time is one round,"""
+        """When the last teardown began, seconds: what is ready at the same time is one round,"""
         self._taken = 0
         """and how many links were taken away in it."""
 
@@ -72,13 +72,13 @@ class LinkTeardowns:
         Args:
             done: called after the last of them, here if they are few and not many others end now.
         """
-        departure = LinkTeardown(connection, deque(links), done)
-        self._left[departure] = None
+        teardown = LinkTeardown(connection, deque(links), done)
+        self._left[teardown] = None
         if now != self._begun_at:
             self._begun_at, self._taken = now, 0
         if self._taken < LINKS_AT_ONCE:
-            taken = self._take_some(departure)
-            self._taken = LINKS_AT_ONCE if departure in self._left else self._taken + taken
+            taken = self._take_some(teardown)
+            self._taken = LINKS_AT_ONCE if teardown in self._left else self._taken + taken
         self._look_on(now)
 
     def free(self, connection: Connection, now: float) -> None:
@@ -89,8 +89,8 @@ class LinkTeardowns:
 
     def go_on(self, now: float) -> None:
         """Take away the next ones, of what ended first, and free the next ones."""
-        for departure in self._left:
-            self._take_some(departure)
+        for teardown in self._left:
+            self._take_some(teardown)
             break
         if self._freeing and self._freeing[0].free_some(LINKS_AT_ONCE):
             self._freeing.popleft()
@@ -101,7 +101,7 @@ class LinkTeardowns:
 
     def has(self, connection: Connection) -> bool:
         """Whether a connection still has links to be taken away."""
-        return any(departure.connection is connection for departure in self._left)
+        return any(teardown.connection is connection for teardown in self._left)
 
     def when_gone(self, connection: Connection, then: Callable[[], None]) -> None:
         """Call *then* when a connection has no more links to be taken away: at once, if it has none."""
@@ -112,25 +112,25 @@ class LinkTeardowns:
 
     def finish(self, connection: Connection) -> None:
         """Take away all links of a connection that have ended."""
-        for departure in list(self._left):
-            while departure.connection is connection and departure in self._left:
-                self._take_some(departure)
+        for teardown in list(self._left):
+            while teardown.connection is connection and teardown in self._left:
+                self._take_some(teardown)
 
-    def _take_some(self, departure: LinkTeardown) -> int:
+    def _take_some(self, teardown: LinkTeardown) -> int:
         """Take away the next links of one. Returns: how many."""
-        links = departure.links
+        links = teardown.links
         some: list[IngressLink | EgressLink] = []
         messages = MESSAGES_AT_ONCE
         while links and len(some) < LINKS_AT_ONCE:
-            messages -= self._lose(departure.connection, links[0], messages)
+            messages -= self._lose(teardown.connection, links[0], messages)
             if messages <= 0:
                 break
             some.append(links.popleft())
         if not links:
-            del self._left[departure]
-        self._take(departure.connection, some)
+            del self._left[teardown]
+        self._take(teardown.connection, some)
         if not links:
-            departure.done()
-            if departure.connection in self._waiting and not self.has(departure.connection):
-                self._waiting.pop(departure.connection)()
+            teardown.done()
+            if teardown.connection in self._waiting and not self.has(teardown.connection):
+                self._waiting.pop(teardown.connection)()
         return len(some)

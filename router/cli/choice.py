@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -25,7 +26,7 @@ class Choice(click.Choice[str]):
             raise click.BadParameter(error.message + hint, ctx=error.ctx, param=error.param) from None
 
 
-def did_you_mean(word: str, known: Any) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """What is to be added to an error: the nearest of the *known* words, if one is near."""
     near = nearest(word, known)
     return "" if near is None else f" Did you mean '{near}'?"
