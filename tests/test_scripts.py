@@ -1,7 +1,8 @@
-"""The scripts that set up a virtual environment build the wheel when something that goes into it has changed."""
+"""The scripts name tests that are there, and build the wheel when something that goes into it has changed."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+CLONE = Path(__file__).parents[1]
+SCRIPTS = CLONE / "scripts"
 
 
 @pytest.fixture
@@ -67,3 +69,14 @@ def test_the_wheel_is_built_again_after_a_build_that_failed(clone: Path) -> None
         builds(clone)
     build.write_text(working)
     assert builds(clone) == 2
+
+
+@pytest.mark.parametrize("script", [".ci/run", "scripts/test"])
+def test_tests_that_a_script_names_are_there(script: str) -> None:
+    text = (CLONE / script).read_text()
+    words = re.findall(r"(?<=[\s(])tests/[^\s)]+", text)
+    named = subprocess.run(
+        ["bash", "-c", "printf '%s\\n' " + " ".join(words)], check=True, capture_output=True, text=True, timeout=60
+    ).stdout.split()
+    assert len(named) > 10, "the words of the script are no longer found"
+    assert [name for name in named if not (CLONE / name).exists()] == []
