@@ -17,7 +17,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit import CreditMesh
 from router.simulation.credit_clients import SimSubscriber, TopUp
 

@@ -228,7 +228,7 @@ class Daemon:
             if runtime.has_clients:
                 # A server of oslo.messaging acknowledges a request before it answers: give the answers some time too.
                 await trio.sleep(REPLIES_S)
-                if not runtime.relay.is_quiet():
+                if not runtime.data_plane.is_quiet():
                     quiet = trio.Event()
                     runtime.quieted = quiet.set
                     await quiet.wait()

@@ -46,7 +46,7 @@ SUMMARY_S: Final = 10.0
 """Until it is said how many lines were left out."""
 
 
-class Kind:
+class LineBucket:
     """Lines of one event and one host: a token bucket."""
 
     __slots__ = ("event", "host", "left_out", "since", "tokens", "updated")
@@ -68,8 +68,8 @@ class RateLimit:
     def __init__(self, *, burst: float = BURST_LINES, lines_per_s: float = LINES_PER_S) -> None:
         self._burst = burst
         self._lines_per_s = lines_per_s
-        self._kinds: dict[tuple[str, str], Kind] = {}
-        self._left_out: dict[tuple[str, str], Kind] = {}
+        self._kinds: dict[tuple[str, str], LineBucket] = {}
+        self._left_out: dict[tuple[str, str], LineBucket] = {}
 
     def admits(self, event: str, host: str, now: float) -> bool:
         """Whether a line is to be written; one that is not is counted.
@@ -85,7 +85,7 @@ class RateLimit:
         burst, rate = (self._burst, self._lines_per_s) if host else (OWN_BURST_LINES, OWN_LINES_PER_S)
         kind = self._kinds.get((event, host))
         if kind is None:
-            kind = self._kinds[event, host] = Kind(event, host, burst, now)
+            kind = self._kinds[event, host] = LineBucket(event, host, burst, now)
         kind.tokens = min(burst, kind.tokens + (now - kind.updated) * rate)
         kind.updated = now
         if kind.tokens >= 1:

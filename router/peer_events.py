@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from mesh_config.models import Role, RouterSettings
 from router import __version__
-from router.binding import data
-from router.binding import handles as pn
-from router.binding.handles import Handle
+from router.binding import proton_data
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.events import (
@@ -26,15 +26,15 @@ from router.core.events import (
     SubscriptionRemoved,
 )
 from router.core.forwarding.fib import AddressEntry
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_COST, CircuitStates
-from router.core.terms import Condition, ConnectionId, RouterId
 from router.dataplane.links import EgressLink, IngressLink
-from router.dataplane.message_relay import MessageRelay
+from router.dataplane.router_data_plane import RouterDataPlane
+from router.ended_links import EndedLinks
 from router.engine import codec
 from router.engine.client_links import ClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
-from router.link_teardown import LinkTeardowns
 
 
 class PeerEvents:
@@ -43,22 +43,22 @@ class PeerEvents:
     def __init__(
         self,
         settings: RouterSettings,
-        relay: MessageRelay,
+        data_plane: RouterDataPlane,
         log: Any,
         *,
         emit: Callable[[Event], None],
         freed: Callable[[int], None],
-        teardowns: LinkTeardowns,
+        teardowns: EndedLinks,
     ) -> None:
         """
         Args:
             emit: takes events for the control plane.
             freed: hears how many links have given back their memory.
-            departures: take away links of clients that have left.
+            teardowns: take away links of clients that have left.
         """
         self._settings = settings
         self._me = RouterId(settings.id)
-        self._relay = relay
+        self._data_plane = data_plane
         self._log = log
         self._emit = emit
         self._freed = freed
@@ -67,7 +67,7 @@ class PeerEvents:
         """Connections whose end has failed: something may refer to their handles still."""
         self._teardowns = teardowns
         self._link_ids = link_ids()
-        self._client_links = ClientLinks(relay.fib, relay, settings.forwarding, self._link_ids, self._changed)
+        self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
 
     def connection_opened(self, connection: Connection) -> None:
         """Look at the peer's Open; answer with ours, or refuse it."""
@@ -87,10 +87,10 @@ class PeerEvents:
             connection.port.is_router = True
             connection.port.neighbor = RouterId(peer.container)
             neighbor = NeighborLinks(
-                connection, self._relay, self._relay.fib, self._settings.forwarding, self._link_ids
+                connection, self._data_plane, self._data_plane.fib, self._settings.forwarding, self._link_ids
             )
             self.neighbors[connection.id] = neighbor
-            self._relay.ports[connection.id] = connection.port
+            self._data_plane.ports[connection.id] = connection.port
         else:
             connection.port.close_link = partial(self._close_link, connection)
             if getattr(settings, "vhost_prefix", False) and peer.hostname:
@@ -178,7 +178,7 @@ class PeerEvents:
             "link_closed", connection=connection.id, link=link.name, condition=condition, reason=description
         )
         self._detach(connection, handle)
-        data.set_condition(pn.pn_link_condition(handle), condition, description)
+        proton_data.set_condition(pn.pn_link_condition(handle), condition, description)
         pn.pn_link_close(handle)
         connection.closed_links.add(handle)
         connection.refused += 1
@@ -206,7 +206,7 @@ class PeerEvents:
             for link in links:
                 if isinstance(link, EgressLink):
                     link.end()
-            self._teardowns.begin(connection, links, self._relay.now, end)
+            self._teardowns.begin(connection, links, self._data_plane.now, end)
             return
         for link in links:
             self._detach(connection, link.handle)
@@ -249,7 +249,7 @@ class PeerEvents:
         if neighbor.circuits is None:
             self._ignored(connection, "there are no circuits")
         else:
-            self._relay.circuits_told(connection.port, message.weights, message.closed, message.loads)
+            self._data_plane.circuits_told(connection.port, message.weights, message.closed, message.loads)
 
     def _ignored(self, connection: Connection, reason: str) -> None:
         self._log.warning("control_message_ignored", connection=connection.id, host=connection.host, reason=reason)
@@ -262,13 +262,13 @@ class PeerEvents:
         fault = None
         if connection.id in self.neighbors:
             # What loses its way as they go one by one must not find a new one here.
-            self._relay.ports.pop(connection.id, None)
+            self._data_plane.ports.pop(connection.id, None)
             connection.port.open_stream = None
             connection.port.open_circuit = None
             fault = self.take_away(connection, list(connection.links.values()))
         else:
             connection.port.is_leaving = True
-            self._teardowns.begin(connection, list(connection.links.values()), self._relay.now)
+            self._teardowns.begin(connection, list(connection.links.values()), self._data_plane.now)
         if self.neighbors.pop(connection.id, None) is not None:
             self._emit(ControlLinkDown(connection=connection.id))
         container = connection.peer.container if connection.peer is not None else ""
@@ -309,7 +309,7 @@ class PeerEvents:
         connection.end()  # its subscriptions must not be given messages until the peer has closed too
 
     def _changed(self, entry: AddressEntry, is_subscribed: bool) -> None:
-        if entry.kind is not AddressKind.MOBILE or self._relay.settlement.is_stopping:
+        if entry.kind is not AddressKind.MOBILE or self._data_plane.settlement.is_stopping:
             return  # a router that stops has withdrawn everything
         if is_subscribed:
             self._emit(SubscriptionAdded(address=entry.text, treatment=entry.treatment))

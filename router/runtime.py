@@ -1,7 +1,7 @@
 """The wiring between rings: what the engine reports goes to the core, what the core orders is carried out.
 
-A *turn* is everything that follows from one piece of input: the relay forwards, the control plane handles its events,
-its actions are done, and every connection with output is flushed. Nothing waits in a turn.
+A *turn* is everything that follows from one piece of input: the data plane forwards, the control plane handles its
+events, its actions are done, and every connection with output is flushed. Nothing waits in a turn.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 from mesh_config.models import LinkSettings, RouterSettings
 from router import logs
-from router.batches import Turns
-from router.binding import memory
+from router.binding import heap_trim
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.controlplane import ControlPlane
 from router.core.errors import RemoteProtocolError
@@ -31,17 +30,18 @@ from router.core.events import (
     WithdrawRouter,
 )
 from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.terms import Condition, ConnectionId, RouterId
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.links import EgressLink, IngressLink, Port
-from router.dataplane.message_relay import MessageRelay
+from router.dataplane.router_data_plane import RouterDataPlane
+from router.ended_links import EndedLinks
 from router.engine import codec
 from router.engine.connection import Connection
-from router.fib_resync import FibResync
-from router.link_teardown import LinkTeardowns
+from router.fib_reinstall import FibReinstall
 from router.net.tcp_counters import TcpCounters
 from router.peer_events import PeerEvents
 from router.recorder import Recorder
+from router.run_to_completion import RunToCompletion
 
 TRIM_AFTER = 1000
 """Links freed before memory is given back; each took about 7 kB."""
@@ -60,7 +60,7 @@ def _nothing() -> None:
     """There is no socket."""
 
 
-class Runtime(Turns):
+class Runtime(RunToCompletion):
     """One router without sockets: connections, data plane and control plane."""
 
     def __init__(
@@ -75,28 +75,28 @@ class Runtime(Turns):
             settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
         )
         self.fib = Fib(self.me, treatments)
-        relay = MessageRelay(self.fib, settings.forwarding, instance=instance)
-        super().__init__(relay, settings.forwarding, clock, self.log)
+        data_plane = RouterDataPlane(self.fib, settings.forwarding, instance=instance)
+        super().__init__(data_plane, settings.forwarding, clock, self.log)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
         self.recorder = Recorder(self.control, settings.recorder, clock=clock, log=self.log)
         self.fib.tree_of = self.control.tree
         self.fib.flood_of = self.control.flood_trace
-        self.relay.report_faults(self._address_fault, self._port_fault)
+        self.data_plane.report_faults(self._address_fault, self._port_fault)
         self.aborters: dict[ConnectionId, Callable[[], None]] = {}
         """Ends a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
         """Connections that a fault of ours has ended."""
-        self._resync = FibResync(self.control, self.fib)
+        self._resync = FibReinstall(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
-        self.teardowns = LinkTeardowns(self._take_away, self._lose_messages, self.look_at_departures)
+        self.teardowns = EndedLinks(self._take_away, self._lose_messages, self.look_at_teardowns)
         self._peers = PeerEvents(
-            settings, self.relay, self.log, emit=self._emit, freed=self._count_freed, teardowns=self.teardowns
+            settings, self.data_plane, self.log, emit=self._emit, freed=self._count_freed, teardowns=self.teardowns
         )
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
@@ -111,7 +111,7 @@ class Runtime(Turns):
         """An engine for a connection; *is_server*: the peer has dialled."""
         self._next_connection += 1
         port = Port(ConnectionId(self._next_connection), self.touched)
-        return Connection(port.id, settings, self.relay, self._peers, port, is_server=is_server)
+        return Connection(port.id, settings, self.data_plane, self._peers, port, is_server=is_server)
 
     def add_connection(
         self,
@@ -140,7 +140,7 @@ class Runtime(Turns):
         try:
             if not connection.is_ending:
                 connection.end()
-                self.relay.set_now(self.clock())
+                self.data_plane.set_now(self.clock())
                 self.settle()
         except Exception as error:  # a fault of ours must not keep the rest from being forgotten
             self._tell_of(connection, error)
@@ -152,8 +152,8 @@ class Runtime(Turns):
         self.connections.pop(connection.id, None)
         self.flushers.pop(connection.id, None)
         self.octets.pop(connection.id, None)
-        self.relay.gone_ingress_of.pop(connection.id, None)
-        self.relay.gone_egress_of.pop(connection.id, None)
+        self.data_plane.gone_ingress_of.pop(connection.id, None)
+        self.data_plane.gone_egress_of.pop(connection.id, None)
         self.account.forget(connection)
         if not is_torn:  # else to keep its memory is the lesser evil
             self.teardowns.free(connection, self.clock())
@@ -168,7 +168,7 @@ class Runtime(Turns):
 
     def _lose_messages(self, connection: Connection, link: IngressLink | EgressLink, most: int) -> int:
         try:
-            return self.relay.lose_messages(link, most)
+            return self.data_plane.lose_messages(link, most)
         except Exception as error:  # `_take_away` sees to the rest of the link
             self._tell_of(connection, error)
             return 0
@@ -189,7 +189,7 @@ class Runtime(Turns):
     def handle_deadline(self) -> None:
         """Time has passed: timers of the routing protocol and of waiting messages."""
         now = self.clock()
-        self.relay.set_now(now)
+        self.data_plane.set_now(now)
         try:
             self._carry_out(self.recorder.plane.handle_deadline(now=now))
         except Exception as error:  # a fault of ours there must not keep messages waiting
@@ -199,8 +199,8 @@ class Runtime(Turns):
         self.control_deadline = self._resync.deadline(now)
         try:
             self.account.handle_deadline(now)
-            self.relay.handle_deadline(now)
-            if self.departures_at <= now:
+            self.data_plane.handle_deadline(now)
+            if self.teardowns_at <= now:
                 self.teardowns.go_on(now)
             if self.work_at <= now:
                 self.work_at = math.inf
@@ -209,7 +209,7 @@ class Runtime(Turns):
             self.settle()
         if self.trim_at <= now:
             self._freed, self.trim_at = 0, math.inf
-            memory.trim()
+            heap_trim.trim()
 
     def handle(self, events: list[Event], now: float) -> None:
         """Have the control plane handle *events*, each of them, whatever becomes of the others."""
@@ -288,7 +288,7 @@ class Runtime(Turns):
         """Tell of messages for which there was no room to wait: once a burst, however many they are."""
         if now < self._silent_until:
             return
-        refused = self.relay.waiting.refused
+        refused = self.data_plane.waiting.refused
         for address, count in sorted(refused.items(), key=lambda item: -item[1])[:REFUSED_LINES]:
             self.log.warning("no_room_to_wait", address=address, messages=count)
         refused.clear()
@@ -302,7 +302,7 @@ class Runtime(Turns):
             try:
                 self._do(action)
             except Exception as error:  # a fault of ours with one action must not undo the others
-                self._action_fault(action, error, self.relay.now)
+                self._action_fault(action, error, self.data_plane.now)
 
     def _action_fault(self, action: Action, error: Exception, now: float) -> None:
         if isinstance(action, SendControl | CloseConnection) and action.connection in self.connections:
@@ -316,7 +316,7 @@ class Runtime(Turns):
         """Make the FIB what the control plane holds, and tell the control plane what is subscribed to here."""
         actions = self._resync.actions(now)
         self._carry_out(actions)
-        if not self.relay.settlement.is_stopping:
+        if not self.data_plane.settlement.is_stopping:
             self.events.extend(self._resync.events())
         is_done = self._resync.at > now
         self.log.warning("installed_anew", actions=len(actions), is_complete=is_done)
@@ -327,21 +327,21 @@ class Runtime(Turns):
             case SendControl():
                 self._send_control(action)
             case InstallAddress():
-                self.relay.reconsider(self.fib.install_address(action.address, action.router, action.treatment))
+                self.data_plane.reconsider(self.fib.install_address(action.address, action.router, action.treatment))
             case WithdrawAddress():
                 self._reconsider(self.fib.withdraw_address(action.address, action.router))
             case InstallRouter():
-                self.relay.credit_manager.rerouted.add(action.router)
+                self.data_plane.credit_manager.rerouted.add(action.router)
                 for entry in self.fib.install_router(
-                    action.router, action.connection, action.next_hop, action.cost, now=self.relay.now
+                    action.router, action.connection, action.next_hop, action.cost, now=self.data_plane.now
                 ):
-                    self.relay.reconsider(entry)
+                    self.data_plane.reconsider(entry)
             case WithdrawRouter():
                 for entry in self.fib.withdraw_router(action.router):
-                    self.relay.reconsider(entry)
+                    self.data_plane.reconsider(entry)
             case TopologyChanged():
                 self.fib.topology_changed()
-                self.relay.credit_manager.is_replanted = True
+                self.data_plane.credit_manager.is_replanted = True
             case CloseConnection():
                 connection = self.connections.get(action.connection)
                 if connection is not None:
@@ -353,7 +353,7 @@ class Runtime(Turns):
 
     def _reconsider(self, entry: AddressEntry | None) -> None:
         if entry is not None:
-            self.relay.reconsider(entry)
+            self.data_plane.reconsider(entry)
             self.fib.forget(entry)
 
     def _send_control(self, action: SendControl) -> None:
@@ -372,14 +372,14 @@ class Runtime(Turns):
 
     def stop_taking(self) -> None:
         """Take back all credit and withdraw all subscriptions, so that what is in flight can settle."""
-        self.relay.set_now(self.clock())
-        self.relay.settlement.is_stopping = True
-        self.relay.credit_manager.stop()
+        self.data_plane.set_now(self.clock())
+        self.data_plane.settlement.is_stopping = True
+        self.data_plane.credit_manager.stop()
         self.events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
         for connection in self.connections.values():
             for link in connection.links.values():
                 if isinstance(link, IngressLink) and not connection.port.is_router:
-                    self.relay.settlement.top_up(link)
+                    self.data_plane.settlement.top_up(link)
         self.settle()
 
     @property
@@ -391,5 +391,5 @@ class Runtime(Turns):
         """Close every connection."""
         for connection in list(self.connections.values()):
             connection.close(Condition.CONNECTION_FORCED, "the router is shutting down")
-        self.relay.set_now(self.clock())
+        self.data_plane.set_now(self.clock())
         self.settle()

@@ -14,6 +14,7 @@ import mesh_config
 import router
 from mesh_config.check import check_file
 from mesh_config.findings import Severity
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import (
     KINDS,
     CircuitStates,
@@ -25,7 +26,6 @@ from router.core.linkstate.messages import (
     MobileAddressUpdate,
     RouterAdvertisement,
 )
-from router.core.terms import RouterId
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [path for package in (router, mesh_config) for path in Path(package.__file__).parent.rglob("*.py")]

@@ -121,7 +121,7 @@ RINGS = (
     Ring(
         "router.dataplane",
         ours=(
-            "router.core.forwarding", "router.core.terms", "router.core.errors", "router.binding",
+            "router.core.forwarding", "router.core.ids_and_conditions", "router.core.errors", "router.binding",
             # Reading an address is needed for each message of an anonymous sender; the settings are plain data.
             "router.core.addressing.address", "mesh_config.models",
         ),
@@ -130,7 +130,8 @@ RINGS = (
     Ring(
         "router.engine",
         ours=(
-            "router.core", "router.dataplane.data_plane", "router.dataplane.links", "router.dataplane.delivery_states",
+            "router.core", "router.dataplane.data_plane_interface", "router.dataplane.links",
+            "router.dataplane.transfer_stages",
             "router.binding", "router.guard", "mesh_config.models", "router.logs",
         ),
         others=("attrs", "cython", "structlog"),
@@ -169,7 +170,10 @@ RINGS = (
     # Its hot modules are compiled too.
     Ring(
         "router.bench",
-        ours=("router.core.errors", "router.core.terms", "router.binding", "router.child_processes", "mesh_config"),
+        ours=(
+            "router.core.errors", "router.core.ids_and_conditions", "router.binding", "router.child_processes",
+            "mesh_config",
+        ),
         others=("attrs", "cython"),
     ),
     Ring(
@@ -188,10 +192,10 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-    Ring("router.fib_resync", ours=("router.core",)),
-    Ring("router.link_teardown", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
-    Ring("router.memory_account", ours=("router", "mesh_config")),
-    Ring("router.batches", ours=("router", "mesh_config"), others=("cython",)),
+    Ring("router.fib_reinstall", ours=("router.core",)),
+    Ring("router.ended_links", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
+    Ring("router.peer_memory_account", ours=("router", "mesh_config")),
+    Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peer_events", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
@@ -275,15 +279,15 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.core.controlplane", "networkx", False),
         ("router.core.linkstate.spf", "networkx", True),
         ("router.core.linkstate.spf", "router.engine.codec", False),
-        ("router.dataplane.message_relay", "router.binding.handles", True),
-        ("router.dataplane.message_relay", "router.core.forwarding.fib", True),
-        ("router.dataplane.message_relay", "router.core.linkstate.lsdb", False),
-        ("router.dataplane.message_relay", "proton", False),
+        ("router.dataplane.router_data_plane", "router.binding.proton_functions", True),
+        ("router.dataplane.router_data_plane", "router.core.forwarding.fib", True),
+        ("router.dataplane.router_data_plane", "router.core.linkstate.lsdb", False),
+        ("router.dataplane.router_data_plane", "proton", False),
         ("router.engine.connection", "proton", False),
         ("router.engine.connection", "trio", False),
         ("router.net.pump", "trio", True),
         ("router.net.pump", "router.engine.connection", True),
-        ("router.net.pump", "router.dataplane.message_relay", False),
+        ("router.net.pump", "router.dataplane.router_data_plane", False),
         ("router.management.node", "router.engine.codec", True),
         ("router.management.node", "router.engine.connection", False),
         ("router.simulation.mesh", "pyspark.sql", False),
@@ -298,10 +302,10 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.whatif.convergence.twin", "router.simulation.mesh", True),
         ("router.whatif.analysis.spof", "router.simulation.mesh", False),
         ("router.engine.connection", "router.guard.frame_guard", True),
-        ("router.guard.frame_guard", "router.core.terms", False),
-        ("router.guard.frame_guard", "router.binding.handles", False),
-        ("router.bench.endpoints", "router.binding.handles", True),
-        ("router.bench.endpoints", "router.dataplane.message_relay", False),
+        ("router.guard.frame_guard", "router.core.ids_and_conditions", False),
+        ("router.guard.frame_guard", "router.binding.proton_functions", False),
+        ("router.bench.endpoints", "router.binding.proton_functions", True),
+        ("router.bench.endpoints", "router.dataplane.router_data_plane", False),
         ("router.bench.suite", "trio", False),
         ("router.bench.report", "matplotlib", False),
         ("router.bench.picture", "matplotlib.figure", True),
@@ -309,7 +313,7 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.cli.run", "router.daemon", True),
         ("router.cli.run", "router.net.pump", False),
         ("mesh_config.check", "networkx", True),
-        ("mesh_config.check", "router.core.terms", False),
+        ("mesh_config.check", "router.core.ids_and_conditions", False),
     ],
 )
 def test_the_table_says_what_the_design_says(module: str, imported: str, allowed: bool) -> None:

@@ -1,7 +1,7 @@
 from cpython.exc cimport PyErr_CheckSignals as look_for_signals
 from libc.stdint cimport int64_t, uint64_t
 
-from router.binding.handles cimport (
+from router.binding.proton_functions cimport (
     DELIVERY,
     LINK_FLOW,
     NULL,

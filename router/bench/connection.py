@@ -4,7 +4,7 @@ One thread, no trio, no queue: bytes are read straight into the engine's buffer 
 they cause is handled at once by the connection's endpoint. Frames are as large as those of amqp-mesh's listeners.
 
 Compiled by Cython where that is possible (see `router/speed.py`): `connection.pxd` has the types, and in C what
-`router/bench/c_helpers.py` has for interpreted code.
+`router/bench/interpreted_helpers.py` has for interpreted code.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 
 import cython
 
-from router.bench.errors import BenchError, RefusedError
-from router.binding import handles as pn
-from router.binding.data import read_condition
+from router.bench.errors import BenchError, PeerRefusedError
+from router.binding import proton_functions as pn
+from router.binding.proton_data import read_condition
 
 if not cython.compiled:
-    from router.bench.c_helpers import WOULD_BLOCK, look_for_signals, now_ns, read_socket, write_socket
-    from router.binding.handles import (
+    from router.bench.interpreted_helpers import WOULD_BLOCK, look_for_signals, now_ns, read_socket, write_socket
+    from router.binding.proton_functions import (
         DELIVERY,
         LINK_FLOW,
         NULL,
@@ -240,7 +240,7 @@ class Connection:
     def _refused(self, what: str, condition: Handle) -> None:
         if not self._loop.is_closing:
             reason = read_condition(condition) or "it gives no reason"
-            raise RefusedError(f"the peer of {self._container} ended {what}: {reason}")
+            raise PeerRefusedError(f"the peer of {self._container} ended {what}: {reason}")
 
     def _lost(self) -> None:
         """The socket is at its end."""

@@ -16,11 +16,11 @@ from router.bench.connection import Connection, Endpoint
 from router.bench.errors import BenchError
 from router.bench.messages import MAX_REPLY_TO_BYTES, body, reply_head, request
 from router.bench.tally import Tally
-from router.binding import handles as pn
+from router.binding import proton_functions as pn
 
 if not cython.compiled:
-    from router.bench.c_helpers import now_ns, receive_number, send_number
-    from router.binding.handles import (
+    from router.bench.interpreted_helpers import now_ns, receive_number, send_number
+    from router.binding.proton_functions import (
         ACCEPTED,
         Handle,
         new_delivery,

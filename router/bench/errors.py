@@ -7,5 +7,5 @@ class BenchError(Exception):
     """Why it cannot go on, in words for its operator."""
 
 
-class RefusedError(BenchError):
+class PeerRefusedError(BenchError):
     """A peer refused a connection or a link, or ended it; with the AMQP condition that it gave."""

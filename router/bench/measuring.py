@@ -51,7 +51,7 @@ def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> Run:
         warm_s: how long all of it runs before, from the first message on.
     Raises: BenchError
     """
-    load = Load(case, path)
+    load = LoadConnections(case, path)
     try:
         load.attach()
         load.warm(warm_s)
@@ -60,7 +60,7 @@ def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> Run:
         load.close()
 
 
-class Load:
+class LoadConnections:
     """The connections of one run, in this process."""
 
     def __init__(self, case: Case, path: Path, address: str | None = None) -> None:

@@ -12,8 +12,8 @@ from router.bench.connection import Connection, Endpoint, Loop
 from router.bench.errors import BenchError
 from router.bench.process_usage import cpu_seconds, resident_bytes
 from router.bench.routers import RouterLine
-from router.binding import handles as pn
-from router.binding.handles import Handle
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle
 
 ATTACH_S: Final = 60.0
 SESSION_LINKS: Final = 100

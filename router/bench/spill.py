@@ -22,8 +22,8 @@ from router.bench.endpoints import Caller, properties_at
 from router.bench.errors import BenchError
 from router.bench.messages import reply_head
 from router.bench.tally import Tally
-from router.binding import handles as pn
-from router.binding.handles import Handle
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle
 
 ROUTERS: Final = 4
 OUTSTANDING: Final = (8, 12, 40, 120)

@@ -55,7 +55,7 @@ class Plan:
 
 
 @attrs.frozen(kw_only=True)
-class Round:
+class CaseRound:
     """The runs of one case in one round."""
 
     runs: Mapping[str, Run]
@@ -127,7 +127,7 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
     """
     targets = [parse_target(text) for text in plan.compare]
     progress = _Progress(plan, len(targets), report)
-    rounds: dict[str, list[Round]] = {case.name: [] for case in plan.cases}
+    rounds: dict[str, list[CaseRound]] = {case.name: [] for case in plan.cases}
     paths: list[Path] = []
     memory: list[Cost] = []
     with contextlib.ExitStack() as stack:
@@ -203,7 +203,7 @@ def _start(plan: Plan, folder: Folder, stack: contextlib.ExitStack) -> list[tupl
 
 def _round(
     plan: Plan, case: Case, paths: Sequence[Path], echo: EchoServer | None, begin: Callable[[str], None]
-) -> Round:
+) -> CaseRound:
     runs = {}
     for path in (DIRECT, *paths):
         begin(f"{case.name}, {path.name}")
@@ -215,10 +215,10 @@ def _round(
     echo_us = None
     if case.is_rpc and echo is not None:
         echo_us = echo.round_trip_us(plan.seconds * ECHO_SHARE)
-    return Round(runs=runs, stream_per_s=stream.per_s, echo_us=echo_us)
+    return CaseRound(runs=runs, stream_per_s=stream.per_s, echo_us=echo_us)
 
 
-def figures_of(case: Case, path: Path, rounds: Sequence[Round]) -> Figures:
+def figures_of(case: Case, path: Path, rounds: Sequence[CaseRound]) -> Figures:
     """What these rounds tell of a case over a path."""
     runs = [one.runs[path.name] for one in rounds]
     p50s = [one.p50_us for one in runs if one.p50_us is not None]

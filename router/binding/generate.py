@@ -1,8 +1,8 @@
 """Writes what follows from the table of proton's functions (`cdef.py`): `python -m router.binding.generate`.
 
-`functions.py` has a name for each function, for interpreted code; `functions.pxi` declares them for compiled modules,
-once to the C compiler and once to Cython, and is a part of `handles.pxd`. Both are kept with the sources; a test
-compares them with the table.
+`generated_functions.py` has a name for each function, for interpreted code; `generated_functions.pxi` declares them
+for compiled modules, once to the C compiler and once to Cython, and is a part of `proton_functions.pxd`. Both are kept
+with the sources; a test compares them with the table.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def prototypes() -> list[tuple[str, str, list[str]]]:
 
 
 def python() -> str:
-    """The text of `functions.py`."""
+    """The text of `generated_functions.py`."""
     lines = [f"{name}: Final[Any] = lib.{name}" for _, name, _ in prototypes()]
     return _PYTHON.format(head=_HEAD, functions="\n".join(lines))
 
 
 def cython() -> str:
-    """The text of `functions.pxi`."""
+    """The text of `generated_functions.pxi`."""
     # With its typedefs: C needs those of structs; all others are numbers there as in Cython.
     table = "\n".join(f"    {line}" if line else "" for line in PROTON.strip().splitlines())
     return _CYTHON.format(
@@ -98,8 +98,8 @@ def _argument(kind: str) -> str:
 
 def main() -> None:
     """Write both files."""
-    (FOLDER / "functions.py").write_text(python(), encoding="utf-8")
-    (FOLDER / "functions.pxi").write_text(cython(), encoding="utf-8")
+    (FOLDER / "generated_functions.py").write_text(python(), encoding="utf-8")
+    (FOLDER / "generated_functions.pxi").write_text(cython(), encoding="utf-8")
 
 
 if __name__ == "__main__":

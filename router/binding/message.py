@@ -18,7 +18,7 @@ from uuid import UUID
 
 import proton
 
-from router.binding.data import UNREADABLE, is_surrogate
+from router.binding.proton_data import UNREADABLE, is_surrogate
 
 MessageId = str | int | bytes | UUID
 """Types of message-id and correlation-id; an int is written as ulong (AMQP part 3, 3.2.11)."""
@@ -279,7 +279,7 @@ def _read_message_id(value: object) -> MessageId | None:
     raise MalformedMessage(f"a message id is {type(value).__name__}")
 
 
-class EncodedList(Sequence[object]):
+class IncrementalList(Sequence[object]):
     """A list whose items are encoded as they are added: written a piece at a time, and larger than proton's are."""
 
     def __init__(self) -> None:
@@ -308,7 +308,7 @@ class EncodedList(Sequence[object]):
         return self._decoded(self._items[index])
 
     def __eq__(self, other: object) -> bool:
-        return list(self) == (list(other) if isinstance(other, EncodedList) else other)
+        return list(self) == (list(other) if isinstance(other, IncrementalList) else other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -327,9 +327,9 @@ class EncodedList(Sequence[object]):
 
 
 def _encode_body(body: object) -> bytes:
-    """The amqp-value section; a map may have values that are `EncodedList`s."""
+    """The amqp-value section; a map may have values that are `IncrementalList`s."""
     data = proton.Data()
-    if not (isinstance(body, dict) and any(isinstance(value, EncodedList) for value in body.values())):
+    if not (isinstance(body, dict) and any(isinstance(value, IncrementalList) for value in body.values())):
         _open_section(data, _VALUE)
         data.put_object(body)
         data.exit()
@@ -337,7 +337,7 @@ def _encode_body(body: object) -> bytes:
     pieces: list[bytes] = []
     for key, value in body.items():
         pieces.append(_encode_value(key))
-        pieces.append(value.encoded() if isinstance(value, EncodedList) else _encode_value(value))
+        pieces.append(value.encoded() if isinstance(value, IncrementalList) else _encode_value(value))
     size = sum(map(len, pieces)) + 4
     head = b"\x00\x53" + bytes((_VALUE, 0xD1)) + size.to_bytes(4, "big") + len(pieces).to_bytes(4, "big")
     return b"".join((head, *pieces))

@@ -7,7 +7,7 @@ import importlib
 import click
 
 from router import __version__, speed
-from router.cli.choice import did_you_mean
+from router.cli.did_you_mean import did_you_mean
 
 COMMANDS = {
     "bench": ("router.cli.bench", "bench"),

@@ -18,8 +18,8 @@ from mesh_config.picture import svg
 from mesh_config.reference import reference_text
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
-from router.cli.choice import Choice
-from router.cli.findings import RefusedError, show
+from router.cli.did_you_mean import HintingChoice
+from router.cli.settings_findings import BadSettingsError, show
 
 _file = click.argument("file", type=click.Path(dir_okay=False))
 _output = click.option(
@@ -75,7 +75,7 @@ def render(file: str, router_id: str | None, brief: bool, output: str) -> None:
     try:
         router = load_router(file, router_id)
     except SettingsError as error:
-        raise RefusedError(error) from error
+        raise BadSettingsError(error) from error
     _write(output, render_router(router, with_defaults=not brief))
 
 
@@ -92,7 +92,7 @@ def graph(file: str, form: str | None, output: str) -> None:
     try:
         mesh = load_mesh(file)
     except SettingsError as error:
-        raise RefusedError(error) from error
+        raise BadSettingsError(error) from error
     is_picture = form == "svg" or (form is None and output.endswith(".svg"))
     _write(output, svg(topology(mesh)) if is_picture else dot(topology(mesh)))
 
@@ -112,7 +112,7 @@ def reference(output: str) -> None:
 
 
 @config.command()
-@click.argument("kind", metavar="SHAPE", type=Choice(list(generators.KINDS)))
+@click.argument("kind", metavar="SHAPE", type=HintingChoice(list(generators.KINDS)))
 @click.option(
     "--routers",
     type=click.IntRange(1, generators.MAX_ROUTERS),

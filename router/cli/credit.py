@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from router.cli.management import ManagementClient
-from router.cli.tables import Entity, address, cell, duration, printable
+from router.cli.stat_columns import Entity, address, cell, duration, printable
 from router.core.addressing.address import AddressKind, parse_address
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 ADDRESSES: Final = "amqp-mesh.credit"
 PARTIES: Final = "amqp-mesh.credit.party"

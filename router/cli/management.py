@@ -18,7 +18,7 @@ from proton import ConnectionException, LinkException, Message, ProtonException,
 from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
 from router.core.addressing.address import MANAGEMENT, router_address
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""

@@ -25,12 +25,12 @@ from router.core.events import (
 )
 from router.core.linkstate.messages import (
     ControlMessage,
-    ForeignMessage,
     Hello,
     LinkStateUpdate,
     MobileAddressRequest,
     MobileAddressUpdate,
     RouterAdvertisement,
+    UnknownMessage,
 )
 
 MOST_NAMES: Final = 8
@@ -93,7 +93,7 @@ def message_words(message: ControlMessage) -> str:
             said = f"addresses {message.mobile_seq}: {_names(named)}"
         case MobileAddressRequest():
             said = f"it has addresses {message.have_seq}"
-        case ForeignMessage():
+        case UnknownMessage():
             return f"a foreign {message.name} of {message.id}"
         case _:
             return f"{message.opcode} of {message.id}"

@@ -13,8 +13,8 @@ import click
 from mesh_config.check import check_router
 from mesh_config.findings import Finding, SettingsError
 from router import logs
-from router.cli.choice import Choice
-from router.cli.findings import RefusedError
+from router.cli.did_you_mean import HintingChoice
+from router.cli.settings_findings import BadSettingsError
 from router.core.errors import LocalError
 from router.daemon import OTHERS
 from router.daemon import run as run_daemon
@@ -25,7 +25,7 @@ from router.daemon import run as run_daemon
 @click.option("--router", "router_id", metavar="ID", help="Which router to be; needed when FILE has several.")
 @click.option(
     "--log-level",
-    type=Choice(["debug", "info", "warning", "error"]),
+    type=HintingChoice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
     metavar="LEVEL",
@@ -59,7 +59,7 @@ def _run(file: str, router_id: str | None, log_level: str) -> None:
     try:
         settings, findings = check_router(file, router_id)
     except SettingsError as error:
-        raise RefusedError(error) from error
+        raise BadSettingsError(error) from error
     logs.configure(log_level, router=settings.id)
     log = logs.get(router=settings.id)
     try:

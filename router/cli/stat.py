@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from router.cli.choice import Choice
 from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
+from router.cli.did_you_mean import HintingChoice
 from router.cli.management import ManagementClient, ManagementError
-from router.cli.tables import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
+from router.cli.stat_columns import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
 
 PIPE_COLUMNS: Final = 10000
 """Width of what is no terminal: nothing is ever cut or folded there."""
@@ -30,7 +30,7 @@ WHAT: Final = ("general", *VIEWS, "credit")
 
 
 @click.command(short_help="Show what a router knows.")
-@click.argument("what", type=Choice(WHAT), default="general")
+@click.argument("what", type=HintingChoice(WHAT), default="general")
 @click.option(
     "--url",
     default="amqp://127.0.0.1:5672",

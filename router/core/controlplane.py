@@ -33,25 +33,25 @@ from router.core.events import (
     TopologyChanged,
     WithdrawRouter,
 )
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_forwarder import Forwarder
-from router.core.linkstate.flood import Flood
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
-    ForeignMessage,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
     MobileAddressRequest,
     MobileAddressUpdate,
     RouterAdvertisement,
+    UnknownMessage,
 )
+from router.core.linkstate.multicast_copy_prediction import CopyPrediction
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, Outbox, Reach, target_of
+from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, NeighborGroup, Outbox, target_of
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.rate_limit import NeighborRateLimits
 from router.core.linkstate.routes import RouteChange
-from router.core.linkstate.spf import Topology, Tree
-from router.core.terms import ConnectionId, RouterId
+from router.core.linkstate.spf import Topology, TreePlace
 
 
 @attrs.frozen(kw_only=True)
@@ -191,19 +191,21 @@ class ControlPlane:
 
     # For multicast
 
-    def tree(self, root: RouterId) -> Tree:
+    def tree(self, root: RouterId) -> TreePlace:
         """This router's place in the tree of *root*: worked out when first asked for, stale after `TopologyChanged`."""
         return self._link_state.routes.topology.tree(root, self.router_id)
 
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`Flood.trace`); stale after `TopologyChanged`.
+        """The trace of a multicast's copy for a child that floods it (`CopyPrediction.trace`).
+
+        Stale after `TopologyChanged`.
 
         Args:
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = Flood(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
+        flood = CopyPrediction(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
         return flood.trace(ingress, self.router_id, child)
 
     def _is_flooding(self, router: RouterId) -> bool:
@@ -338,7 +340,7 @@ class ControlPlane:
             self.ignored += 1
         elif not isinstance(message, Hello) and not self._allowances.take(event.connection, now):
             self._on_excess(event)
-        elif isinstance(message, ForeignMessage) or message.pv > PROTOCOL_VERSION:
+        elif isinstance(message, UnknownMessage) or message.pv > PROTOCOL_VERSION:
             self._on_foreign(event)
         elif isinstance(message, Hello):
             self._link_state.on_hello(event, message, now)
@@ -390,7 +392,7 @@ class ControlPlane:
         message = event.message
         if message.id not in self._foreign:
             self._foreign.add(message.id)
-            name = message.name if isinstance(message, ForeignMessage) else message.opcode
+            name = message.name if isinstance(message, UnknownMessage) else message.opcode
             self._outbox.do(
                 Report.warning(
                     "foreign_message", remote=message.id, connection=event.connection, opcode=name, pv=message.pv
@@ -404,7 +406,7 @@ class ControlPlane:
             self._forwarder.retry()
         if self._addresses.settle():
             # After the update, so that nobody asks for what is on its way. Our own kind needs it for lost updates only.
-            self._outbox.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), Reach.PLAIN)
+            self._outbox.flood(ALL_LINK_STATE_TO, self._link_state.own_advertisement(), NeighborGroup.PLAIN)
             self._link_state.expect_flux(now)
         self._link_state.requests.ask(now)
         self._addresses.ask(now)

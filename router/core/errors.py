@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 
 
 class RouterError(Exception):

@@ -11,13 +11,13 @@ from typing import ClassVar, Self
 import attrs
 
 from mesh_config.models import Treatment
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import ControlMessage
-from router.core.records import Record
-from router.core.terms import Condition, ConnectionId, RouterId
+from router.core.replayable_records import ReplayableRecord
 
 
 @attrs.frozen(kw_only=True)
-class Event(Record):
+class Event(ReplayableRecord):
     """Something that happened outside the control plane. `Event.from_dict` makes any kind of event."""
 
 
@@ -78,7 +78,7 @@ class SubscriptionRemoved(Event):
 
 
 @attrs.frozen(kw_only=True)
-class Action(Record):
+class Action(ReplayableRecord):
     """Something that the control plane asks for. `Action.from_dict` makes any kind of action."""
 
 

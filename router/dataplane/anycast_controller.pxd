@@ -1,11 +1,11 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.anycast_scheduler cimport AnycastScheduler
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.links cimport EgressLink, IngressLink, Transfer
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class AnycastController(CreditController):

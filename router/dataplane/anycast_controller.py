@@ -17,19 +17,19 @@ import cython
 
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_lending import Publishers
 from router.core.forwarding.credit_scheduler import Key
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import CLOSEST, AddressEntry
-from router.core.terms import RouterId
+from router.core.forwarding.publisher_credit import LocalPublishers
+from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.links import EgressLink, IngressLink, Transfer
 from router.dataplane.settlement import RELEASE
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import pn_link_credit, pn_link_get_drain
-    from router.dataplane.delivery_states import NEW, WAITING
+    from router.binding.proton_functions import pn_link_credit, pn_link_get_drain
+    from router.dataplane.transfer_stages import NEW, WAITING
 
 LOOKED_AT: Final = 16
 """Local subscribers among which `balanced` looks for the one with the least unsettled."""
@@ -72,7 +72,7 @@ class AnycastController(CreditController):
         self.update_paths()
 
     @property
-    def publishers(self) -> Publishers:
+    def publishers(self) -> LocalPublishers:
         """The publishers of this router, and what of theirs waits."""
         return self.machine.publishers
 

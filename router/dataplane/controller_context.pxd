@@ -1,6 +1,6 @@
 from router.core.forwarding.fib cimport Fib
-from router.binding.handles cimport *
-from router.dataplane.multicast_copier cimport MulticastCopier
+from router.binding.proton_functions cimport *
+from router.dataplane.local_copier cimport LocalCopier
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.links cimport EgressLink, Port
 from router.dataplane.multicast_repair cimport MulticastRepair
@@ -19,7 +19,7 @@ cdef class ControllerContext:
     cdef public MessageSender egress
     cdef public WaitingMessages waiting
     cdef public MulticastRepair repair
-    cdef public MulticastCopier copying
+    cdef public LocalCopier copying
     cdef public Py_ssize_t window
     cdef public Py_ssize_t brokered_messages
     cdef public double circuit_idle_s

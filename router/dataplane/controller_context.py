@@ -12,16 +12,16 @@ from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.local_subscribers import Patience
-from router.core.terms import ConnectionId, RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.links import EgressLink, Port, Transfer
+from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
-from router.dataplane.multicast_copier import MulticastCopier
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import pn_link_drained, pn_link_get_drain, pn_link_queued
+    from router.binding.proton_functions import pn_link_drained, pn_link_get_drain, pn_link_queued
 
 
 @attrs.define
@@ -36,7 +36,7 @@ class Word:
     """Where its circuits lead, by link name: messages of others, and subscribers."""
 
 
-class Sender(Protocol):
+class ForwarderCalls(Protocol):
     """What a controller asks of the forwarder."""
 
     def dispatch(self, transfer: Transfer) -> None:
@@ -58,7 +58,7 @@ class Sender(Protocol):
 class ControllerContext:
     """What the controllers of one router share."""
 
-    forwarder: Sender
+    forwarder: ForwarderCalls
     end_circuit: Callable[[EgressLink], None]
     """Forgets a circuit of ours and ends its link."""
 
@@ -81,7 +81,7 @@ class ControllerContext:
         self.egress = egress
         self.waiting = waiting
         self.repair = repair
-        self.copying = MulticastCopier(egress, settlement)
+        self.copying = LocalCopier(egress, settlement)
         self.window = settings.publisher_window
         self.brokered_messages = settings.brokered_messages
         self.circuit_idle_s = settings.circuit_idle_s

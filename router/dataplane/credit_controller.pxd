@@ -1,11 +1,11 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActions
 from router.dataplane.controller_context cimport ControllerContext
 from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class CreditController(CreditActions):

@@ -15,16 +15,16 @@ from typing import Any, Final
 import cython
 
 from router.core.addressing.address import router_address
-from router.core.forwarding.credit_lending import Publishers
 from router.core.forwarding.credit_scheduler import CreditActions, CreditScheduler, Key
 from router.core.forwarding.fib import AddressEntry
-from router.core.terms import RouterId
+from router.core.forwarding.publisher_credit import LocalPublishers
+from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.settlement import RELEASE
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import (
+    from router.binding.proton_functions import (
         pn_link_credit,
         pn_link_drain,
         pn_link_drained,
@@ -32,7 +32,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_get_drain,
         pn_link_queued,
     )
-    from router.dataplane.delivery_states import HOLDING, NEW, QUEUED, WAITING
+    from router.dataplane.transfer_stages import HOLDING, NEW, QUEUED, WAITING
 
 
 Place = Any
@@ -67,7 +67,7 @@ class CreditController(CreditActions):
         """Local subscribers by their connections."""
 
     @property
-    def publishers(self) -> Publishers:
+    def publishers(self) -> LocalPublishers:
         """The publishers of this router, and what of theirs waits."""
         raise NotImplementedError
 

@@ -1,6 +1,6 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.anycast_scheduler cimport AnycastScheduler
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.credit_controller cimport CreditController

@@ -14,7 +14,7 @@ from router.core.addressing.address import AddressKind
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_scheduler import CreditActions
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
-from router.core.terms import ConnectionId, RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.controller_context import RETIRED_S, ControllerContext
 from router.dataplane.credit_controller import CreditController
@@ -26,7 +26,7 @@ from router.dataplane.settlement import Settlement
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import pn_link_queued
+    from router.binding.proton_functions import pn_link_queued
 
 
 class CreditManager(ControllerContext):

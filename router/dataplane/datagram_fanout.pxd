@@ -1,8 +1,8 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib, Route
-from router.dataplane.multicast_copier cimport MulticastCopier
+from router.dataplane.local_copier cimport LocalCopier
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer
 from router.dataplane.scan_result cimport Scan
@@ -16,7 +16,7 @@ cdef class DatagramFanout:
     cdef MessageSender _egress
     cdef Settlement _settlement
     cdef MulticastRepair _repair
-    cdef MulticastCopier _copying
+    cdef LocalCopier _copying
 
     @cython.locals(source=IngressLink, found=Scan, own=bytes, is_copied=bint)
     cpdef object send(self, Transfer transfer, AddressEntry entry, double now)

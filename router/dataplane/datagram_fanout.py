@@ -10,15 +10,15 @@ from __future__ import annotations
 import cython
 
 from router.core.forwarding.fib import AddressEntry, Fib, Route
-from router.core.terms import ConnectionId, RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.links import Port, Transfer
+from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
-from router.dataplane.multicast_copier import MulticastCopier
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import RELEASE, Settlement
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import ACCEPTED
+    from router.binding.proton_functions import ACCEPTED
 
 
 class DatagramFanout:
@@ -31,7 +31,7 @@ class DatagramFanout:
         egress: MessageSender,
         settlement: Settlement,
         repair: MulticastRepair,
-        copying: MulticastCopier,
+        copying: LocalCopier,
     ) -> None:
         self._fib = fib
         self._ports = ports

@@ -1,15 +1,15 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer, new_transfer
-from router.dataplane.receive_progress cimport Progress
+from router.dataplane.receive_rate cimport ReceiveRate
 from router.dataplane.settlement cimport Settlement
-from router.dataplane.unfinished_messages cimport UnfinishedMessages
+from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.waiting_messages cimport WaitingMessages
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class Reader:
@@ -18,7 +18,7 @@ cdef class Reader:
     cdef MessageSender _egress
     cdef Forwarder _forwarder
     cdef CreditManager _credit_manager
-    cdef UnfinishedMessages _unfinished
+    cdef StalledSenders _unfinished
     cdef public dict unread
     cdef public dict oversized
     cdef dict _alone

@@ -13,17 +13,17 @@ from typing import Final
 import cython
 
 from router.core.errors import RemoteProtocolError
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.links import IngressLink, Port, Transfer, new_transfer
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.settlement import RELEASE, Settlement
-from router.dataplane.unfinished_messages import UnfinishedMessages
+from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import (
+    from router.binding.proton_functions import (
         NULL,
         Handle,
         pn_delivery_aborted,
@@ -38,7 +38,7 @@ if not cython.compiled:  # else they come by the .pxd
         receive,
         tag_of_size,
     )
-    from router.dataplane.delivery_states import DONE, STREAM_BUFFER_BYTES, STREAMING, WAITING
+    from router.dataplane.transfer_stages import DONE, STREAM_BUFFER_BYTES, STREAMING, WAITING
 
 
 class Reader:
@@ -51,7 +51,7 @@ class Reader:
         egress: MessageSender,
         forwarder: Forwarder,
         credit_manager: CreditManager,
-        unfinished: UnfinishedMessages,
+        unfinished: StalledSenders,
     ) -> None:
         self._settlement = settlement
         self._waiting = waiting
@@ -369,7 +369,7 @@ class Reader:
         if link.entry is None and not port.is_router and (asking is None or asking.state == DONE):
             return False  # it may be such a question: one message of the connection at a time is looked at
         link.is_paused = True
-        port.stopped[link] = None  # until that is over (`MessageRelay.release`)
+        port.stopped[link] = None  # until that is over (`RouterDataPlane.release`)
         return True
 
     def _begin_above_mark(self, link: IngressLink, delivery: Handle) -> Transfer:

@@ -2,12 +2,12 @@ import cython
 
 from libc.stdint cimport uint64_t
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
-from router.dataplane.receive_progress cimport Progress
+from router.dataplane.receive_rate cimport ReceiveRate
 from router.dataplane.scan_result cimport Scan
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class Port:
@@ -82,7 +82,7 @@ cdef class IngressLink:
     cdef public Py_ssize_t withheld
     cdef public Transfer current
     cdef public uint64_t current_bytes
-    cdef public Progress progress
+    cdef public ReceiveRate progress
     cdef public Py_ssize_t in_flight
     cdef public Py_ssize_t backlog_bytes
     cdef public object root

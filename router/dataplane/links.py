@@ -1,8 +1,8 @@
 """What the engine and the data plane have in common: ports, links and the passage of one message.
 
 These objects carry state and no rules. The engine makes a `Port` for each connection and a link object for each data
-link, tells the relay of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to the
-relay.
+link, tells the data plane of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to
+the data plane.
 
 Sizes are bytes, credit is messages; `handle` fields are proton's pointers and valid as long as the link is registered.
 """
@@ -17,15 +17,15 @@ import cython
 
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import AddressEntry
-from router.core.terms import ConnectionId, LinkId, RouterId
-from router.dataplane.memory_charge import MemoryCharge
-from router.dataplane.receive_progress import Progress
+from router.core.ids_and_conditions import ConnectionId, LinkId, RouterId
+from router.dataplane.connection_account import ConnectionAccount
+from router.dataplane.receive_rate import ReceiveRate
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import NULL, Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
-    from router.dataplane.delivery_states import NEW, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES
+    from router.binding.proton_functions import NULL, Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
+    from router.dataplane.transfer_stages import NEW, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES
 
 SIZES_ROOM: Final = 64
 """Sizes of pre-settled messages that a link keeps before it looks which are written."""
@@ -116,7 +116,7 @@ class Port:
         self.open_circuit: Callable[[str, RouterId, bool], EgressLink | None] | None = None
         """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
         self.close_circuit: Callable[[EgressLink], None] = _no_circuit
-        """Ends a circuit of our own, which `MessageRelay.remove_egress` has forgotten already."""
+        """Ends a circuit of our own, which `RouterDataPlane.remove_egress` has forgotten already."""
         self.end_circuit: Callable[[IngressLink], None] = _no_incoming
         """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
         self.close_link: Callable[[IngressLink, str, str], None] = _no_limit
@@ -137,7 +137,7 @@ class Port:
         self.held_bytes = 0
         self.leaving_bytes = 0
         """Of large messages on their way to it, what the engine was not given yet."""
-        self.charge = MemoryCharge()
+        self.charge = ConnectionAccount()
         self.is_over = False
         """It has sent too much: no message of it is begun, and its publishers get no credit."""
         self.is_leaving = False  # it has ended, and still has links: nothing is sent to it either
@@ -261,8 +261,8 @@ class IngressLink:
         """The message of which more parts will come."""
         self.current_bytes = 0
         """Of it, what was read; kept where there is a limit."""
-        self.progress: Progress | None = None
-        """How far that is, once a part of it was read and not the end (`unfinished_messages.py`)."""
+        self.progress: ReceiveRate | None = None
+        """How far that is, once a part of it was read and not the end (`stalled_senders.py`)."""
         self.in_flight = 0
         self.backlog_bytes = 0
         """Of its messages, what waits here for credit."""
@@ -368,7 +368,7 @@ class EgressLink:
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
         self.deferred = 0
-        """Of a subscriber: copies that were left for the next turns (`multicast_copier.py`)."""
+        """Of a subscriber: copies that were left for the next turns (`local_copier.py`)."""
         self.settled_sizes: deque[int] = deque()
         """Sizes of pre-settled messages, of which proton does not tell whether they are written; the last ones."""
         self.counters = LinkCounters()

@@ -1,6 +1,6 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib, Route
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.core.forwarding.egress_selection cimport choose, choose_local
@@ -13,7 +13,7 @@ from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_scanner cimport scan
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class Forwarder:

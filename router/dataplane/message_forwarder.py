@@ -15,7 +15,7 @@ from router.core.addressing.address import with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
-from router.core.terms import Condition, ConnectionId, RouterId
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.datagram_fanout import DatagramFanout
 from router.dataplane.links import HEAD_BYTES, EgressLink, IngressLink, Port, Transfer, new_transfer
@@ -26,21 +26,21 @@ from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain, pn_link_queued
-    from router.dataplane.delivery_states import DONE, HOLDING, NEW, STRANDED, STREAMING, WAITING
+    from router.binding.proton_functions import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain, pn_link_queued
+    from router.dataplane.transfer_stages import DONE, HOLDING, NEW, STRANDED, STREAMING, WAITING
 
 ANNOTATION_BYTES: Final = 65536
 """What a message may have grown by on its way, so that no router refuses what another one has passed on."""
 
 
-class MessageTooLarge(RemoteProtocolError):
+class MulticastTooLarge(RemoteProtocolError):
     """A multicast above the size that a router holds."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"message is larger than the {limit} bytes that a multicast may have")
 
 
-class TooMuchHeld(RemoteProtocolError):
+class ConnectionOverMark(RemoteProtocolError):
     """What had to be held until it is whole, from a connection above its mark."""
 
     def __init__(self) -> None:
@@ -364,9 +364,9 @@ class Forwarder:
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.forget(transfer)
             if port.is_over and transfer.size <= settings.held_message_bytes:
-                self._settlement.reject_for(transfer, TooMuchHeld())
+                self._settlement.reject_for(transfer, ConnectionOverMark())
             elif entry.service is None:
-                self._settlement.reject_for(transfer, MessageTooLarge(settings.held_message_bytes))
+                self._settlement.reject_for(transfer, MulticastTooLarge(settings.held_message_bytes))
             else:
                 self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
             return

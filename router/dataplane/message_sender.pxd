@@ -1,13 +1,13 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.dataplane.links cimport EgressLink, IngressLink, LinkCounters, Port, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.annotation_writer cimport annotate, strip
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.core.forwarding.fib cimport AddressEntry
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class MessageSender:

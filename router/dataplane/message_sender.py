@@ -13,14 +13,14 @@ from collections.abc import Callable
 
 import cython
 
-from router.core.terms import Condition, RouterId
+from router.core.ids_and_conditions import Condition, RouterId
 from router.dataplane.annotation_writer import annotate, strip
 from router.dataplane.links import EgressLink, IngressLink, Port, Transfer, new_transfer
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import (
+    from router.binding.proton_functions import (
         ACCEPTED,
         NULL,
         Handle,
@@ -37,7 +37,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_unsettled_next,
         send_part,
     )
-    from router.dataplane.delivery_states import DONE, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES, STREAMING
+    from router.dataplane.transfer_stages import DONE, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES, STREAMING
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 """A paused source is read again when its session has no more than this unwritten."""

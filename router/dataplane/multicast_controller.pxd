@@ -1,9 +1,9 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.links cimport EgressLink, IngressLink, Transfer
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class MulticastController(CreditController):

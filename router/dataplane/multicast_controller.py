@@ -13,19 +13,19 @@ from collections.abc import Sequence
 
 import cython
 
-from router.core.forwarding.credit_lending import Publishers
 from router.core.forwarding.credit_scheduler import Key
 from router.core.forwarding.fib import AddressEntry
-from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.multicast_tree import MOST_CREDIT
-from router.core.terms import RouterId
+from router.core.forwarding.publisher_credit import LocalPublishers
+from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController, root_of
 from router.dataplane.links import EgressLink, IngressLink, Transfer
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import ACCEPTED, pn_link_get_drain
-    from router.dataplane.delivery_states import NEW, WAITING
+    from router.binding.proton_functions import ACCEPTED, pn_link_get_drain
+    from router.dataplane.transfer_stages import NEW, WAITING
 
 Branch = tuple[RouterId, RouterId]
 """An ingress router, and a child of this router in its tree."""
@@ -34,11 +34,11 @@ Branch = tuple[RouterId, RouterId]
 class MulticastController(CreditController):
     """The credit of one multicast address (a `tree.MulticastCreditActions`)."""
 
-    machine: MulticastScheduler
+    machine: MulticastIngressScheduler
 
     def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
         super().__init__(entry, context)
-        self.machine = MulticastScheduler(self, self._me, timing=context.timing, patience=context.patience)
+        self.machine = MulticastIngressScheduler(self, self._me, timing=context.timing, patience=context.patience)
         self._known: dict[EgressLink, None] = {}
         """Local subscribers that the machine knows."""
         for link in self._subscribers():
@@ -46,7 +46,7 @@ class MulticastController(CreditController):
         self.update_paths()
 
     @property
-    def publishers(self) -> Publishers:
+    def publishers(self) -> LocalPublishers:
         """The publishers of this router, and what of theirs waits."""
         return self.machine.own.machine.publishers
 

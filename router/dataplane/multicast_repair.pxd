@@ -1,4 +1,4 @@
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib
 from router.core.forwarding.sequence_window cimport SequenceWindow
 from router.dataplane.message_sender cimport MessageSender

@@ -21,13 +21,13 @@ from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.sequence_window import SequenceWindow
-from router.core.terms import ConnectionId, RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.links import Port, new_transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.section_scanner import scan
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import NULL
+    from router.binding.proton_functions import NULL
 
 MOST_STREAMS: Final = 10000
 """Pairs of an address and an ingress router that are remembered; those not used for longest are forgotten."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from router.core.errors import RemoteProtocolError
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 
 DEFAULT_PRIORITY: Final = 4
 """Priority of a message whose header names none (AMQP part 3, 3.2.1)."""

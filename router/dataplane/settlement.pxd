@@ -2,13 +2,13 @@ import cython
 
 from libc.stdint cimport uint64_t
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.core.forwarding.link_window cimport change as change_of
 from router.core.forwarding.link_window cimport grown, is_used, shrunk
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.links cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class Settlement:

@@ -17,11 +17,11 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.link_window import change as change_of
 from router.core.forwarding.link_window import grown, is_used, shrunk
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 from router.dataplane.links import EgressLink, IngressLink, Transfer
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import (
+    from router.binding.proton_functions import (
         ACCEPTED,
         MODIFIED,
         NULL,
@@ -55,7 +55,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_queued,
         set_delivery_context,
     )
-    from router.dataplane.delivery_states import DONE, SENT, STRANDED, STREAMING
+    from router.dataplane.transfer_stages import DONE, SENT, STRANDED, STREAMING
 
 RELEASE: Final = RELEASED
 """The message surely went to nobody: its sender may try again."""
@@ -63,7 +63,7 @@ FAIL: Final = MODIFIED
 """It may have been seen: delivery-failed."""
 
 
-class Reads(Protocol):
+class LinkReader(Protocol):
     """Who reads the messages of links."""
 
     def resume(self, link: IngressLink) -> None:
@@ -76,7 +76,7 @@ class Settlement:
     def __init__(self) -> None:
         self.count = 0
         """Deliveries, incoming and outgoing, that have a `Transfer`."""
-        self.reader: Reads | None = None
+        self.reader: LinkReader | None = None
         self.freed: list[AddressEntry] = []
         """Addresses of which a datagram that went to another router has ended: it may take the next."""
         self.stranded: list[Transfer] = []
@@ -336,7 +336,7 @@ class Settlement:
 
     def _for_questions(self, link: IngressLink, held: int, change: int) -> int:
         """Of the credit that a link is to get, what it gets while its connection is above its mark: whoever asks the
-        router what is wrong gets an answer. The rest follows when that is over (`MessageRelay.release`)."""
+        router what is wrong gets an answer. The rest follows when that is over (`RouterDataPlane.release`)."""
         if link.entry is None:
             return 1 if held == 0 else 0
         return change if link.entry.service is not None else 0

@@ -2,7 +2,7 @@ import cython
 
 from router.dataplane.links cimport EgressLink, IngressLink, Transfer
 from router.dataplane.settlement cimport Settlement
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class WaitingMessages:

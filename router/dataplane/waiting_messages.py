@@ -21,7 +21,7 @@ from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.dataplane.delivery_states import NEW, STREAM_BUFFER_BYTES, WAITING
+    from router.dataplane.transfer_stages import NEW, STREAM_BUFFER_BYTES, WAITING
 
 Place = AddressEntry | EgressLink
 """Where messages wait, oldest first."""

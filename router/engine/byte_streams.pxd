@@ -2,7 +2,7 @@ import cython
 
 from libc.stdint cimport uint64_t
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.guard.frame_guard cimport FrameGuard
 
 

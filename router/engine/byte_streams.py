@@ -10,13 +10,13 @@ from typing import Final
 
 import cython
 
-from router.binding import handles as pn
+from router.binding import proton_functions as pn
 from router.core.errors import RemoteProtocolError
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 from router.guard.frame_guard import FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import (
+    from router.binding.proton_functions import (
         NULL,
         bytes_at,
         pn_transport_capacity,

@@ -20,15 +20,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from mesh_config.models import ForwardingSettings, Treatment
-from router.binding import data
-from router.binding import handles as pn
-from router.binding.handles import Handle, text
+from router.binding import proton_data
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle, text
 from router.core.addressing.address import AddressKind, parse_address
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
+from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
-from router.core.terms import Condition, LinkId, RouterId
-from router.dataplane.data_plane import DataPlane
+from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 from router.engine.terminus_address import read_address
@@ -52,7 +52,7 @@ class Circuits:
     def __init__(
         self,
         connection: Connection,
-        relay: DataPlane,
+        data_plane: DataPlaneInterface,
         fib: Fib,
         settings: ForwardingSettings,
         link_ids: Iterator[int],
@@ -60,7 +60,7 @@ class Circuits:
     ) -> None:
         """*tell* sends a control message to the neighbor."""
         self._connection = connection
-        self._relay = relay
+        self._data_plane = data_plane
         self._fib = fib
         self._settings = settings
         self._ids = link_ids
@@ -101,7 +101,7 @@ class Circuits:
         key = self._handles[session] = handle
         connection.add_link(link)
         connection.port.circuits_out[name] = link
-        self._relay.add_egress(link)
+        self._data_plane.add_egress(link)
         if self._held or len(self._unanswered) >= self._pace:
             self._held[key] = link
         else:
@@ -154,7 +154,7 @@ class Circuits:
         self._connection.take_link(link.handle)
         del self._connection.port.circuits_out[link.name]
         link.is_refused = True
-        self._relay.remove_egress(link)
+        self._data_plane.remove_egress(link)
         del self._handles[link.session]
         pn.pn_session_free(link.session)
 
@@ -164,7 +164,7 @@ class Circuits:
         self._attach_held()
 
     def close(self, link: EgressLink) -> None:
-        """Close a circuit of our own that the relay has forgotten, behind what was sent on it."""
+        """Close a circuit of our own that the data plane has forgotten, behind what was sent on it."""
         connection = self._connection
         handle = link.handle
         if connection.port.circuits_out.pop(link.name, None) is None:
@@ -268,7 +268,7 @@ class Circuits:
         pn.pn_link_open(handle)
         connection.add_link(link)
         port.circuits_in[name] = link
-        self._relay.add_circuit(link)
+        self._data_plane.add_circuit(link)
 
     def _entry(self, address: str | None, *, is_multicast: bool) -> AddressEntry:
         if not address:
@@ -297,7 +297,7 @@ class Circuits:
         if connection.is_ending or connection.take_link(link.handle) is None:
             return
         self.remove(link)
-        data.set_condition(pn.pn_link_condition(link.handle), Condition.NOT_FOUND, f"{link.address} is gone")
+        proton_data.set_condition(pn.pn_link_condition(link.handle), Condition.NOT_FOUND, f"{link.address} is gone")
         pn.pn_link_close(link.handle)
         pn.pn_link_free(link.handle)
         connection.refused += 1
@@ -308,13 +308,13 @@ class Circuits:
         port = self._connection.port
         if isinstance(link, IngressLink):
             del port.circuits_in[link.name]
-            self._relay.remove_ingress(link)
+            self._data_plane.remove_ingress(link)
             if link.entry is not None:
                 self._fib.forget(link.entry)
         else:
             del port.circuits_out[link.name]
             link.is_refused = bool(pn.pn_condition_is_set(pn.pn_link_remote_condition(link.handle)))
-            self._relay.remove_egress(link)
+            self._data_plane.remove_egress(link)
 
 
 def _bounded(number: int) -> int:
@@ -327,14 +327,14 @@ def _describe(handle: Handle, address: str, root: RouterId, *, is_multicast: boo
         pn.pn_terminus_set_type(terminus, kind)
         pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
     pn.pn_terminus_set_address(target, address.encode())
-    data.write_symbol(pn.pn_terminus_capabilities(target), CIRCUIT)
-    data.write_map(pn.pn_link_properties(handle), {INGRESS if is_multicast else EGRESS: str(root)})
+    proton_data.write_symbol(pn.pn_terminus_capabilities(target), CIRCUIT)
+    proton_data.write_map(pn.pn_link_properties(handle), {INGRESS if is_multicast else EGRESS: str(root)})
     pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
 
 
 def _root_of(handle: Handle) -> tuple[RouterId, bool]:
     """The root that the neighbor's link properties name, and whether it is that of a multicast."""
-    properties = data.read_map(pn.pn_link_remote_properties(handle))
+    properties = proton_data.read_map(pn.pn_link_remote_properties(handle))
     keys = [key for key in (EGRESS, INGRESS) if key in properties]
     if len(keys) != 1:
         raise RemoteProtocolError(f"a circuit has one of {EGRESS} and {INGRESS}", condition=Condition.INVALID_FIELD)

@@ -11,9 +11,9 @@ import secrets
 from collections.abc import Callable, Iterator
 
 from mesh_config.models import ForwardingSettings
-from router.binding import data
-from router.binding import handles as pn
-from router.binding.handles import Handle, text
+from router.binding import proton_data
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle, text
 from router.core.addressing.address import (
     AddressKind,
     dynamic_address,
@@ -30,8 +30,8 @@ from router.core.addressing.address import (
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.link_window import first_window
-from router.core.terms import Condition, LinkId
-from router.dataplane.data_plane import DataPlane
+from router.core.ids_and_conditions import Condition, LinkId
+from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 from router.engine.terminus_address import read_address
@@ -55,14 +55,14 @@ class ClientLinks:
     def __init__(
         self,
         fib: Fib,
-        relay: DataPlane,
+        data_plane: DataPlaneInterface,
         settings: ForwardingSettings,
         link_ids: Iterator[int],
         changed: Callable[[AddressEntry, bool], None],
     ) -> None:
         """*changed* is told of the first (True) and of the last (False) local subscriber of an address."""
         self._fib = fib
-        self._relay = relay
+        self._data_plane = data_plane
         self._settings = settings
         self._ids = link_ids
         self._changed = changed
@@ -79,7 +79,7 @@ class ClientLinks:
             raise Refused("too many links in this session", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
         for terminus in (pn.pn_link_remote_source(handle), pn.pn_link_remote_target(handle)):
             read_address(terminus)  # that at the peer's side is repeated in the answer
-            for capability in data.read_symbols(pn.pn_terminus_capabilities(terminus)):
+            for capability in proton_data.read_symbols(pn.pn_terminus_capabilities(terminus)):
                 if capability.startswith(ROUTER_CAPABILITY_PREFIX):
                     raise Refused("this listener is for clients, not for routers", condition=Condition.QD_FORBIDDEN)
                 if capability.startswith(SERVICE_CAPABILITY_PREFIX):
@@ -93,7 +93,7 @@ class ClientLinks:
         source = pn.pn_link_remote_source(handle)
         if pn.pn_terminus_get_type(source) != pn.SOURCE:
             raise Refused("a receiver needs a source with an address", condition=Condition.INVALID_FIELD)
-        capabilities = data.read_symbols(pn.pn_terminus_capabilities(source))
+        capabilities = proton_data.read_symbols(pn.pn_terminus_capabilities(source))
         is_volatile = VOLATILE_QUEUE in capabilities
         plain: str | None = None
         if pn.pn_terminus_is_dynamic(source):
@@ -114,15 +114,15 @@ class ClientLinks:
         self._mirror(handle, address if pn.pn_terminus_is_dynamic(source) else None)
         if is_volatile and pn.pn_terminus_is_dynamic(source):
             entry.volatile = True
-            data.write_symbol(pn.pn_terminus_capabilities(pn.pn_link_source(handle)), VOLATILE_QUEUE)
+            proton_data.write_symbol(pn.pn_terminus_capabilities(pn.pn_link_source(handle)), VOLATILE_QUEUE)
         connection.add_link(link)
-        self._relay.add_egress(link)
+        self._data_plane.add_egress(link)
         is_first = self._fib.subscribe(entry, link)
         pn.pn_link_open(handle)
         if is_first:
             self._changed(entry, True)
-            self._relay.reconsider(entry)
-        self._relay.flowed(link)
+            self._data_plane.reconsider(entry)
+        self._data_plane.flowed(link)
 
     def _attach_publisher(self, connection: Connection, handle: Handle) -> None:
         target = pn.pn_link_remote_target(handle)
@@ -158,7 +158,7 @@ class ClientLinks:
         self._mirror(handle, plain if pn.pn_terminus_is_dynamic(target) else None)
         connection.add_link(link)
         pn.pn_link_open(handle)
-        self._relay.add_ingress(link)
+        self._data_plane.add_ingress(link)
 
     def _check_source(self, address: str, connection: Connection) -> None:
         """Refuse a receiver from what it may not receive from."""
@@ -197,9 +197,9 @@ class ClientLinks:
         source, target = pn.pn_link_source(handle), pn.pn_link_target(handle)
         pn.pn_terminus_copy(source, pn.pn_link_remote_source(handle))
         pn.pn_terminus_copy(target, pn.pn_link_remote_target(handle))
-        data.clear(pn.pn_terminus_filter(source))
+        proton_data.clear(pn.pn_terminus_filter(source))
         for terminus in (source, target):
-            data.clear(pn.pn_terminus_capabilities(terminus))
+            proton_data.clear(pn.pn_terminus_capabilities(terminus))
         own = source if pn.pn_link_is_sender(handle) else target
         if pn.pn_terminus_get_type(own) != pn.UNSPECIFIED:
             pn.pn_terminus_set_durability(own, pn.NONDURABLE)
@@ -208,9 +208,9 @@ class ClientLinks:
             if pn.pn_terminus_get_distribution_mode(own) == pn.DIST_MODE_COPY:
                 pn.pn_terminus_set_distribution_mode(own, pn.DIST_MODE_MOVE)
             if dynamic is not None:
-                data.keep_delete_on_close(pn.pn_terminus_properties(own))
+                proton_data.keep_delete_on_close(pn.pn_terminus_properties(own))
             else:
-                data.clear(pn.pn_terminus_properties(own))
+                proton_data.clear(pn.pn_terminus_properties(own))
         if dynamic is not None:
             pn.pn_terminus_set_address(own, dynamic.encode())
         pn.pn_link_set_snd_settle_mode(handle, pn.pn_link_remote_snd_settle_mode(handle))
@@ -220,7 +220,7 @@ class ClientLinks:
         """The link is gone: withdraw what it stood for. The handle itself is freed by the caller."""
         link = connection.take_link(handle)
         if isinstance(link, IngressLink):
-            self._relay.remove_ingress(link)
+            self._data_plane.remove_ingress(link)
         elif isinstance(link, EgressLink):
             self._remove_subscriber(link)
 
@@ -228,13 +228,13 @@ class ClientLinks:
         entry = link.entry
         if entry is not None:
             is_last = self._fib.unsubscribe(entry, link)
-            self._relay.remove_egress(link)
+            self._data_plane.remove_egress(link)
             if is_last:
                 self._changed(entry, False)
-                self._relay.reconsider(entry)
+                self._data_plane.reconsider(entry)
             self._fib.forget(entry)
         else:
-            self._relay.remove_egress(link)
+            self._data_plane.remove_egress(link)
 
 
 def refuse(handle: Handle, condition: str, description: str) -> None:
@@ -242,7 +242,7 @@ def refuse(handle: Handle, condition: str, description: str) -> None:
     own = pn.pn_link_source(handle) if pn.pn_link_is_sender(handle) else pn.pn_link_target(handle)
     pn.pn_terminus_set_type(own, pn.UNSPECIFIED)
     pn.pn_link_open(handle)
-    data.set_condition(pn.pn_link_condition(handle), condition, description)
+    proton_data.set_condition(pn.pn_link_condition(handle), condition, description)
     pn.pn_link_close(handle)
     pn.pn_link_free(handle)
 

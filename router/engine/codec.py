@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from router.binding.message import (
-    EncodedList,
+    IncrementalList,
     MalformedMessage,
     Message,
     MessageId,
@@ -27,12 +27,12 @@ from router.binding.message import (
 from router.binding.message import decode_message as decode_by_proton
 from router.binding.message import encode_message as encode_by_proton
 from router.core.errors import DecodeError, LocalError
+from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import KINDS, ControlMessage, MobileAddressRequest, MobileAddressUpdate, from_body
-from router.core.terms import AREA, RouterId
 
 __all__ = [
     "Control",
-    "EncodedList",
+    "IncrementalList",
     "Message",
     "MessageId",
     "UnreadableMessage",

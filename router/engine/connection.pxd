@@ -1,7 +1,7 @@
 import cython
 
-from router.binding.handles cimport *
-from router.dataplane.data_plane cimport DataPlane
+from router.binding.proton_functions cimport *
+from router.dataplane.data_plane_interface cimport DataPlaneInterface
 from router.dataplane.links cimport Port
 from router.engine.byte_streams cimport ByteStreams
 from router.engine.memory_meter cimport MemoryMeter
@@ -25,11 +25,11 @@ cdef class Connection(ByteStreams):
     cdef public Py_ssize_t _after_end
     cdef public bint _is_unbound
     cdef public size_t _next_link
-    cdef public DataPlane _relay
+    cdef public DataPlaneInterface _data_plane
     cdef public object _handler
     cdef public size_t _collector
     cdef public size_t _connection
 
-    @cython.locals(event=size_t, relay=DataPlane, before=Py_ssize_t)
+    @cython.locals(event=size_t, data_plane=DataPlaneInterface, before=Py_ssize_t)
     cpdef object dispatch(self)
     cpdef object weigh(self)

@@ -1,6 +1,6 @@
 """One AMQP connection as an engine without a socket: bytes in, bytes out, events in between.
 
-The pump moves its bytes and tells it the time (`byte_streams.py`). `dispatch` lets the relay handle deliveries and
+The pump moves its bytes and tells it the time (`byte_streams.py`). `dispatch` lets the data plane handle deliveries and
 flows; everything rarer goes to a `Handler`, which is also told of the end. No method waits.
 
 Source: AMQP 1.0 part 2; part 5, 5.3 (SASL).
@@ -15,21 +15,21 @@ from typing import Final, Protocol
 import cython
 
 from mesh_config.models import LinkSettings, Role
-from router.binding import data
-from router.binding import handles as pn
-from router.binding.handles import text
+from router.binding import proton_data
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import text
 from router.core.errors import RemoteProtocolError
-from router.core.terms import Condition, ConnectionId
-from router.dataplane.data_plane import DataPlane
+from router.core.ids_and_conditions import Condition, ConnectionId
+from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink, Port
 from router.engine.byte_streams import ByteStreams
-from router.engine.credit_withdrawal import withdraw
+from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
 from router.engine.peer_open import PeerOpen, read_open
 from router.guard.frame_guard import FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import NULL, Handle, pn_event_type
+    from router.binding.proton_functions import NULL, Handle, pn_event_type
 
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked.
@@ -71,7 +71,7 @@ class Handler(Protocol):
         """The peer ended a session; its links are gone with it. When they are taken away, call `end_session`."""
 
     def delivery_arrived(self, connection: Connection, delivery: Handle) -> None:
-        """Something happened to a delivery of a link that the relay does not know: a control link."""
+        """Something happened to a delivery of a link that the data plane does not know: a control link."""
 
     def connection_ended(self, connection: Connection) -> None:
         """The peer closed the connection, or its bytes ended. Its links are still there to be removed."""
@@ -84,7 +84,7 @@ class Connection(ByteStreams):
         self,
         connection_id: ConnectionId,
         settings: LinkSettings,
-        relay: DataPlane,
+        data_plane: DataPlaneInterface,
         handler: Handler,
         port: Port,
         *,
@@ -119,7 +119,7 @@ class Connection(ByteStreams):
         """Its parts are being freed."""
         self._next_link: Handle = NULL
         """The next one to be freed."""
-        self._relay = relay
+        self._data_plane = data_plane
         self._handler = handler
         self._collector = pn.pn_collector()
         self._connection = pn.pn_connection()
@@ -156,9 +156,9 @@ class Connection(ByteStreams):
             own["qd.annotations-version"] = 1
             if self.settings.cost > 1:
                 own["qd.inter-router-cost"] = self.settings.cost
-        data.write_symbols(pn.pn_connection_offered_capabilities(connection), capabilities)
-        data.write_symbols(pn.pn_connection_desired_capabilities(connection), capabilities)
-        data.write_map(pn.pn_connection_properties(connection), {**own, **properties})
+        proton_data.write_symbols(pn.pn_connection_offered_capabilities(connection), capabilities)
+        proton_data.write_symbols(pn.pn_connection_desired_capabilities(connection), capabilities)
+        proton_data.write_map(pn.pn_connection_properties(connection), {**own, **properties})
         pn.pn_connection_open(connection)
         if self.is_server:  # else it is written after the SASL layer, whenever that is
             self._owe_frame()
@@ -170,7 +170,7 @@ class Connection(ByteStreams):
         if state & pn.LOCAL_CLOSED:
             return
         if condition is not None:
-            data.set_condition(pn.pn_connection_condition(self._connection), condition, description)
+            proton_data.set_condition(pn.pn_connection_condition(self._connection), condition, description)
         if state & pn.LOCAL_UNINIT:
             pn.pn_connection_open(self._connection)  # a Close needs an Open before it
         pn.pn_connection_close(self._connection)
@@ -201,9 +201,9 @@ class Connection(ByteStreams):
     def begin(self, session: Handle) -> None:
         """Send Begin."""
         self._sessions[session] = None
-        frames = self._relay.session_window_frames
+        frames = self._data_plane.session_window_frames
         if self.settings.role is not Role.INTER_ROUTER:  # what many sessions may send unread is bounded together
-            room = self._relay.session_windows_bytes // (self.settings.max_frame_bytes * len(self._sessions))
+            room = self._data_plane.session_windows_bytes // (self.settings.max_frame_bytes * len(self._sessions))
             frames = min(frames, max(LEAST_WINDOW_FRAMES, room))
         pn.pn_session_set_incoming_window_and_lwm(session, frames, (frames + 1) // 2)
         pn.pn_session_open(session)
@@ -286,12 +286,12 @@ class Connection(ByteStreams):
         """
         if self._failure is not None and not self.is_ending:
             raise self._failure
-        relay = self._relay
-        before = relay.sent()
+        data_plane = self._data_plane
+        before = data_plane.sent()
         while True:
-            event: Handle = relay.pump(self._collector)
+            event: Handle = data_plane.pump(self._collector)
             if event == NULL:
-                self._copies += relay.sent() - before
+                self._copies += data_plane.sent() - before
                 if self._violation is not None and not self.is_ending:
                     raise self._violation
                 return
@@ -321,7 +321,7 @@ class Connection(ByteStreams):
         elif kind == pn.CONNECTION_REMOTE_OPEN:
             self._opened()
         elif kind == pn.TRANSPORT_ERROR:
-            self.fault = self.fault or data.read_condition(pn.pn_transport_condition(self._transport))
+            self.fault = self.fault or proton_data.read_condition(pn.pn_transport_condition(self._transport))
         elif kind in (pn.CONNECTION_REMOTE_CLOSE, pn.TRANSPORT_CLOSED):
             self.end()
 
@@ -366,7 +366,7 @@ class Connection(ByteStreams):
             return
         self.is_ending = True
         if self.fault is None:
-            self.fault = data.read_condition(pn.pn_connection_remote_condition(self._connection))
+            self.fault = proton_data.read_condition(pn.pn_connection_remote_condition(self._connection))
         self._handler.connection_ended(self)
         self.close()
 

@@ -1,8 +1,8 @@
 import cython
 
-from router.binding.handles cimport *
+from router.binding.proton_functions cimport *
 from router.dataplane.links cimport EgressLink, IngressLink, Port
-from router.dataplane.delivery_states cimport *
+from router.dataplane.transfer_stages cimport *
 
 
 cdef class MemoryMeter:

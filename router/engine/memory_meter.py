@@ -18,8 +18,8 @@ import cython
 from router.dataplane.links import EgressLink, IngressLink, Port
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.handles import Handle, pn_link_queued, pn_session_incoming_bytes
-    from router.dataplane.delivery_states import NEW
+    from router.binding.proton_functions import Handle, pn_link_queued, pn_session_incoming_bytes
+    from router.dataplane.transfer_stages import NEW
 
 DUE_BYTES: Final = 65536
 """It is counted when so much was read from the peer, or written or given to be written to it,"""

@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from mesh_config.models import ForwardingSettings
-from router.binding import data
-from router.binding import handles as pn
-from router.binding.handles import Handle, text
+from router.binding import proton_data
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle, text
 from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
 from router.core.addressing.address import local_address
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import Fib
+from router.core.ids_and_conditions import Condition, LinkId
 from router.core.linkstate.messages import CircuitStates
-from router.core.terms import Condition, LinkId
-from router.dataplane.data_plane import DataPlane
+from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.circuits import CIRCUIT, Circuits
 from router.engine.codec import encode_control
@@ -42,10 +42,15 @@ class NeighborLinks:
     """The links of one inter-router connection."""
 
     def __init__(
-        self, connection: Connection, relay: DataPlane, fib: Fib, settings: ForwardingSettings, link_ids: Iterator[int]
+        self,
+        connection: Connection,
+        data_plane: DataPlaneInterface,
+        fib: Fib,
+        settings: ForwardingSettings,
+        link_ids: Iterator[int],
     ) -> None:
         self._connection = connection
-        self._relay = relay
+        self._data_plane = data_plane
         self._settings = settings
         self._ids = link_ids
         self._control_in: Handle | None = None
@@ -64,7 +69,7 @@ class NeighborLinks:
         self.circuits: Circuits | None = None
         """None when the neighbor takes none."""
         if peer is not None and peer.has(CIRCUITS):
-            self.circuits = Circuits(connection, relay, fib, settings, link_ids, self._tell)
+            self.circuits = Circuits(connection, data_plane, fib, settings, link_ids, self._tell)
 
     # Attaching
 
@@ -95,7 +100,7 @@ class NeighborLinks:
         if pn.pn_link_state(handle) & pn.LOCAL_UNINIT:
             is_sender = pn.pn_link_is_sender(handle)
             terminus = pn.pn_link_remote_source(handle) if is_sender else pn.pn_link_remote_target(handle)
-            capability = data.read_single_symbol(pn.pn_terminus_capabilities(terminus))
+            capability = proton_data.read_single_symbol(pn.pn_terminus_capabilities(terminus))
             if capability == CIRCUIT and not is_sender and self.circuits is not None:
                 self.circuits.accept(handle)
                 return
@@ -134,7 +139,7 @@ class NeighborLinks:
         name = text(pn.pn_link_name(handle)) or ""
         link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name)
         connection.add_link(link)
-        self._relay.add_egress(link)
+        self._data_plane.add_egress(link)
         return link
 
     def _ingress(self, handle: Handle) -> None:
@@ -147,7 +152,7 @@ class NeighborLinks:
         self._incoming += 1
         link.is_stream = self._incoming > self._pairs
         connection.add_link(link)
-        self._relay.add_ingress(link)
+        self._data_plane.add_ingress(link)
 
     def _open_stream(self) -> EgressLink:
         """One more data link, for messages whose end is not there yet.
@@ -205,9 +210,9 @@ class NeighborLinks:
         elif isinstance(link, EgressLink):
             if link in connection.port.data_links:
                 connection.port.data_links.remove(link)
-            self._relay.remove_egress(link)
+            self._data_plane.remove_egress(link)
         elif isinstance(link, IngressLink):
-            self._relay.remove_ingress(link)
+            self._data_plane.remove_ingress(link)
 
     # Control messages
 
@@ -275,5 +280,5 @@ def _describe(handle: Handle, capability: str) -> None:
     for terminus, kind in ((pn.pn_link_source(handle), pn.SOURCE), (pn.pn_link_target(handle), pn.TARGET)):
         pn.pn_terminus_set_type(terminus, kind)
         pn.pn_terminus_set_expiry_policy(terminus, pn.EXPIRE_WITH_LINK)
-        data.write_symbol(pn.pn_terminus_capabilities(terminus), capability)
+        proton_data.write_symbol(pn.pn_terminus_capabilities(terminus), capability)
     pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)

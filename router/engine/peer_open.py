@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from router.binding import data
-from router.binding import handles as pn
-from router.binding.handles import Handle, text
+from router.binding import proton_data
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle, text
 
 
 @attrs.frozen(kw_only=True)
@@ -34,7 +34,7 @@ def read_open(connection: Handle) -> PeerOpen:
     return PeerOpen(
         container=text(pn.pn_connection_remote_container(connection)) or "",
         hostname=text(pn.pn_connection_remote_hostname(connection)),
-        properties=data.read_map(pn.pn_connection_remote_properties(connection)),
-        offered=data.read_symbols(pn.pn_connection_remote_offered_capabilities(connection)),
-        desired=data.read_symbols(pn.pn_connection_remote_desired_capabilities(connection)),
+        properties=proton_data.read_map(pn.pn_connection_remote_properties(connection)),
+        offered=proton_data.read_symbols(pn.pn_connection_remote_offered_capabilities(connection)),
+        desired=proton_data.read_symbols(pn.pn_connection_remote_desired_capabilities(connection)),
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from router.binding import handles as pn
-from router.binding.handles import Handle
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle
 from router.core.errors import RemoteProtocolError
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 
 
 def read_address(terminus: Handle) -> str | None:

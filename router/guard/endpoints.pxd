@@ -1,6 +1,6 @@
 import cython
 
-from router.guard.states cimport NOBODY, RECEIVER, SENDER
+from router.guard.guard_constants cimport NOBODY, RECEIVER, SENDER
 
 
 cdef class Table:

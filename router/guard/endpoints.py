@@ -14,7 +14,7 @@ from typing import Any, Final
 import cython
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.states import NOBODY, RECEIVER, SENDER
+    from router.guard.guard_constants import NOBODY, RECEIVER, SENDER
 
 DENSE: Final = 64
 """Numbers below it always have their place in a list."""

@@ -7,7 +7,7 @@ from router.guard.endpoints cimport (
 from router.guard.frame_watch cimport FrameWatch
 from router.guard.handshake cimport HandshakeGuard
 from router.guard.performatives cimport size_at
-from router.guard.states cimport *
+from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t MASK
 cdef Py_ssize_t HALF

@@ -34,8 +34,7 @@ from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, Han
 from router.guard.value_check import write_flow
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.performatives import size_at
-    from router.guard.states import (
+    from router.guard.guard_constants import (
         ATTACH,
         BEGIN,
         CLOSE,
@@ -49,6 +48,7 @@ if not cython.compiled:  # else they come by the .pxd
         TRANSFER,
         WRONG,
     )
+    from router.guard.performatives import size_at
     from router.guard.value_check import end_of
 
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"

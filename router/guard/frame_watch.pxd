@@ -2,7 +2,7 @@ import cython
 
 from router.guard.endpoints cimport OwnLink, OwnSession, PeerSession, Table, add_own_link, pair, remove_own_link
 from router.guard.performatives cimport PerformativeReader, size_at
-from router.guard.states cimport *
+from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t MASK
 

@@ -21,8 +21,8 @@ from router.guard.endpoints import (
 from router.guard.performatives import PerformativeReader
 
 if not cython.compiled:  # else they come by the .pxd
+    from router.guard.guard_constants import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, TRANSFER
     from router.guard.performatives import size_at
-    from router.guard.states import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, TRANSFER
 
 KEPT_HEAD_BYTES: Final = 128
 """Of a transfer, enough to read what is counted; more than that is never looked at."""

@@ -2,7 +2,7 @@ import cython
 
 from router.guard.value_check cimport end_of
 from router.guard.performatives cimport PerformativeReader, size_at
-from router.guard.states cimport *
+from router.guard.guard_constants cimport *
 
 
 cdef class HandshakeGuard(PerformativeReader):

@@ -12,8 +12,7 @@ import cython
 from router.guard.performatives import PerformativeReader
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.performatives import size_at
-    from router.guard.states import (
+    from router.guard.guard_constants import (
         FRAMES,
         HEADER,
         SASL,
@@ -24,6 +23,7 @@ if not cython.compiled:  # else they come by the .pxd
         SASL_RESPONSE,
         WRONG,
     )
+    from router.guard.performatives import size_at
     from router.guard.value_check import end_of
 
 FRAMING_ERROR: Final = "amqp:connection:framing-error"

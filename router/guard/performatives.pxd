@@ -1,7 +1,7 @@
 import cython
 
 from router.guard.value_check cimport end_of
-from router.guard.states cimport ABSENT, WRONG
+from router.guard.guard_constants cimport ABSENT, WRONG
 
 
 cdef class PerformativeReader:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import cython
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.states import ABSENT, WRONG
+    from router.guard.guard_constants import ABSENT, WRONG
     from router.guard.value_check import end_of
 
 

@@ -1,6 +1,6 @@
 import cython
 
-from router.guard.states cimport WRONG
+from router.guard.guard_constants cimport WRONG
 
 
 @cython.locals(value=Py_ssize_t, index=Py_ssize_t)

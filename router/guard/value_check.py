@@ -10,7 +10,7 @@ from typing import Final
 import cython
 
 if not cython.compiled:  # else it comes by the .pxd
-    from router.guard.states import WRONG
+    from router.guard.guard_constants import WRONG
 
 MAX_DEPTH: Final = 32
 """Lists within lists, or descriptors of descriptors, before a value is taken for an attack."""

@@ -20,8 +20,8 @@ import attrs
 
 from router.core.addressing.address import MANAGEMENT as MANAGEMENT_ADDRESS
 from router.core.addressing.address import is_reserved, router_address
-from router.core.terms import RouterId
-from router.engine.codec import EncodedList, Message, MessageId, int32
+from router.core.ids_and_conditions import RouterId
+from router.engine.codec import IncrementalList, Message, MessageId, int32
 from router.management.schema import (
     GENERAL_OPERATIONS,
     MANAGEMENT,
@@ -32,7 +32,7 @@ from router.management.schema import (
     find_type,
     nearest,
 )
-from router.management.snapshot import ManagementRow, Row, Rows, View
+from router.management.snapshot import LazyRows, ManagementRow, Row, View
 
 OK: Final = 200
 BAD_REQUEST: Final = 400
@@ -193,7 +193,7 @@ class ManagementNode:
             able = ", ".join(kind.short_name for kind in TYPES.values() if kind.is_of_address)
             raise RefusedError(BAD_REQUEST, f"`key` goes with a QUERY of {able}")
         names = self._wanted(request, kinds)
-        results = EncodedList()
+        results = IncrementalList()
         total = 0
         is_full = False
         for kind in kinds:
@@ -232,9 +232,9 @@ class ManagementNode:
                 raise RefusedError(BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
         return wanted or known
 
-    def _rows(self, kind: EntityType, key: str | None = None, *, goes_on: bool = False) -> Rows:
+    def _rows(self, kind: EntityType, key: str | None = None, *, goes_on: bool = False) -> LazyRows:
         if kind.row is ManagementRow:
-            return Rows([ManagementRow(name="self", identity="self")])
+            return LazyRows([ManagementRow(name="self", identity="self")])
         if key is not None:
             return self._view.rows_of_address(kind.row, key)
         return self._view.rows(kind.row, goes_on=goes_on)

@@ -323,7 +323,7 @@ class NodeRow(Row):
 
 
 @attrs.frozen(kw_only=True)
-class SocketRow(Row):
+class ConfiguredSocketRow(Row):
     """What listeners and connectors have in common."""
 
     host: str = attribute("Host.")
@@ -338,7 +338,7 @@ class SocketRow(Row):
 
 
 @attrs.frozen(kw_only=True)
-class ListenerRow(SocketRow):
+class ListenerRow(ConfiguredSocketRow):
     """A socket that waits for connections."""
 
     connection_count: int = attribute("Connections now.")
@@ -351,7 +351,7 @@ class ListenerRow(SocketRow):
 
 
 @attrs.frozen(kw_only=True)
-class ConnectorRow(SocketRow):
+class ConnectorRow(ConfiguredSocketRow):
     """A connection that this router makes and keeps up."""
 
     connection_status: str = attribute("`SUCCESS`, `CONNECTING` or `FAILED`.")
@@ -364,7 +364,7 @@ class ManagementRow(Row):
     """The management node itself. There is one, called `self`."""
 
 
-class Rows:
+class LazyRows:
     """Things of one kind, each made into a row when it is asked for: a page costs no more than its own length.
 
     Args:
@@ -397,14 +397,14 @@ class View(Protocol):
     def router_id(self) -> str:
         """Name of the router."""
 
-    def rows(self, kind: type[Row], *, goes_on: bool = False) -> Rows:
+    def rows(self, kind: type[Row], *, goes_on: bool = False) -> LazyRows:
         """All entities of one kind, in a lasting order.
 
         Args:
             goes_on: somebody has seen the first of them and asks for more: what is there of an order may be used again.
         """
 
-    def rows_of_address(self, kind: type[Row], key: str) -> Rows:
+    def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """Those of one address, of a kind that belongs to addresses."""
 
     def reachable_routers(self) -> Iterable[str]:

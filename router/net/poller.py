@@ -52,7 +52,7 @@ class Channel(Protocol):
         """Reading or writing has raised: end this one, so that the others are served on. Must not raise."""
 
 
-class Turns(Protocol):
+class RoundHandler(Protocol):
     """Who handles what is read."""
 
     def begin(self, now: float) -> None:
@@ -68,7 +68,7 @@ class Turns(Protocol):
 class Poller:
     """Waits for sockets and tells their channels."""
 
-    def __init__(self, clock: Callable[[], float], turns: Turns) -> None:
+    def __init__(self, clock: Callable[[], float], turns: RoundHandler) -> None:
         """*clock*: seconds; *turns*: told of the begin and the end of each round of reading and writing."""
         self._clock = clock
         self._turns = turns

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import ControlMessage, MobileAddressRequest, MobileAddressUpdate
-from router.core.terms import AREA, RouterId
 
 _COMPOUND: Final = 9
 """Code, size and count of a map or list that has something in it, as proton writes them."""

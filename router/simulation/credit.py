@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import networkx as nx
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit_base import ClientMesh
 from router.simulation.credit_router import SimRouter
 

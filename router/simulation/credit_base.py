@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 import networkx as nx
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit_clients import Accepts, SimPublisher, SimSubscriber, TopUp
 from router.simulation.credit_links import Link, Wire
 from router.simulation.network import Network, Weather

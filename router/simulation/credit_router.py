@@ -10,7 +10,7 @@ from typing import Protocol
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
 from router.core.forwarding.egress_load import EgressLoad
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit_clients import SimPublisher
 from router.simulation.credit_links import Link, Wire, ignore_flow, ignore_transfer
 from router.simulation.credit_turns import Turns

@@ -13,7 +13,7 @@ from router.core.events import (
     WithdrawAddress,
     WithdrawRouter,
 )
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 
 class Forwarding:

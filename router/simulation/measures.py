@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 import networkx as nx
 
 from router.core.controlplane import ControlPlane
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.mesh import Mesh, Router
 
 Distances = dict[RouterId, dict[RouterId, float]]

@@ -29,8 +29,8 @@ from router.core.events import (
     SubscriptionAdded,
     SubscriptionRemoved,
 )
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import from_body
-from router.core.terms import ConnectionId, RouterId
 from router.simulation.control_bytes import ControlSizes
 from router.simulation.forwarding import Forwarding
 from router.simulation.labor import Labor, Machine, Worker

@@ -12,8 +12,8 @@ import networkx as nx
 
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Topology
-from router.core.terms import RouterId
 from router.simulation.credit_base import ClientMesh
 from router.simulation.credit_links import Link
 from router.simulation.multicast_router import MulticastRouter, Place

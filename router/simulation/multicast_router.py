@@ -7,8 +7,8 @@ from typing import Protocol
 
 from router.core.forwarding.credit_scheduler import CreditTiming, Key
 from router.core.forwarding.local_subscribers import Patience
-from router.core.forwarding.multicast_scheduler import MulticastScheduler
-from router.core.terms import RouterId
+from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit_clients import SimPublisher
 from router.simulation.credit_links import Link, Wire, ignore_flow
 from router.simulation.credit_turns import Turns
@@ -51,7 +51,7 @@ class MulticastRouter:
 
     def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: Patience) -> None:
         self.name = name
-        self.machine = MulticastScheduler(self, name, timing=timing, patience=patience)
+        self.machine = MulticastIngressScheduler(self, name, timing=timing, patience=patience)
         self.turns = Turns(mesh.network, self.machine, restate=lambda now: None, checked=mesh.checked)
         self.publishers: dict[Key, Link] = {}
         self.subscribers: dict[Link, None] = {}

@@ -15,8 +15,8 @@ from typing import Final
 
 import attrs
 
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Edges, Paths, Topology
-from router.core.terms import RouterId
 
 MOST_CHANGED: Final = 0.2
 """When more than this part of the routers has changed links, paths are found anew."""

@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from router.binding.handles import pn_link_get_drain
-from router.core.forwarding.credit_lending import Publisher
-from router.core.forwarding.credit_pool import Circuit, CreditPool
+from router.binding.proton_functions import pn_link_get_drain
+from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
 from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.terms import ConnectionId, RouterId
+from router.core.forwarding.publisher_credit import Publisher
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.links import EgressLink, IngressLink, Transfer
 from router.dataplane.multicast_controller import MulticastController
 from router.engine.connection import Connection
 from router.management.snapshot import CreditRow, PartyRow
-from router.views.links import AnyLink, credit_of, key_of
+from router.views.link_address_rows import AnyLink, credit_of, key_of
 
 
 @attrs.frozen
-class Window:
+class NoCircuitCredit:
     """Credit of the mesh's own making, toward a neighbor that takes no circuit."""
 
     controller: CreditController
@@ -32,7 +32,7 @@ class Window:
     unsettled: int
 
 
-Party = AnyLink | Window
+Party = AnyLink | NoCircuitCredit
 """Who grants or holds credit of an address."""
 
 
@@ -102,18 +102,18 @@ def _datagrams(controller: CreditController, egress: RouterId) -> int:
     return load.datagrams if load is not None else 0
 
 
-def _windows(controller: CreditController) -> Iterator[Window]:
+def _windows(controller: CreditController) -> Iterator[NoCircuitCredit]:
     if isinstance(controller, AnycastController):
         for egress in controller.windowed:
             pool = controller.machine.pools.get(egress)
             if pool is not None:
-                yield Window(controller, egress, pool.next_hop, pool.capacity, _datagrams(controller, egress))
+                yield NoCircuitCredit(controller, egress, pool.next_hop, pool.capacity, _datagrams(controller, egress))
     elif isinstance(controller, MulticastController):
         for ingress, neighbor in controller.windowed:
             tree = controller.machine.trees.get(ingress)
             branch = tree.children.get(neighbor) if tree is not None else None
             if branch is not None:
-                yield Window(controller, ingress, neighbor, branch.credit, 0)
+                yield NoCircuitCredit(controller, ingress, neighbor, branch.credit, 0)
 
 
 def _pools(controller: CreditController) -> list[CreditPool]:
@@ -123,7 +123,7 @@ def _pools(controller: CreditController) -> list[CreditPool]:
     return list(controller.machine.pools.values())
 
 
-def _circuit(link: IngressLink) -> Circuit | None:
+def _circuit(link: IngressLink) -> IncomingCircuit | None:
     """What the machine knows of a neighbor's circuit."""
     controller, root = link.controller, link.root
     if root is None:
@@ -223,7 +223,7 @@ def _age(arrived: float, now: float) -> int:
 # One party
 
 
-class PartyView:
+class PartyRows:
     """Makes rows of parties, at one moment.
 
     Args:
@@ -238,7 +238,7 @@ class PartyView:
 
     def row(self, party: Party) -> PartyRow:
         """Its row."""
-        if isinstance(party, Window):
+        if isinstance(party, NoCircuitCredit):
             return _window_row(party)
         entry = party.controller.entry if isinstance(party.controller, CreditController) else party.entry
         assert entry is not None
@@ -325,7 +325,7 @@ class PartyView:
         return None if time == math.inf else _age(time, self._now)
 
 
-def _window_row(window: Window) -> PartyRow:
+def _window_row(window: NoCircuitCredit) -> PartyRow:
     entry = window.controller.entry
     name = f"window/{key_of(entry)}/{window.root}/{window.neighbor}"
     return PartyRow(

@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from router.core.addressing.address import MANAGEMENT, is_reserved
-from router.core.terms import ConnectionId
+from router.core.ids_and_conditions import ConnectionId
 from router.engine import codec
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
 from router.net.connector import Connector
@@ -46,7 +46,7 @@ def serve_management(
 
 
 @attrs.define(eq=False)
-class Waiting:
+class ConnectionRequests:
     """The requests of one connection."""
 
     requests: deque[bytes] = attrs.field(factory=deque)
@@ -63,7 +63,7 @@ class ManagementService:
     def __init__(self, runtime: Runtime, node: ManagementNode) -> None:
         self._runtime = runtime
         self._node = node
-        self._waiting: OrderedDict[ConnectionId | None, Waiting] = OrderedDict()
+        self._waiting: OrderedDict[ConnectionId | None, ConnectionRequests] = OrderedDict()
         self._left = 0
         """Rows that may be made in this turn,"""
         self._is_working = False
@@ -72,20 +72,20 @@ class ManagementService:
 
     def take(self, data: bytes, source: ConnectionId | None) -> bool:
         """Take one request. Returns: whether there was room."""
-        waiting = self._waiting.setdefault(source, Waiting())
+        waiting = self._waiting.setdefault(source, ConnectionRequests())
         if len(waiting.requests) >= MAX_WAITING or (waiting.size and waiting.size + len(data) > MAX_WAITING_BYTES):
             return False
         waiting.requests.append(data)
         waiting.size += len(data)
-        if self._turn_at != self._runtime.relay.now:
-            self._turn_at, self._left = self._runtime.relay.now, ROWS_A_TURN
+        if self._turn_at != self._runtime.data_plane.now:
+            self._turn_at, self._left = self._runtime.data_plane.now, ROWS_A_TURN
         if self._runtime.work_at == math.inf and not self._is_working:
             self._work()
         return True
 
     def go_on(self) -> None:
         """Go on in a turn of its own."""
-        self._turn_at, self._left = self._runtime.relay.now, ROWS_A_TURN
+        self._turn_at, self._left = self._runtime.data_plane.now, ROWS_A_TURN
         self._work()
 
     def _work(self) -> None:
@@ -107,7 +107,7 @@ class ManagementService:
         if self._waiting:
             self._runtime.work_at = self._turn_at
 
-    def _step(self, waiting: Waiting) -> int:
+    def _step(self, waiting: ConnectionRequests) -> int:
         """Make a piece of the oldest answer of a connection. Returns: what it cost, rows."""
         if waiting.work is None:
             data = waiting.requests.popleft()
@@ -148,11 +148,11 @@ class ManagementService:
         if answer is None or answer.to is None:
             runtime.log.warning("management_request_ignored", reason="it names no address to reply to")
             return
-        runtime.relay.publish(answer.to, encoded)
+        runtime.data_plane.publish(answer.to, encoded)
 
     def _refuse(self, error: codec.UnreadableMessage) -> None:
         """Answer what cannot be read, if it says before that where to."""
         request = error.read
         if request is not None and request.reply_to and not is_reserved(request.reply_to):
             answer = reply(request, Answer(status=BAD_REQUEST, description=f"the request is not read: {error}"))
-            self._runtime.relay.publish(request.reply_to, codec.encode_message(answer))
+            self._runtime.data_plane.publish(request.reply_to, codec.encode_message(answer))

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final, Generic, TypeVar, overload
 
 from router.engine.connection import Connection
-from router.views.links import AnyLink
+from router.views.link_address_rows import AnyLink
 
 KEPT_S: Final = 10.0
 """An order is used for so long after a page was asked for, seconds."""

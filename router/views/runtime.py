@@ -18,8 +18,8 @@ from mesh_config.models import LinkSettings, Role
 from router import SPEED, __version__
 from router.core.controlplane import NeighborView, NodeView
 from router.core.forwarding.fib import AddressEntry
+from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import PROTOCOL_VERSION
-from router.core.terms import AREA, RouterId
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 from router.management.snapshot import (
@@ -27,20 +27,29 @@ from router.management.snapshot import (
     ConnectionRow,
     ConnectorRow,
     CreditRow,
+    LazyRows,
     LinkRow,
     ListenerRow,
     NodeRow,
     PartyRow,
     RouterRow,
     Row,
-    Rows,
 )
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.tcp_counters import TcpCounters
 from router.runtime import Runtime
-from router.views.credit import Party, PartyView, Window, credit_row, entry_of, has_credit, parties, parties_of
-from router.views.links import Passed, UnderWay, address_row, is_blocked, key_of, link_row, passed, total
+from router.views.credit import NoCircuitCredit, Party, PartyRows, credit_row, entry_of, has_credit, parties, parties_of
+from router.views.link_address_rows import (
+    ConnectionCounts,
+    RouterUnderWay,
+    address_row,
+    is_blocked,
+    key_of,
+    link_row,
+    passed,
+    total,
+)
 from router.views.paged_lists import Order, PagedLinks
 
 CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
@@ -65,18 +74,18 @@ class RuntimeView:
         fib = runtime.fib
         self._by_key = Order(lambda: sorted(fib.entries(), key=key_of))
         self._with_credit = Order(lambda: sorted(filter(has_credit, fib.entries()), key=key_of))
-        self._makers: Mapping[type[Row], Callable[[bool], Rows]] = {
-            RouterRow: lambda _: Rows([self._router()]),
+        self._makers: Mapping[type[Row], Callable[[bool], LazyRows]] = {
+            RouterRow: lambda _: LazyRows([self._router()]),
             ConnectionRow: lambda _: self._connections(),
             LinkRow: lambda _: self._links(),
             AddressRow: self._addresses,
             NodeRow: lambda _: self._nodes(),
             CreditRow: lambda goes_on: self._credit(self._with_credit.get(runtime.clock(), goes_on=goes_on)),
             PartyRow: lambda _: self._parties(
-                parties((link for _, link in self._all_links()), self._runtime.relay.credit_manager)
+                parties((link for _, link in self._all_links()), self._runtime.data_plane.credit_manager)
             ),
-            ListenerRow: lambda _: Rows(self._listeners, lambda found: self._listener(*found)),
-            ConnectorRow: lambda _: Rows(self._connectors, _connector_row),
+            ListenerRow: lambda _: LazyRows(self._listeners, lambda found: self._listener(*found)),
+            ConnectorRow: lambda _: LazyRows(self._connectors, _connector_row),
         }
 
     @property
@@ -84,15 +93,15 @@ class RuntimeView:
         """Name of the router."""
         return self._runtime.me
 
-    def rows(self, kind: type[Row], *, goes_on: bool = False) -> Rows:
+    def rows(self, kind: type[Row], *, goes_on: bool = False) -> LazyRows:
         """All entities of one kind: in the order in which they came, addresses by key."""
         return self._makers[kind](goes_on)
 
-    def rows_of_address(self, kind: type[Row], key: str) -> Rows:
+    def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """The entities that belong to one address."""
         entry = entry_of(self._runtime.fib, key)
         if entry is None:
-            return Rows()
+            return LazyRows()
         return self._credit([entry]) if kind is CreditRow else self._parties(parties_of(entry))
 
     def reachable_routers(self) -> Iterable[str]:
@@ -102,8 +111,8 @@ class RuntimeView:
     def _all_links(self) -> PagedLinks:
         return PagedLinks(self._runtime.connections.values())
 
-    def _under_way(self) -> UnderWay:
-        return UnderWay(self._runtime.relay.transfers(), self._runtime.clock())
+    def _under_way(self) -> RouterUnderWay:
+        return RouterUnderWay(self._runtime.data_plane.transfers(), self._runtime.clock())
 
     # The router
 
@@ -113,7 +122,7 @@ class RuntimeView:
         links = [link for _, link in self._all_links()]
         ingress = [link for link in links if isinstance(link, IngressLink)]
         egress = [link for link in links if isinstance(link, EgressLink)]
-        taken = total(ingress, runtime.relay.gone_ingress)
+        taken = total(ingress, runtime.data_plane.gone_ingress)
         counts = runtime.fib.counts()
         under_way = self._under_way().total
         entries = list(runtime.fib.entries())
@@ -168,10 +177,10 @@ class RuntimeView:
 
     # Connections and links
 
-    def _connections(self) -> Rows:
+    def _connections(self) -> LazyRows:
         neighbors = {view.connection: view for view in self._runtime.control.neighbors()}
         now = self._runtime.clock()
-        return Rows(
+        return LazyRows(
             list(self._runtime.connections.values()),
             lambda connection: self._connection(connection, neighbors.get(connection.id), now),
         )
@@ -179,41 +188,45 @@ class RuntimeView:
     def _connection(self, connection: Connection, neighbor: NeighborView | None, now: float) -> ConnectionRow | None:
         if connection.id not in self._runtime.connections:
             return None
-        relay = self._runtime.relay
-        messages = passed(connection, relay.gone_ingress_of.get(connection.id), relay.gone_egress_of.get(connection.id))
+        data_plane = self._runtime.data_plane
+        messages = passed(
+            connection, data_plane.gone_ingress_of.get(connection.id), data_plane.gone_egress_of.get(connection.id)
+        )
         octets = self._runtime.octets[connection.id]()
         return _connection_row(connection, neighbor, messages, octets, now)
 
-    def _links(self) -> Rows:
+    def _links(self) -> LazyRows:
         under_way = self._under_way()
-        known = self._runtime.relay.links
+        known = self._runtime.data_plane.links
         # Rows are made later, when a link may be freed.
-        return Rows(
+        return LazyRows(
             self._all_links(), lambda found: link_row(found[0], found[1], under_way) if found[1] in known else None
         )
 
     # Addresses and routers
 
-    def _addresses(self, goes_on: bool) -> Rows:
+    def _addresses(self, goes_on: bool) -> LazyRows:
         now = self._runtime.clock()
-        return Rows(self._by_key.get(now, goes_on=goes_on), lambda entry: address_row(entry, now))
+        return LazyRows(self._by_key.get(now, goes_on=goes_on), lambda entry: address_row(entry, now))
 
-    def _credit(self, entries: Sequence[AddressEntry]) -> Rows:
+    def _credit(self, entries: Sequence[AddressEntry]) -> LazyRows:
         now = self._runtime.clock()
-        return Rows(entries, lambda entry: credit_row(entry, now))
+        return LazyRows(entries, lambda entry: credit_row(entry, now))
 
-    def _parties(self, found: Iterable[Party]) -> Rows:
-        view = PartyView(self._runtime.connections, self._runtime.clock())
-        known = self._runtime.relay.links
-        return Rows(list(found), lambda party: view.row(party) if isinstance(party, Window) or party in known else None)
+    def _parties(self, found: Iterable[Party]) -> LazyRows:
+        view = PartyRows(self._runtime.connections, self._runtime.clock())
+        known = self._runtime.data_plane.links
+        return LazyRows(
+            list(found), lambda party: view.row(party) if isinstance(party, NoCircuitCredit) or party in known else None
+        )
 
-    def _nodes(self) -> Rows:
+    def _nodes(self) -> LazyRows:
         control = self._runtime.control
         counts = control.address_counts()
         # The control plane's times are monotonic; an operator wants to know when.
         offset = time.time() - self._runtime.clock()
         views = list(enumerate([control.own_node(), *control.nodes()]))
-        return Rows(views, lambda found: self._node(found[0], found[1], counts, offset))
+        return LazyRows(views, lambda found: self._node(found[0], found[1], counts, offset))
 
     def _node(self, index: int, view: NodeView, counts: Mapping[RouterId, int], offset: float) -> NodeRow:
         is_self = view.id == self._runtime.me
@@ -298,7 +311,11 @@ def _connector_row(connector: Connector) -> ConnectorRow:
 
 
 def _connection_row(
-    connection: Connection, neighbor: NeighborView | None, messages: Passed, octets: TcpCounters | None, now: float
+    connection: Connection,
+    neighbor: NeighborView | None,
+    messages: ConnectionCounts,
+    octets: TcpCounters | None,
+    now: float,
 ) -> ConnectionRow:
     peer = connection.peer
     is_standby = neighbor is not None and neighbor.is_standby

@@ -17,17 +17,17 @@ def log_state(runtime: Runtime, *, started: float, tasks: int) -> None:
         tasks: that live.
     """
     connections = runtime.connections.values()
-    relay = runtime.relay
+    data_plane = runtime.data_plane
     runtime.log.info(
         "state",
         uptime_s=round(runtime.clock() - started, 1),
         connections=len(connections),
         neighbors=sum(connection.port.is_router for connection in connections),
-        links=len(relay.links),
+        links=len(data_plane.links),
         addresses=sum(1 for _ in runtime.fib.entries()),
         routers=len(runtime.fib.routes),
-        waiting=relay.waiting.count,
-        unsettled=relay.settlement.count,
+        waiting=data_plane.waiting.count,
+        unsettled=data_plane.settlement.count,
         tasks=tasks,
         memory_bytes=resident_bytes(),
         files=_open_files(),

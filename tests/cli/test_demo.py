@@ -11,7 +11,7 @@ from mesh_config.check import check_mesh
 from router.cli.demo.blueprint import CALLERS, CUT, DESTINATIONS, ROUTERS, SERVERS, by_wire, settings
 from router.cli.demo.measures import Measures, percentile
 from router.cli.demo.picture import picture
-from router.cli.demo.routes import Route, Routes, are_neighbors, from_json, is_full, path, path_text, to_json
+from router.cli.demo.routes import RouteEntry, Routes, are_neighbors, from_json, is_full, path, path_text, to_json
 from router.cli.demo.scene import Scene
 from router.cli.demo.summary import faults
 
@@ -22,9 +22,9 @@ LATER = CUT_AT + 5.0
 def full_mesh(*without: str) -> Routes:
     """Routes of four routers; of neighbors *without* a link, as `AC`, each reaches the other through B."""
 
-    def route(one: str, other: str) -> Route:
+    def route(one: str, other: str) -> RouteEntry:
         is_cut = one + other in without or other + one in without
-        return Route(next_hop="B", cost=2) if is_cut else Route(next_hop=other, cost=1)
+        return RouteEntry(next_hop="B", cost=2) if is_cut else RouteEntry(next_hop=other, cost=1)
 
     return {one: {other: route(one, other) for other in ROUTERS if other != one} for one in ROUTERS}
 
@@ -69,7 +69,7 @@ def test_the_path_follows_the_next_hops() -> None:
 
 
 def test_routers_that_disagree_give_no_path() -> None:
-    routes = {"C": {"A": Route(next_hop="B", cost=2)}, "B": {"A": Route(next_hop="C", cost=2)}}
+    routes = {"C": {"A": RouteEntry(next_hop="B", cost=2)}, "B": {"A": RouteEntry(next_hop="C", cost=2)}}
     assert path(routes, "C", "A") is None
     assert path({}, "C", "A") is None
     assert path_text(None) == "?"

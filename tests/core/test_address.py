@@ -21,7 +21,7 @@ from router.core.addressing.address import (
     volatile_reply_address,
     with_vhost,
 )
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 ME = RouterId("A")
 B = RouterId("B")

@@ -18,8 +18,8 @@ from router.core.events import (
     SubscriptionRemoved,
     WithdrawAddress,
 )
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import ControlMessage, MobileAddressRequest, MobileAddressUpdate
-from router.core.terms import RouterId
 from router.simulation.mesh import Mesh
 from tests.core.test_controlplane import (
     REQUEST_0,

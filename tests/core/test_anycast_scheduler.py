@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from tests.helpers.credit_bench import HERE, Bench, Order, local
 
 PAUSE_S = 0.001

@@ -12,7 +12,7 @@ import random
 import pytest
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit import CreditMesh, jain_index
 from router.simulation.credit_clients import SimPublisher, TopUp
 from router.simulation.credit_links import FIRST_COUNT, Link, Wire, serial_difference

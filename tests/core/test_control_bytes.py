@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import (
     ControlMessage,
     Hello,
@@ -14,7 +15,6 @@ from router.core.linkstate.messages import (
     MobileAddressUpdate,
     RouterAdvertisement,
 )
-from router.core.terms import RouterId
 from router.engine import codec
 from router.simulation.control_bytes import ControlSizes
 

@@ -29,17 +29,17 @@ from router.core.events import (
     WithdrawAddress,
     WithdrawRouter,
 )
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import (
     ControlMessage,
-    ForeignMessage,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
     MobileAddressRequest,
     MobileAddressUpdate,
     RouterAdvertisement,
+    UnknownMessage,
 )
-from router.core.terms import ConnectionId, RouterId
 from tests.helpers.playbook import Playbook
 
 A, B, C, D = (RouterId(name) for name in "ABCD")
@@ -300,10 +300,10 @@ def test_a_message_to_nobody_or_by_an_unknown_connection_is_ignored() -> None:
 def test_newer_versions_are_reported_once_for_each_router_and_ignored() -> None:
     play = star()
     play.ignore = ()
-    play >> got(TO_D, ForeignMessage(id=D, pv=2, name="MAU")) << Report
-    play >> got(TO_D, ForeignMessage(id=D, pv=2, name="RA")) >> got(TO_D, ForeignMessage(id=D, pv=1, name="WHAT"))
+    play >> got(TO_D, UnknownMessage(id=D, pv=2, name="MAU")) << Report
+    play >> got(TO_D, UnknownMessage(id=D, pv=2, name="RA")) >> got(TO_D, UnknownMessage(id=D, pv=1, name="WHAT"))
     play.end()
-    play >> got(TO_D, ForeignMessage(id=C, pv=2, name="RA")) << Report
+    play >> got(TO_D, UnknownMessage(id=C, pv=2, name="RA")) << Report
     play.end()
 
 

@@ -7,7 +7,7 @@ import pytest
 from mesh_config.models import Treatment
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.forwarding.fib import LONGEST_TARGET, MOST_TARGETS, Fib
-from router.core.terms import ConnectionId, RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 
 ME = RouterId("A")
 NEIGHBOR = RouterId("B")

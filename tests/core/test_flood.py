@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from router.core.linkstate.flood import Flood
+from router.core.ids_and_conditions import RouterId
+from router.core.linkstate.multicast_copy_prediction import CopyPrediction
 from router.core.linkstate.spf import Topology
-from router.core.terms import RouterId
 
 Copy = tuple[RouterId, RouterId, tuple[RouterId, ...]]
 """By whom it is sent, who gets it, its trace."""
@@ -73,7 +73,7 @@ def _onward(
         if below & subscribers:
             found: tuple[RouterId, ...] | None = ()
             if is_flooding(child):
-                found = Flood(topology, subscribers | {router}, is_flooding).trace(ingress, router, child)
+                found = CopyPrediction(topology, subscribers | {router}, is_flooding).trace(ingress, router, child)
             if found is not None:
                 copies.append((router, child, found or onward))
     return copies

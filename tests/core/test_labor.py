@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh_config.generators import generate
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.labor import Labor
 from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh

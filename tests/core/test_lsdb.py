@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mesh_config.models import LinkStateSettings
-from router.core.linkstate.lsdb import Boot, LinkStateDatabase
+from router.core.ids_and_conditions import RouterId
+from router.core.linkstate.lsdb import BootComparison, LinkStateDatabase
 from router.core.linkstate.messages import LinkStateUpdate, RouterAdvertisement
 from router.core.linkstate.throttle import Throttle
-from router.core.terms import RouterId
 
 A, B, C, D = (RouterId(name) for name in "ABCD")
 SETTINGS = LinkStateSettings()
@@ -56,23 +56,23 @@ def test_link_state_is_a_change_only_when_the_peers_are_others() -> None:
 def test_a_higher_boot_number_is_newer_and_a_lower_one_is_late() -> None:
     base = database()
     node = base.node(B, 0.0)
-    assert base.judge(node, 5, 0.0) is Boot.HELD
+    assert base.judge(node, 5, 0.0) is BootComparison.HELD
     base.take_instance(node, 5, 0.0)
     node.is_reachable = True
-    assert base.judge(node, 5, 0.0) is Boot.HELD
-    assert base.judge(node, 6, 0.0) is Boot.NEWER
-    assert base.judge(node, 4, 0.0) is Boot.OLDER
+    assert base.judge(node, 5, 0.0) is BootComparison.HELD
+    assert base.judge(node, 6, 0.0) is BootComparison.NEWER
+    assert base.judge(node, 4, 0.0) is BootComparison.OLDER
 
 
 def test_a_lower_boot_number_is_believed_when_the_higher_one_is_gone() -> None:
     base = database()
     node = base.node(B, 0.0)
     base.take_instance(node, 5, 0.0)
-    assert base.judge(node, 4, SETTINGS.hello_max_age_s - 0.1) is Boot.OLDER
-    assert base.judge(node, 4, SETTINGS.hello_max_age_s) is Boot.NEWER
+    assert base.judge(node, 4, SETTINGS.hello_max_age_s - 0.1) is BootComparison.OLDER
+    assert base.judge(node, 4, SETTINGS.hello_max_age_s) is BootComparison.NEWER
     node.is_reachable = True
-    assert base.judge(node, 4, SETTINGS.ra_interval_s - 1) is Boot.OLDER
-    assert base.judge(node, 4, SETTINGS.ra_interval_s) is Boot.NEWER
+    assert base.judge(node, 4, SETTINGS.ra_interval_s - 1) is BootComparison.OLDER
+    assert base.judge(node, 4, SETTINGS.ra_interval_s) is BootComparison.NEWER
 
 
 def test_a_restart_forgets_the_link_state() -> None:

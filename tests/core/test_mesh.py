@@ -11,7 +11,7 @@ import pytest
 
 from mesh_config.models import ConnectorSettings, LinkStateSettings, MeshSettings, RouterSettings, Treatment
 from router.core.events import CloseConnection
-from router.core.terms import Condition, RouterId
+from router.core.ids_and_conditions import Condition, RouterId
 from router.simulation.measures import differences, multicast_faults, settled
 from router.simulation.mesh import Mesh
 from router.simulation.network import Weather

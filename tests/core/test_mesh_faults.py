@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.measures import differences, multicast_faults, settled
 from router.simulation.mesh import Mesh
 from router.simulation.network import Weather

@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
 from router.core.errors import DecodeError
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import (
     KINDS,
     MAX_INT,
     ControlMessage,
-    ForeignMessage,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
     MobileAddressRequest,
     MobileAddressUpdate,
     RouterAdvertisement,
+    UnknownMessage,
     from_body,
     is_router_id,
     mobile_address,
     mobile_key,
 )
-from router.core.terms import RouterId
 from tests.helpers.records import messages
 
 # Bodies recorded between qdrouterd 1.19.0 routers in a line C - B - A.
@@ -164,8 +164,8 @@ def test_any_body_is_read_or_refused_and_nothing_else(opcode: str, body: dict[st
 def test_newer_versions_and_unknown_kinds_are_not_read_any_further() -> None:
     # skrouterd writes MAUs of version 2, with entries that are lists.
     newer = from_body("MAU", {"id": "S", "pv": 2, "mobile_seq": 1, "add": [["M", 1]], "del": []})
-    assert newer == ForeignMessage(id=RouterId("S"), pv=2, name="MAU")
-    assert from_body("WHAT", {"id": "S"}) == ForeignMessage(id=RouterId("S"), pv=0, name="WHAT")
+    assert newer == UnknownMessage(id=RouterId("S"), pv=2, name="MAU")
+    assert from_body("WHAT", {"id": "S"}) == UnknownMessage(id=RouterId("S"), pv=0, name="WHAT")
     assert from_body(newer.opcode, newer.to_body()) == newer
 
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from router.core.forwarding.multicast_tree import HUNGRY, MOST_CREDIT
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from tests.helpers.multicast_bench import MulticastBench, Order
 
 GRACE_S = LINGER_S = 1.0

@@ -12,7 +12,7 @@ import pytest
 
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit import jain_index
 from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
 from router.simulation.credit_links import Wire

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from tests.helpers.multicast_bench import MulticastBench
 from tests.helpers.work import instructions
 

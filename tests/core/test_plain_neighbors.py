@@ -7,7 +7,7 @@ import math
 import networkx as nx
 import pytest
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
 from tests.helpers.plain_router import PlainRouter

@@ -12,12 +12,12 @@ import pytest
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.events import Action, ControlLinkUp, ControlReceived, Event
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
 from router.core.recording.lines import MAGIC, decode, encode, standing
 from router.core.recording.play import Player
 from router.core.recording.recorded import Mark, RecordedPlane
 from router.core.recording.state import from_plain, to_plain
-from router.core.terms import ConnectionId, RouterId
 from router.simulation.mesh import Mesh
 
 EDGES = ("AB", "BC", "CD", "DE", "EA", "AC")

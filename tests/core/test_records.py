@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from router.core import events
 from router.core.errors import LocalError
 from router.core.events import Action, ControlLinkDown, Event, Report, SubscriptionRemoved
-from router.core.terms import ConnectionId
+from router.core.ids_and_conditions import ConnectionId
 from tests.helpers.records import records
 
 KINDS = [kind for base in (Event, Action) for kind in base.__subclasses__() if kind.__module__ == events.__name__]

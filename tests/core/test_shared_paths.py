@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Edges, Paths, Topology
-from router.core.terms import RouterId
 from router.simulation import shared_paths
 from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_config.models import AddressSettings, Treatment
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.runtime import Runtime
 from tests.helpers.engine import Bench

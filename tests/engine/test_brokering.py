@@ -24,7 +24,7 @@ def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench:
     for number in range(10):
         sent.append(sender.send(message(number)))
         bench.run()
-        circuits = len(next(iter(a.relay.ports.values())).circuits_out)
+        circuits = len(next(iter(a.data_plane.ports.values())).circuits_out)
         assert circuits == (number > 0)
     assert requester.bodies == list(range(10))
     assert [one.outcome for one in sent] == ["accepted"] * 10
@@ -32,13 +32,13 @@ def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench:
 
 def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
     router = bench.router("A")
-    router.relay.credit_manager.fault = router._address_fault
+    router.data_plane.credit_manager.fault = router._address_fault
     client = bench.client(router)
     receivers = [client.receiver(address, credit=5).accepting() for address in ("bad", "good")]
     senders = [client.sender(address) for address in ("bad", "good")]
     entry = router.fib.find("bad")
     assert entry is not None
-    controller = router.relay.credit_manager.of(entry)
+    controller = router.data_plane.credit_manager.of(entry)
 
     controller.windowed[router.me] = "broken"  # type: ignore[assignment]
     for sender in senders:
@@ -65,7 +65,7 @@ def test_a_requester_that_leaves_ends_the_circuits_of_its_reply_address(bench: B
             sender.send(message(number))
         bench.run()
     assert len(receiver.messages) == 9
-    assert any(port.circuits_out for port in routers[0].relay.ports.values())
+    assert any(port.circuits_out for port in routers[0].data_plane.ports.values())
     receiver.close()
     bench.run()
     late = [sender.send(message("late")) for sender in senders[:2]]
@@ -78,8 +78,8 @@ def test_a_requester_that_leaves_ends_the_circuits_of_its_reply_address(bench: B
         client.close()
     bench.advance(20)
     for router in routers:
-        assert not list(router.relay.credit_manager)
-        assert not any(port.circuits_in or port.circuits_out for port in router.relay.ports.values())
+        assert not list(router.data_plane.credit_manager)
+        assert not any(port.circuits_in or port.circuits_out for port in router.data_plane.ports.values())
 
 
 def test_circuits_are_ended_when_nobody_needs_them(bench: Bench) -> None:
@@ -88,7 +88,7 @@ def test_circuits_are_ended_when_nobody_needs_them(bench: Bench) -> None:
     sender = bench.client(routers[0]).sender("topic")
     sender.send(message(1))
     bench.advance(4)
-    ports = [port for router in routers for port in router.relay.ports.values()]
+    ports = [port for router in routers for port in router.data_plane.ports.values()]
     assert sum(len(port.circuits_out) for port in ports) == 2
     bench.advance(8)
     assert sum(len(port.circuits_out) + len(port.circuits_in) for port in ports) == 0
@@ -115,7 +115,7 @@ def test_a_change_of_path_moves_the_circuit_and_outcomes_still_come_by_the_old_o
     bench.run()
     assert (first.outcome, second.outcome) == ("accepted", "accepted")
     bench.advance(2)
-    assert not any(port.circuits_in for port in b.relay.ports.values())
+    assert not any(port.circuits_in for port in b.data_plane.ports.values())
 
 
 def test_messages_of_several_routers_meet_at_one_subscriber(bench: Bench) -> None:
@@ -206,7 +206,7 @@ def test_nothing_is_left_of_an_address_for_the_collector(bench: Bench) -> None:
             sender.close()
             receiver.close()
             bench.run()
-        assert not list(router.relay.credit_manager)
+        assert not list(router.data_plane.credit_manager)
         bench.advance(5)
         assert controllers() <= before
     finally:

@@ -10,10 +10,10 @@ import pytest
 from proton import Condition, Data, Link, int32, symbol
 
 from mesh_config.models import Role
-from router.binding import handles as pn
-from router.core.terms import RouterId
+from router.binding import proton_functions as pn
+from router.core.ids_and_conditions import RouterId
 from router.dataplane.links import EgressLink, Port
-from router.dataplane.message_relay import MessageRelay
+from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
 from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection
 from router.engine.neighbor_links import CONTROL_BACKLOG, NeighborLinks
@@ -29,7 +29,7 @@ NEWS = "broadcast/news"
 
 
 def port_of(router: Runtime) -> Port:
-    (port,) = router.relay.ports.values()
+    (port,) = router.data_plane.ports.values()
     return port
 
 
@@ -59,7 +59,7 @@ def open_circuit(router: Runtime, address: str, root: str = "B", *, is_multicast
 
 def close_circuit(router: Runtime, link: EgressLink) -> None:
     """As the data plane does it."""
-    router.relay.remove_egress(link)
+    router.data_plane.remove_egress(link)
     link.port.close_circuit(link)
 
 
@@ -343,7 +343,7 @@ def test_circuits_are_for_routers(bench: Bench) -> None:
 
     client.sender("topic", prepare=describe)
     client.receiver("topic", credit=1)
-    assert not any(router.relay.ports for router in bench.routers.values())
+    assert not any(router.data_plane.ports for router in bench.routers.values())
 
 
 @pytest.mark.parametrize("answer", [refuse, accept])
@@ -579,7 +579,7 @@ def test_nothing_is_left_when_the_connection_is_lost(bench: Bench, pair: list[Ru
         assert not port.circuits_out
         assert port.open_circuit is None
         assert not router.connections
-        assert not router.relay.links
+        assert not router.data_plane.links
         assert not list(router.fib.entries())
     assert {link.is_gone for link in links} == {True}
     links[-1].port.close_circuit(links[-1])
@@ -635,7 +635,7 @@ def test_the_neighbor_ends_a_circuit_of_its_own(bench: Bench, how: str) -> None:
 class Listening:
     """A relay, but for the words on circuits, which somebody else hears."""
 
-    def __init__(self, relay: MessageRelay, circuits_told: Callable[..., object]) -> None:
+    def __init__(self, relay: RouterDataPlane, circuits_told: Callable[..., object]) -> None:
         self._relay = relay
         self.circuits_told = circuits_told
 
@@ -645,7 +645,7 @@ class Listening:
 
 def listen(router: Runtime, circuits_told: Callable[..., object]) -> None:
     """Have the words of neighbors on circuits told to *circuits_told* instead."""
-    router._peers._relay = Listening(router.relay, circuits_told)  # type: ignore[assignment]
+    router._peers._data_plane = Listening(router.data_plane, circuits_told)  # type: ignore[assignment]
 
 
 def test_weights_and_closed_circuits_are_told(bench: Bench, pair: list[Runtime]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from router.dataplane.multicast_copier import FEW_COPIES, TURN_COPIES
+from router.dataplane.local_copier import FEW_COPIES, TURN_COPIES
 from router.runtime import Runtime
 from tests.helpers.engine import Bench, Plug
 from tests.helpers.peer import Peer, PeerReceiver, message
@@ -51,7 +51,7 @@ class Rounds:
 
     def written(self) -> int:
         """Copies that were given to the engine."""
-        return self.router.relay.egress.sent
+        return self.router.data_plane.egress.sent
 
 
 @pytest.fixture

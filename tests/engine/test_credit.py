@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from proton import Link
 
-from router.binding.handles import pn_session_outgoing_bytes
+from router.binding.proton_functions import pn_session_outgoing_bytes
 from router.dataplane.links import EgressLink
 from tests.helpers import frames
 from tests.helpers.engine import Bench

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from router.core.events import Action, Event, InstallRouter
-from router.core.terms import ConnectionId, RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from router.dataplane.delivery_states import PIECE_BYTES, STREAM_BUFFER_BYTES
+from router.dataplane.transfer_stages import PIECE_BYTES, STREAM_BUFFER_BYTES
 from router.runtime import Runtime
 from tests.helpers.engine import Bench, Plug, Wire
 from tests.helpers.peer import Peer, PeerReceiver, message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.link_teardown import LINKS_AT_ONCE, MESSAGES_AT_ONCE
+from router.ended_links import LINKS_AT_ONCE, MESSAGES_AT_ONCE
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, allocated
@@ -118,12 +118,12 @@ def test_messages_of_a_subscriber_that_leaves_get_their_outcomes_some_at_a_time(
     told = []
     plug_of(peer).give_end()
     while router.teardowns.has(plug_of(peer).connection):
-        told.append(router.relay.settlement.count)
+        told.append(router.data_plane.settlement.count)
         router.handle_deadline()
     bench.run()
     assert told == [2 * left * MESSAGES_AT_ONCE for left in (2, 1, 0)]
     assert {one.outcome for one in sent} == {"modified"}
-    assert router.relay.is_quiet()
+    assert router.data_plane.is_quiet()
 
 
 def test_who_comes_while_a_subscriber_leaves_is_sent_what_is_new(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from router.management.snapshot import Rows
+from router.management.snapshot import LazyRows
 from router.views.paged_lists import KEPT_S, Order, PagedLinks
 
 
@@ -23,7 +23,7 @@ class Sorter:
         return sorted(self.things)
 
     def page(self, offset: int, count: int, now: float = 0.0) -> list[Any]:
-        rows = Rows(self.order.get(now, goes_on=offset > 0), lambda thing: thing)
+        rows = LazyRows(self.order.get(now, goes_on=offset > 0), lambda thing: thing)
         return list(rows.page(offset, count))
 
 

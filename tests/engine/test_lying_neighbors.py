@@ -8,8 +8,8 @@ import pytest
 from proton import char, int32
 
 from mesh_config.models import LinkStateSettings
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_INT, MAX_JUMP
-from router.core.terms import RouterId
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from tests.engine.test_raw_neighbor import join, live

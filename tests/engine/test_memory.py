@@ -8,7 +8,7 @@ from typing import Any
 from router.dataplane.links import Port
 from router.engine.connection import Connection
 from router.engine.memory_meter import DUE_BYTES
-from router.memory_account import WINDOW_BYTES
+from router.peer_memory_account import WINDOW_BYTES
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from tests.helpers import frames
@@ -374,7 +374,7 @@ def overload_between(bench: Bench) -> tuple[list[Runtime], PeerReceiver, list[Se
 
 def port_to(router: Runtime, neighbor: Runtime) -> Port:
     """Of a router's connection to a neighbor."""
-    return next(port for port in router.relay.ports.values() if port.neighbor == neighbor.me)
+    return next(port for port in router.data_plane.ports.values() if port.neighbor == neighbor.me)
 
 
 def test_a_neighbor_above_its_mark_gets_no_credit_and_stays(bench: Bench) -> None:

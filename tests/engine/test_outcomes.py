@@ -143,8 +143,8 @@ def test_pre_settled_stays_pre_settled(pair: Pair) -> None:
     pair.run()
     assert pair.receiver.bodies == [0, 1, 2, 3, 4]
     assert all(received.was_settled for received in pair.receiver.messages)
-    assert pair.first.relay.settlement.count == 0
-    assert pair.last.relay.settlement.count == 0
+    assert pair.first.data_plane.settlement.count == 0
+    assert pair.last.data_plane.settlement.count == 0
 
 
 def test_a_subscriber_of_settled_messages_accepts_by_being_written_to(pair: Pair) -> None:
@@ -270,8 +270,8 @@ def test_a_publisher_that_leaves_does_not_disturb_what_was_sent(pair: Pair) -> N
     assert sent.outcomes == []
     pair.receiver.messages[0].settle()
     pair.run()
-    assert pair.first.relay.settlement.count == 0
-    assert pair.last.relay.settlement.count == 0
+    assert pair.first.data_plane.settlement.count == 0
+    assert pair.last.data_plane.settlement.count == 0
 
 
 # Between routers

@@ -173,7 +173,7 @@ def test_a_sender_that_dies_in_the_middle(line: Line, how: str, settled: bool) -
     assert line.receiver.bodies == ["after"]
     assert after.outcome == "accepted"
     for router in line.routers:
-        assert router.relay.settlement.count == 0
+        assert router.data_plane.settlement.count == 0
         assert held_bytes(router) == 0
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from router.binding.handles import pn_link_credit
+from router.binding.proton_functions import pn_link_credit
 from router.core.events import InstallRouter
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, Wire
@@ -375,7 +375,7 @@ def test_a_lowering_by_the_subscriber_acts_at_once_whatever_is_under_way(bench: 
 
 def take_for_next_hop(router: Runtime, egress: str, neighbor: str, cost: int) -> None:
     """Install a route by hand, as for a moment while paths change."""
-    connection = next(port.id for port in router.relay.ports.values() if port.neighbor == neighbor)
+    connection = next(port.id for port in router.data_plane.ports.values() if port.neighbor == neighbor)
     action = InstallRouter(router=RouterId(egress), connection=connection, next_hop=RouterId(neighbor), cost=cost)
     router._carry_out([action])
     router.settle()
@@ -402,7 +402,7 @@ def test_two_routers_that_take_each_other_for_the_next_hop(bench: Bench) -> None
     assert {one.outcome for one in sent} == {"accepted"}
     assert len(receiver.messages) == len(sent)
     for router in bench.routers.values():
-        for controller in router.relay.credit_manager:
+        for controller in router.data_plane.credit_manager:
             controller.machine.check_invariants()  # type: ignore[attr-defined]
 
 
@@ -537,7 +537,7 @@ def test_thousands_of_addresses_between_two_routers(bench: Bench) -> None:
             senders.append(sender)
         bench.run()
     bench.advance(1)
-    port = next(iter(a.relay.ports.values()))
+    port = next(iter(a.data_plane.ports.values()))
     assert len(port.circuits_out) == count
     assert all(sender.credit >= 1 for sender in senders)
     data = message("x")
@@ -552,7 +552,7 @@ def test_thousands_of_addresses_between_two_routers(bench: Bench) -> None:
     publisher.wire.cut()
     bench.advance(8)
     assert not port.circuits_out
-    assert not list(a.relay.credit_manager)
+    assert not list(a.data_plane.credit_manager)
 
 
 # Multicast
@@ -615,7 +615,7 @@ def test_one_that_grants_one_credit_in_each_grace_sets_no_pace_of_a_multicast(be
     assert all(receiver.bodies == list(range(total)) for receiver in well)
     assert slow.bodies == list(range(len(slow.messages)))
     assert 1 <= len(slow.messages) <= 3
-    missed = sum(link.counters.dropped for link in routers[hops].relay.links)
+    missed = sum(link.counters.dropped for link in routers[hops].data_plane.links)
     assert missed == total - len(slow.messages)
 
 

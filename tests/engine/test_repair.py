@@ -30,7 +30,7 @@ def test_nothing_is_kept_where_no_other_router_has_subscribers(bench: Bench) -> 
     bench.advance(0.1)
     publish(bench, a, 20)
     assert len(receiver.messages) == 20
-    assert [router.relay.repair.kept_bytes for router in (a, b)] == [0, 0]
+    assert [router.data_plane.repair.kept_bytes for router in (a, b)] == [0, 0]
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(100_000, 9), (10_000, 0), (0, 0)])
@@ -41,7 +41,7 @@ def test_what_is_kept_is_bounded_in_bytes_by_the_oldest_being_forgotten(bench: B
     publish(bench, a, 30, size=10_000)
     assert [len(receiver.messages) for receiver in receivers] == [30, 30]
     for router in (a, b):
-        assert kept * 10_000 <= router.relay.repair.kept_bytes <= limit
+        assert kept * 10_000 <= router.data_plane.repair.kept_bytes <= limit
 
 
 def test_what_is_kept_is_forgotten_after_its_time(bench: Bench) -> None:
@@ -50,9 +50,9 @@ def test_what_is_kept_is_forgotten_after_its_time(bench: Bench) -> None:
     bench.advance(0.1)
     publish(bench, a, 5)
     bench.advance(KEEP_S / 2)
-    assert a.relay.repair.kept_bytes > 0
+    assert a.data_plane.repair.kept_bytes > 0
     bench.advance(KEEP_S / 2 + 1.0)
-    assert a.relay.repair.kept_bytes == 0
+    assert a.data_plane.repair.kept_bytes == 0
 
 
 def test_what_is_kept_goes_to_new_children_but_not_to_whom_it_came_from(bench: Bench) -> None:
@@ -66,7 +66,7 @@ def test_what_is_kept_goes_to_new_children_but_not_to_whom_it_came_from(bench: B
     bench.advance(1)
     assert [len(receiver.messages) for receiver in receivers] == [10] * 6
     # D had its copies from C, and is E's child now; B and C, which have become children, had them before.
-    assert [router.relay.repair.resent for router in routers] == [0, 0, 0, 0, 10, 0]
+    assert [router.data_plane.repair.resent for router in routers] == [0, 0, 0, 0, 10, 0]
 
 
 @pytest.mark.parametrize("lives", [2, 5])

@@ -8,11 +8,11 @@ import time
 import pytest
 from proton import int32, symbol
 
-from router.binding.handles import pn_link_credit
+from router.binding.proton_functions import pn_link_credit
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_scheduler import CreditActions, Key
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import MAX_WEIGHT
-from router.core.terms import RouterId
 from router.dataplane import credit_manager
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.links import EgressLink
@@ -91,8 +91,8 @@ def test_weights_beyond_what_can_be_told(bench: Bench, address: str) -> None:
     weights = {name: int32(MAX_WEIGHT) for name in names}
     raw.say("amqp:/_local/amqp-mesh.circuits", "CIRCUITS", {"weights": weights, "closed": []})
     bench.run()
-    (link,) = (link for port in b.relay.ports.values() for link in port.circuits_in.values())
-    controller = b.relay.credit_manager.of_link(link)
+    (link,) = (link for port in b.data_plane.ports.values() for link in port.circuits_in.values())
+    controller = b.data_plane.credit_manager.of_link(link)
     if isinstance(controller, AnycastController):
         assert controller.machine.pools[RouterId("B")].circuits[link].weight == MAX_WEIGHT
     else:
@@ -168,7 +168,7 @@ def test_deadlines_of_brokers_do_not_pile_up(bench: Bench, monkeypatch: pytest.M
     a, b = bench.mesh(("A", "B"))
     receiver = bench.client(b).receiver("topic", credit=10).accepting()
     sender = bench.client(a).sender("topic")
-    rooms = [router.relay.credit_manager for router in (a, b)]
+    rooms = [router.data_plane.credit_manager for router in (a, b)]
     for _ in range(200):
         sender.send(message("use"))
         bench.run()

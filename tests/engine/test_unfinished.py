@@ -120,7 +120,7 @@ def test_a_presettled_message_that_stands_still_is_given_up_and_counted(bench: B
     bench.advance(LATEST_S)
     assert detached(raw) == [EXCEEDED]
     assert (receiver.aborted, receiver.messages) == (1, [])
-    assert router.relay.gone_ingress.dropped == 1
+    assert router.data_plane.gone_ingress.dropped == 1
     assert not [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
 
 
@@ -165,7 +165,7 @@ def test_a_held_message_that_is_not_finished_is_given_up(bench: Bench, address: 
     bench.run()
     sent = sender.begin(message("x" * 5000, address=ANYCAST)[:4000])
     bench.run()
-    links = [link for link in router.relay.links if isinstance(link, IngressLink)]
+    links = [link for link in router.data_plane.links if isinstance(link, IngressLink)]
     port = next(link for link in links if link.address == address).port
     assert port.held_bytes == 4000
     bench.advance(LATEST_S)
@@ -358,4 +358,4 @@ def test_messages_in_parts_one_after_the_other_are_no_unfinished_message(bench: 
     assert len(receiver.messages) == 20
     assert sender.closed is None
     bench.advance(WINDOW_S)
-    assert router.relay.unfinished.due == float("inf")
+    assert router.data_plane.unfinished.due == float("inf")

@@ -24,8 +24,8 @@ from router.binding.message import MalformedMessage, Message, decode_message, en
 from router.core.addressing import address
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.errors import DecodeError
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import KINDS, mobile_address, mobile_key
-from router.core.terms import RouterId
 from router.dataplane import annotation_writer, section_scanner
 from router.dataplane.scan_result import InvalidAnnotation, Scan
 from router.engine import codec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_pool import CreditPool
 from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 HERE = RouterId("here")
 Order = tuple[object, ...]

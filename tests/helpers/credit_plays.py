@@ -10,7 +10,7 @@ import random
 
 import networkx as nx
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit import CreditMesh
 from router.simulation.credit_clients import Accepts, SimPublisher, SimSubscriber, TopUp
 

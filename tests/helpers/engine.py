@@ -28,8 +28,8 @@ from router import __version__
 from router.core.forwarding.egress_load import EgressLoad
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.credit_controller import CreditController
-from router.dataplane.delivery_states import SENT, WAITING
 from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.transfer_stages import SENT, WAITING
 from router.engine.connection import Connection
 from router.runtime import Runtime
 from tests.helpers.peer import Peer
@@ -282,7 +282,7 @@ class Bench:
             rng=self._rng,
         )
         if not is_forgiving:
-            runtime.relay.report_faults(raise_again, raise_again)
+            runtime.data_plane.report_faults(raise_again, raise_again)
             runtime.turn_fault = raise_fault  # type: ignore[method-assign]
             runtime._action_fault = raise_action_fault  # type: ignore[method-assign]
             runtime._tell_of = raise_again  # type: ignore[method-assign]
@@ -423,7 +423,7 @@ def is_leaving(link: IngressLink | EgressLink) -> TypeGuard[EgressLink]:
 
 def check_accounts(runtime: Runtime) -> None:
     """What is counted per link, address and connection is what the transfers say."""
-    transfers = runtime.relay.transfers()
+    transfers = runtime.data_plane.transfers()
     for transfer in transfers:
         assert transfer.ingress_delivery or transfer.egress_delivery
     for entry in runtime.fib.entries():
@@ -453,7 +453,7 @@ def check_accounts(runtime: Runtime) -> None:
 
 def check_nothing_left(runtime: Runtime) -> None:
     """No client is attached any more: no message, no address of this router, no byte on an account."""
-    assert runtime.relay.settlement.count == 0
+    assert runtime.data_plane.settlement.count == 0
     for entry in runtime.fib.entries():
         assert not entry.subscribers, entry.text
         assert not entry.publishers, entry.text

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from router.core.forwarding.credit_scheduler import CreditTiming, Key
 from router.core.forwarding.local_subscribers import Patience
-from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.multicast_tree import MulticastTree
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 ME = RouterId("me")
 Order = tuple[object, ...]
@@ -20,7 +20,7 @@ class MulticastBench:
     def __init__(self, *, timing: CreditTiming | None = None, patience: Patience | None = None) -> None:
         self.now = 100.0
         self.orders: list[Order] = []
-        self.machine = MulticastScheduler(self, ME, timing=timing, patience=patience)
+        self.machine = MulticastIngressScheduler(self, ME, timing=timing, patience=patience)
         self._count = 0
 
     def grant(self, publisher: Key, credit: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import random
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
 from router.simulation.credit_links import Link
 from router.simulation.multicast_credit import MulticastMesh, is_connected

@@ -25,6 +25,7 @@ from router.core.events import (
     SubscriptionAdded,
     SubscriptionRemoved,
 )
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
     ControlMessage,
@@ -38,7 +39,6 @@ from router.core.linkstate.messages import (
 )
 from router.core.linkstate.outbox import ALL, target_of
 from router.core.linkstate.spf import Topology
-from router.core.terms import ConnectionId, RouterId
 
 TICK_S = 1.0
 FLUX_S = 4.0

@@ -18,7 +18,7 @@ import attrs
 from proton import Delivery
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.dataplane.links import EgressLink
 from router.runtime import Runtime
 from tests.helpers import frames
@@ -576,7 +576,7 @@ class Play:
             assert not any(peer.closed for peer in peers), [(peer.closed, peer.description) for peer in peers]
         assert not any(wire.is_cut for wire in self.edges.values())
         for router in self.bench.routers.values():
-            for controller in router.relay.credit_manager:
+            for controller in router.data_plane.credit_manager:
                 controller.machine.check_invariants()  # type: ignore[attr-defined]
             if self.kind is Kind.CALM:
                 self.check_waiting(router)
@@ -592,7 +592,7 @@ class Play:
 
     def check_waiting(self, router: Runtime) -> None:
         """Promise 2: in calm times nothing waits but at its publisher's router, or behind one that is being written."""
-        for controller in router.relay.credit_manager:
+        for controller in router.data_plane.credit_manager:
             machine = controller.machine
             if any(taker.link.partial for taker in self.takers):
                 continue
@@ -601,7 +601,7 @@ class Play:
                 assert is_datagram or not any(pool.core for pool in machine.pools.values()), (
                     "messages wait on their way"
                 )
-            elif isinstance(machine, MulticastScheduler):
+            elif isinstance(machine, MulticastIngressScheduler):
                 assert not any(tree.pool.core for tree in machine.trees.values()), "messages wait on their way"
 
     def check_drains(self) -> None:
@@ -752,12 +752,12 @@ def is_reply(address: str) -> bool:
 
 def check_empty(router: Runtime) -> None:
     """No client is left, for longer than any circuit is kept: nor is any of what served them."""
-    relay = router.relay
-    credit_manager = relay.credit_manager
+    data_plane = router.data_plane
+    credit_manager = data_plane.credit_manager
     assert not list(credit_manager), [controller.entry.text for controller in credit_manager]
     assert not credit_manager.touched
-    assert relay.settlement.count == 0
-    for port in relay.ports.values():
+    assert data_plane.settlement.count == 0
+    for port in data_plane.ports.values():
         assert not port.circuits_in
         assert not port.circuits_out
         assert not port.paused

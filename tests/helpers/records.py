@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
 from router.core.events import Action, Event
+from router.core.ids_and_conditions import Condition, RouterId
 from router.core.linkstate.messages import (
     ControlMessage,
-    ForeignMessage,
     Hello,
     LinkStateRequest,
     LinkStateUpdate,
     MobileAddressRequest,
     MobileAddressUpdate,
     RouterAdvertisement,
+    UnknownMessage,
 )
-from router.core.terms import Condition, RouterId
 
 router_ids = st.text("abcXYZ019-._é", min_size=1, max_size=6).map(RouterId)
 sequences = st.integers(0, 2**63 - 1)
@@ -48,7 +48,7 @@ def messages() -> st.SearchStrategy[ControlMessage]:
         st.builds(MobileAddressUpdate, **envelope, mobile_seq=sequences, add=many_keys, delete=many_keys, hints=hints),
         st.builds(MobileAddressUpdate, **envelope, mobile_seq=sequences, exist=many_keys, hints=hints),
         st.builds(MobileAddressRequest, **envelope, have_seq=sequences),
-        st.builds(ForeignMessage, id=router_ids, pv=st.integers(0, 9), name=keys),
+        st.builds(UnknownMessage, id=router_ids, pv=st.integers(0, 9), name=keys),
     )
 
 

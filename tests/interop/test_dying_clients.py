@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from router.binding import handles as pn
+from router.binding import proton_functions as pn
 from tests.helpers.processes import MeshProcesses
 from tests.measure.stress import watched
 from tests.measure.stress.ends import Publisher, Subscriber, account

@@ -8,11 +8,11 @@ from typing import Any
 
 import attrs
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.engine.codec import Message
 from router.management.node import ManagementNode
 from router.management.schema import TYPES, EntityType
-from router.management.snapshot import ManagementRow, Row, Rows
+from router.management.snapshot import LazyRows, ManagementRow, Row
 
 ROW_KINDS = [kind.row for kind in TYPES.values() if kind.row is not ManagementRow]
 
@@ -44,12 +44,12 @@ class FakeView:
     def router_id(self) -> str:
         return RouterId("A")
 
-    def rows(self, kind: type[Row], *, goes_on: bool = False) -> Rows:
+    def rows(self, kind: type[Row], *, goes_on: bool = False) -> LazyRows:
         count = 1 if any(each.row is kind and each.is_singleton for each in TYPES.values()) else self.count
-        return Rows(range(count), lambda number: sample(kind, number))
+        return LazyRows(range(count), lambda number: sample(kind, number))
 
-    def rows_of_address(self, kind: type[Row], key: str) -> Rows:
-        return Rows([attrs.evolve(sample(kind, 1), key=key)])  # type: ignore[call-arg]
+    def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
+        return LazyRows([attrs.evolve(sample(kind, 1), key=key)])  # type: ignore[call-arg]
 
     def reachable_routers(self) -> Iterable[str]:
         return ["A", "B", "C"]

@@ -18,7 +18,7 @@ from rich.text import Text
 from router.cli.stat import _table as table
 from router.cli.stat import _write_csv as write_csv
 from router.cli.stat import stat
-from router.cli.tables import GENERAL, VIEWS, aligned, duration, general_value, link_state
+from router.cli.stat_columns import GENERAL, VIEWS, aligned, duration, general_value, link_state
 from router.management.schema import PREFIX, TYPES
 from tests.helpers import frames
 from tests.management.fakes import sample

@@ -17,8 +17,8 @@ import trio
 
 from mesh_config.models import ListenerSettings, RouterSettings
 from router.dataplane.delivery_reader import TURN_BYTES
-from router.dataplane.delivery_states import PIECE_BYTES
 from router.dataplane.links import IngressLink
+from router.dataplane.transfer_stages import PIECE_BYTES
 from router.engine.byte_streams import LEAST_PIECE_BYTES, PIECE_COPIES
 from router.net.poller import Poller
 from router.net.pump import MOST_WRITTEN_BYTES, Pump
@@ -117,8 +117,8 @@ class Stand:
     def look(self) -> float:
         """What the last round has done; the time."""
         number = self.poller.rounds
-        self.sent[number] += self.runtime.relay.sent() - self._counted
-        self._counted = self.runtime.relay.sent()
+        self.sent[number] += self.runtime.data_plane.sent() - self._counted
+        self._counted = self.runtime.data_plane.sent()
         self.begun[number] += self.count_begun() - self.begun.total()
         for client, written in self.written.items():
             written[number] += client.step()
@@ -127,8 +127,8 @@ class Stand:
 
     def count_begun(self) -> int:
         """Since the start."""
-        links = [link for link in self.runtime.relay.links if isinstance(link, IngressLink)]
-        return self.runtime.relay.gone_ingress.deliveries + sum(link.counters.deliveries for link in links)
+        links = [link for link in self.runtime.data_plane.links if isinstance(link, IngressLink)]
+        return self.runtime.data_plane.gone_ingress.deliveries + sum(link.counters.deliveries for link in links)
 
     async def until(self, is_so: Callable[[], object]) -> None:
         """Let everything go on."""
@@ -202,7 +202,7 @@ async def test_what_one_round_writes_to_a_connection_is_bounded_and_others_come_
 
         def publish_all() -> None:
             for one in data:
-                bench.runtime.relay.publish(MULTICAST, one)
+                bench.runtime.data_plane.publish(MULTICAST, one)
 
         Kick(bench.poller, publish_all)
         await bench.until(lambda: len(receiver.messages) == len(bodies))
@@ -226,10 +226,10 @@ async def subscribed_by_many(bench: Stand) -> None:
 
 async def publish(bench: Stand, sender: PeerSender, count: int, subscribers: int) -> list[int]:
     """Copies that leave in each round."""
-    began, goal = bench.poller.rounds, bench.runtime.relay.sent() + count * subscribers
+    began, goal = bench.poller.rounds, bench.runtime.data_plane.sent() + count * subscribers
     for _ in range(count):
         sender.send(message(BODY))
-    await bench.until(lambda: bench.runtime.relay.sent() == goal)
+    await bench.until(lambda: bench.runtime.data_plane.sent() == goal)
     bench.look()
     return [copies for number, copies in sorted(bench.sent.items()) if number > began and copies]
 

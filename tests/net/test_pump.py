@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from mesh_config.models import ListenerSettings, RouterSettings
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.runtime import Runtime
@@ -56,7 +56,7 @@ async def deaf_peer(is_closed_by_us: bool) -> None:
             while runtime.fib.find(FANOUT) is None:
                 await trio.lowlevel.checkpoint()
             for _ in range(200):
-                runtime.relay.publish(FANOUT, message(b"x" * 10_000))
+                runtime.data_plane.publish(FANOUT, message(b"x" * 10_000))
             runtime.turn(connection)
             if is_closed_by_us:
                 connection.close(Condition.RESOURCE_LIMIT_EXCEEDED)

@@ -14,7 +14,7 @@ import router
 from router.speed import hot_modules
 
 ROOT = Path(router.__file__).parent
-HANDLES = ROOT / "binding" / "handles.pxd"
+HANDLES = ROOT / "binding" / "proton_functions.pxd"
 
 _CLASS = re.compile(r"^cdef class (\w+)(?:\((\w+)\))?:")
 _ATTRIBUTE = re.compile(r"^    cdef (public |readonly )?[\w. :\[\]*]+? (\w+(?:, \w+)*)$")

@@ -84,7 +84,7 @@ def test_a_speed_that_there_is_not_is_one_line_and_no_traceback(words: list[str]
 
 
 def test_nobody_imports_a_hot_module_at_a_speed_that_was_not_asked_for() -> None:
-    said = python("-c", "import router.dataplane.message_relay", wanted="fast")
+    said = python("-c", "import router.dataplane.router_data_plane", wanted="fast")
     assert said.stderr.splitlines()[-1] == (
         "router.speed.SpeedRefused: AMQP_MESH_SPEED is 'fast'; expected 'compiled' or 'interpreted'"
     )

@@ -13,7 +13,7 @@ from typing import Any
 import cproton_ffi
 import pytest
 
-from router.binding import generate, handles
+from router.binding import generate, proton_functions
 from router.binding.cdef import PROTON
 from router.speed import hot_modules
 from tests.speed.declarations import HANDLES, ROOT, Declared, classes, defined, hidden_functions, inherited
@@ -58,7 +58,9 @@ def test_the_tests_read_all_that_is_declared() -> None:
     assert {"NULL", "LINK_FLOW", "ACCEPTED"} <= set(CONSTANTS)
 
 
-@pytest.mark.parametrize(("file", "expected"), [("functions.py", generate.python), ("functions.pxi", generate.cython)])
+@pytest.mark.parametrize(
+    ("file", "expected"), [("generated_functions.py", generate.python), ("generated_functions.pxi", generate.cython)]
+)
 def test_what_follows_from_the_table_was_generated_from_it(file: str, expected: Callable[[], str]) -> None:
     """If not: `python -m router.binding.generate`, and build again."""
     assert (HANDLES.parent / file).read_text(encoding="utf-8") == expected()
@@ -86,28 +88,28 @@ def test_no_function_of_proton_is_declared_anywhere_but_in_the_table() -> None:
     wrong = [
         str(path)
         for path in (*ROOT.rglob("*.pxd"), *ROOT.rglob("*.py"))
-        if path.name not in ("cdef.py", "functions.py") and again.search(path.read_text(encoding="utf-8"))
+        if path.name not in ("cdef.py", "generated_functions.py") and again.search(path.read_text(encoding="utf-8"))
     ]
     assert wrong == []
 
 
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_constants_are_those_of_proton(name: str) -> None:
-    assert getattr(handles, name) == CONSTANTS[name]
+    assert getattr(proton_functions, name) == CONSTANTS[name]
     assert (0 if name == "NULL" else getattr(cproton_ffi.lib, f"PN_{name}")) == CONSTANTS[name]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_visible_in_the_process(name: str) -> None:
     assert getattr(ctypes.CDLL(None), name)
-    assert getattr(handles, name) is not None
+    assert getattr(proton_functions, name) is not None
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if hasattr(cproton_ffi.lib, name)])
 def test_functions_are_declared_as_proton_has_them(name: str) -> None:
-    declared = handles.ffi.typeof(getattr(handles.lib, name))
+    declared = proton_functions.ffi.typeof(getattr(proton_functions.lib, name))
     proton = cproton_ffi.ffi.typeof(getattr(cproton_ffi.lib, name))
-    assert signature(handles.ffi, declared) == signature(cproton_ffi.ffi, proton)
+    assert signature(proton_functions.ffi, declared) == signature(cproton_ffi.ffi, proton)
 
 
 def test_no_call_asks_whether_python_has_raised() -> None:

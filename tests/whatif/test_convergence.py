@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from mesh_config.models import LinkStateSettings
 from router.cli import main
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 from router.simulation.mesh import Mesh
 from router.simulation.network import Weather
 from router.whatif.convergence import twin_runs

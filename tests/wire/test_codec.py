@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from router.binding.message import encode_message as encode_by_proton
 from router.core.errors import DecodeError, LocalError
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import (
     KINDS,
     MAX_WEIGHT,
     CircuitStates,
-    ForeignMessage,
     Hello,
     LinkStateUpdate,
     MobileAddressUpdate,
     RouterAdvertisement,
+    UnknownMessage,
 )
-from router.core.terms import RouterId
 from router.dataplane.section_scanner import scan
 from router.engine.codec import (
     Control,
@@ -220,13 +220,13 @@ def test_a_malformed_word_on_circuits_is_dropped(change: dict[str, object]) -> N
 
 def test_a_newer_word_on_circuits_is_foreign() -> None:
     message = decode_control(control_bytes("CIRCUITS", {"id": "A", "pv": 2})).message
-    assert message == ForeignMessage(id=A, pv=2, name="CIRCUITS")
+    assert message == UnknownMessage(id=A, pv=2, name="CIRCUITS")
 
 
 def test_what_this_router_does_not_speak_is_read_and_not_written() -> None:
     data = control_bytes("XYZ", {"id": "A", "pv": 3})
     message = decode_control(data).message
-    assert message == ForeignMessage(id=A, pv=3, name="XYZ")
+    assert message == UnknownMessage(id=A, pv=3, name="XYZ")
     with pytest.raises(LocalError):
         encode_control("x", message, A, (A,))
     assert message.opcode not in KINDS

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from router.core.errors import DecodeError
-from router.core.terms import Condition
+from router.core.ids_and_conditions import Condition
 from router.dataplane.annotation_writer import annotate, strip
 from router.dataplane.scan_result import InvalidAnnotation, Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES, scan

@@ -60,7 +60,7 @@ class Report:
             self.print()
 
 
-class Endpoint:
+class ServerMethods:
     """What the servers offer."""
 
     target = oslo_messaging.Target(version="1.0")
@@ -87,7 +87,7 @@ def serve(name: str, url: str) -> None:
     report, is_over = Report(), threading.Event()
     transport = _transport(url)
     target = oslo_messaging.Target(topic=TOPIC, server=name)
-    server = oslo_messaging.get_rpc_server(transport, target, [Endpoint(name, report)], executor="threading")
+    server = oslo_messaging.get_rpc_server(transport, target, [ServerMethods(name, report)], executor="threading")
     server.start()
     # It takes calls once the router has its links, which only a caller can tell.
     report.print(ready=True)

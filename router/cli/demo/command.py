@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import trio
 
-from router.cli.demo.keep import keep
 from router.cli.demo.mesh import DemoError
+from router.cli.demo.playground import keep
 from router.cli.demo.show import show
 
 INSTALL_HINT = "this needs oslo.messaging: pip install 'amqp-mesh[demo]'"

@@ -117,7 +117,10 @@ def _launch(folder: Path, with_wire: bool) -> Mesh:
     if with_wire:
         port, (target, router) = next(ports), CUT
         wire = Child(
-            f"link {target}-{router}", "router.cli.demo.wire", [port, HOST, neighbors[target]], folder / "wire.log"
+            f"link {target}-{router}",
+            "router.cli.demo.cuttable_proxy",
+            [port, HOST, neighbors[target]],
+            folder / "wire.log",
         )
         # A file of its own: in that of the whole mesh, a connector that leads to no listener is a fault.
         files[router] = _write(

@@ -8,7 +8,7 @@ import attrs
 
 
 @attrs.frozen(kw_only=True)
-class Route:
+class RouteEntry:
     """What one router knows of another that it can reach."""
 
     next_hop: str
@@ -16,7 +16,7 @@ class Route:
     cost: int
 
 
-Routes = Mapping[str, Mapping[str, Route]]
+Routes = Mapping[str, Mapping[str, RouteEntry]]
 """Routes by the router that has them and the router they lead to; a router that did not answer is absent."""
 
 
@@ -63,6 +63,6 @@ def to_json(routes: Routes) -> dict[str, dict[str, list[str | int]]]:
 def from_json(value: Mapping[str, Mapping[str, tuple[str, int]]]) -> Routes:
     """What `to_json` was given."""
     return {
-        router: {other: Route(next_hop=next_hop, cost=cost) for other, (next_hop, cost) in known.items()}
+        router: {other: RouteEntry(next_hop=next_hop, cost=cost) for other, (next_hop, cost) in known.items()}
         for router, known in value.items()
     }

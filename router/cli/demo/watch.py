@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from router.cli.demo.routes import Route, to_json
+from router.cli.demo.routes import RouteEntry, to_json
 from router.cli.management import ManagementClient, ManagementError
 
 ANSWER_S = 5.0
@@ -33,7 +33,7 @@ def main(pause_s: float, urls: Mapping[str, str]) -> None:
         time.sleep(pause_s)
 
 
-def query(client: ManagementClient, router: str) -> dict[str, Route]:
+def query(client: ManagementClient, router: str) -> dict[str, RouteEntry]:
     """The routes of *router*.
 
     Raises:
@@ -41,7 +41,7 @@ def query(client: ManagementClient, router: str) -> dict[str, Route]:
     """
     nodes = client.query("router.node", ("id", "nextHop", "cost"))
     return {
-        node["id"]: Route(next_hop=node["nextHop"], cost=node["cost"])
+        node["id"]: RouteEntry(next_hop=node["nextHop"], cost=node["cost"])
         for node in nodes
         if node["id"] != router and node["cost"] is not None
     }

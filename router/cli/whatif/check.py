@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from router.cli.tables import printable
+from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import AnswerError, F, answering, folder_argument, is_run, json_option, say_json
 
 NOT_KEPT = 1

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mesh_config.findings import SettingsError
-from router.cli.tables import printable
+from router.cli.stat_columns import printable
 from router.cli.whatif.run import BAD_INPUT, InputError
 
 PLAIN_WIDTH: Final = 160

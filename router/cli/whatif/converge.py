@@ -13,7 +13,7 @@ from rich.table import Table
 
 from mesh_config.generators import KINDS
 from mesh_config.models import LinkStateSettings
-from router.cli.tables import printable
+from router.cli.stat_columns import printable
 from router.cli.whatif.progress_bar import progress
 from router.cli.whatif.run import engine_options, input_faults, interruptions, spark_settings
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from router.cli.tables import printable
+from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, cell, folder_argument, json_option, say_json, say_table
 
 DIFFERENT = 1

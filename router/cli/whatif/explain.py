@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from router.cli.tables import printable
+from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import (
     answering,
     folder_argument,

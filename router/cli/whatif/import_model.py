@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 
 from mesh_config.findings import SettingsError
-from router.cli.choice import Choice
-from router.cli.findings import RefusedError, show
+from router.cli.did_you_mean import HintingChoice
+from router.cli.settings_findings import BadSettingsError, show
 
 FORMS: Final = ("mesh", "graphml", "topohub", "sndlib")
 NOUNS: Final = {
@@ -34,7 +34,7 @@ NOUNS: Final = {
     multiple=True,
     help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times.",
 )
-@click.option("--format", "form", type=Choice(FORMS), help="What FILE is; by default found out from FILE.")
+@click.option("--format", "form", type=HintingChoice(FORMS), help="What FILE is; by default found out from FILE.")
 @click.option(
     "--message-bytes",
     type=click.FloatRange(min=1, max=1e9),
@@ -65,7 +65,7 @@ def import_(
         show(warnings, err=True)
         save(model, output)
     except SettingsError as error:
-        raise RefusedError(error) from error
+        raise BadSettingsError(error) from error
 
 
 def save(model: Any, output: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from router.cli.tables import printable
+from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import AnswerError, answering, folder_argument, is_run
 
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
-from router.cli.choice import Choice
-from router.cli.findings import show
-from router.cli.tables import printable
+from router.cli.did_you_mean import HintingChoice
+from router.cli.settings_findings import show
+from router.cli.stat_columns import printable
 from router.cli.whatif.progress_bar import progress
 
 INTERRUPTED: Final = 130
@@ -61,7 +61,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option(
             "--engine",
-            type=Choice(("auto", "local", "spark")),
+            type=HintingChoice(("auto", "local", "spark")),
             default="auto",
             show_default=True,
             help="auto: Spark when its address is given, else processes on this machine.",
@@ -122,14 +122,14 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option(
     "--pairs",
-    type=Choice(("lost", "changed", "none")),
+    type=HintingChoice(("lost", "changed", "none")),
     default="lost",
     show_default=True,
     help="Which pairs of routers the table pair_impact lists.",
 )
 @click.option(
     "--routing",
-    type=Choice(("mesh", "ecmp")),
+    type=HintingChoice(("mesh", "ecmp")),
     default="mesh",
     show_default=True,
     help="As the mesh routes, or split evenly over equal paths, for comparison with others.",

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mesh_config.findings import SettingsError
-from router.cli.findings import RefusedError, show
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.management import RefusedError as RequestRefused
+from router.cli.settings_findings import BadSettingsError, show
 from router.cli.whatif.import_model import save
 
 
@@ -75,7 +75,7 @@ def snapshot(
     except ManagementError as error:
         raise click.ClickException(str(error)) from error
     except SettingsError as error:
-        raise RefusedError(error) from error
+        raise BadSettingsError(error) from error
 
 
 def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from router.cli.choice import Choice
+from router.cli.did_you_mean import HintingChoice
 from router.cli.whatif.command_helpers import (
     AnswerError,
     answering,
@@ -41,7 +41,7 @@ def _is_split(folder: Path) -> bool:
 @click.option(
     "--goal",
     "goals",
-    type=Choice(GOALS),
+    type=HintingChoice(GOALS),
     multiple=True,
     help="distance: shorter paths; traffic: shorter paths of messages that are no multicasts; resilience: fewer "
     "pairs cut off by single failures; utilisation: a less busy busiest link. Can be repeated.  [default: "

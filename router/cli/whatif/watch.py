@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from router.cli.management import ManagementClient, ManagementError
-from router.cli.tables import printable
+from router.cli.stat_columns import printable
 from router.cli.whatif.run import input_faults, spark_conf_option, spark_settings
 
 CONNECT: Final = "router.cli.whatif.watch:connect"

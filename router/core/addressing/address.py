@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from router.core.terms import AREA, RouterId
+from router.core.ids_and_conditions import AREA, RouterId
 
 HELLO: Final = "qdhello"
 """Text of the address of HELLO, local to one hop."""

@@ -25,6 +25,9 @@ from router.core.events import (
     SubscriptionRemoved,
     WithdrawAddress,
 )
+from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.due_routers import DueRouters
+from router.core.linkstate.link_state_requests import retry_s
 from router.core.linkstate.messages import (
     HINT_OF_TREATMENT,
     MAX_FIRST,
@@ -35,9 +38,6 @@ from router.core.linkstate.messages import (
     mobile_key,
 )
 from router.core.linkstate.outbox import ALL_ADDRESSES_TO, Outbox, addresses_to
-from router.core.linkstate.requests import retry_s
-from router.core.linkstate.router_timers import RouterTimers
-from router.core.terms import ConnectionId, RouterId
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -81,7 +81,7 @@ class AddressSync:
         """Who asked for everything, and by which connection."""
         self._answers: dict[RouterId, Answer] = {}
         """Answers of which more will be asked for."""
-        self._asks = RouterTimers()
+        self._asks = DueRouters()
         self._count = 0
         """Addresses of all other routers together."""
 

@@ -14,8 +14,8 @@ from typing import Final
 import attrs
 
 from mesh_config.models import Treatment
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import HINT_OF_TREATMENT, MobileAddressUpdate, mobile_key
-from router.core.terms import RouterId
 
 PART: Final = 500
 """Addresses in one message,"""

@@ -1,8 +1,8 @@
 import cython
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActions
-from router.core.forwarding.credit_pool cimport Circuit, CreditPool
-from router.core.forwarding.credit_lending cimport Publisher, Publishers
+from router.core.forwarding.credit_pool cimport IncomingCircuit, CreditPool
+from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
 
 
 cdef class AnycastScheduler(CreditScheduler):
@@ -10,7 +10,7 @@ cdef class AnycastScheduler(CreditScheduler):
     cdef object _timing
     cdef bint _is_closest
     cdef double _distance
-    cdef public Publishers publishers
+    cdef public LocalPublishers publishers
     cdef public dict pools
     cdef list _candidates
     cdef public bint is_stopping
@@ -24,7 +24,7 @@ cdef class AnycastScheduler(CreditScheduler):
 
     @cython.locals(pool=CreditPool)
     cpdef bint has_enough(self)
-    @cython.locals(pool=CreditPool, publishers=Publishers)
+    @cython.locals(pool=CreditPool, publishers=LocalPublishers)
     cpdef bint is_unused(self)
     @cython.locals(pool=CreditPool)
     cpdef Py_ssize_t allotted(self)
@@ -34,7 +34,7 @@ cdef class AnycastScheduler(CreditScheduler):
     cdef _look_after(self, Publisher publisher, double now)
     cdef bint _keep_published(self, object message)
     cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
-    @cython.locals(pool=CreditPool, circuit=Circuit)
+    @cython.locals(pool=CreditPool, circuit=IncomingCircuit)
     cpdef bint arrived(self, object egress, object key, object message, double now, bint is_ready=*)
     @cython.locals(pool=CreditPool)
     cpdef object turn(self, double now)

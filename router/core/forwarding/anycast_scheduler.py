@@ -1,7 +1,7 @@
 """The credit of an anycast address at one router, dealt among those who draw on it.
 
 The mesh has no credit of its own. What subscribers grant is dealt in *pools* (`credit_pool.py`), one for each egress
-router; what the local publishers are allotted of all pools together is lent to them (`credit_lending.py`). A message
+router; what the local publishers are allotted of all pools together is lent to them (`publisher_credit.py`). A message
 waits at its ingress router only and leaves it with a subscriber's credit set aside for it, so over any number of
 routers
 
@@ -21,11 +21,11 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from router.core.forwarding.credit_lending import Publisher, Publishers
-from router.core.forwarding.credit_pool import Circuit, CreditPool
+from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
 from router.core.forwarding.credit_scheduler import CreditActions, CreditScheduler, CreditTiming, Key
 from router.core.forwarding.egress_load import TELL_S, EgressLoad
-from router.core.terms import RouterId
+from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
+from router.core.ids_and_conditions import RouterId
 
 MADE_UP: Final = 16
 """Turns that an egress may be behind others that are equally near; what it missed beyond that is not made up."""
@@ -55,7 +55,7 @@ class AnycastScheduler(CreditScheduler):
         self._is_closest = is_closest
         self._distance = distance
         """Choices among several egresses so far."""
-        self.publishers = Publishers(orders, self._timing)
+        self.publishers = LocalPublishers(orders, self._timing)
         self.pools: dict[RouterId, CreditPool] = {}
         self._candidates: list[CreditPool] = []
         """Where local messages may go, nearest first."""
@@ -303,7 +303,7 @@ class AnycastScheduler(CreditScheduler):
         """*neighbor* attached a circuit toward *egress*, perhaps before this router knows a path there."""
         pool = self._pool(egress)
         assert key not in pool.circuits, f"circuit {key} attached twice"
-        pool.circuits[key] = Circuit(key, neighbor, self._timing.first_window)
+        pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing.first_window)
         if pool.is_closed:
             self._orders.close_circuit(key)
 

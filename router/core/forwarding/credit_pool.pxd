@@ -1,5 +1,5 @@
 import cython
-from router.core.forwarding.egress_load cimport EgressLoad, Report
+from router.core.forwarding.egress_load cimport EgressLoad, ToldLoad
 from router.core.forwarding.credit_scheduler cimport CreditActions
 
 
@@ -16,12 +16,12 @@ cdef class Claimant:
     cpdef object rest(self, Py_ssize_t window)
 
 
-cdef class Circuit(Claimant):
+cdef class IncomingCircuit(Claimant):
     cdef public object key
     cdef public object neighbor
     cdef public bint is_draining
     cdef public bint has_returned
-    cdef public Report report
+    cdef public ToldLoad report
 
 
 cdef class CreditPool:
@@ -54,14 +54,14 @@ cdef class CreditPool:
 
     cpdef Py_ssize_t free(self)
     cpdef object set_capacity(self, Py_ssize_t credit, Py_ssize_t returning, double now, bint is_withdrawn)
-    @cython.locals(circuit=Circuit)
+    @cython.locals(circuit=IncomingCircuit)
     cdef _set_returning(self, Py_ssize_t credit, double now)
-    @cython.locals(circuit=Circuit)
+    @cython.locals(circuit=IncomingCircuit)
     cpdef bint arrived(self, object key, object message, double now, bint is_ready=*)
     cpdef bint drop(self, object message)
     cpdef object set_weight(self, Claimant claimant, Py_ssize_t weight)
     cpdef object spend(self, double now)
-    @cython.locals(c=Circuit, found=list)
+    @cython.locals(c=IncomingCircuit, found=list)
     cdef list _claimants(self)
     cpdef object serve_core(self, double now)
     cpdef object deal(self, Py_ssize_t waiting, double now)
@@ -73,18 +73,18 @@ cdef class CreditPool:
     @cython.locals(claimants=list, claimant=Claimant, total=Py_ssize_t)
     cpdef bint starves_circuits(self)
     cpdef Py_ssize_t return_unlent(self, Py_ssize_t unlent, double now)
-    @cython.locals(circuit=Circuit)
+    @cython.locals(circuit=IncomingCircuit)
     cpdef double drain_idle(self, double now)
-    @cython.locals(circuit=Circuit)
+    @cython.locals(circuit=IncomingCircuit)
     cpdef object drain_loops(self)
-    @cython.locals(circuit=Circuit)
+    @cython.locals(circuit=IncomingCircuit)
     cpdef double drain_unneeded(self, double now)
-    cdef _drain(self, Circuit circuit)
+    cdef _drain(self, IncomingCircuit circuit)
     cpdef object answer_drain(self, double now)
     cpdef object note_debt(self, double now)
-    @cython.locals(circuit=Circuit)
+    @cython.locals(circuit=IncomingCircuit)
     cpdef bint close_if_withdrawn(self, double now)
-    @cython.locals(circuit=Circuit, weight=Py_ssize_t, told=Py_ssize_t)
+    @cython.locals(circuit=IncomingCircuit, weight=Py_ssize_t, told=Py_ssize_t)
     cpdef object tell_weight(self)
     cpdef double next_deadline(self)
 

@@ -18,8 +18,8 @@ import math
 from collections import OrderedDict
 
 from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
-from router.core.forwarding.egress_load import EgressLoad, Report
-from router.core.terms import RouterId
+from router.core.forwarding.egress_load import EgressLoad, ToldLoad
+from router.core.ids_and_conditions import RouterId
 
 
 class Claimant:
@@ -59,7 +59,7 @@ class Claimant:
         self.window, self.used = window, 0
 
 
-class Circuit(Claimant):
+class IncomingCircuit(Claimant):
     """An incoming circuit: a neighbor's link toward the egress."""
 
     __slots__ = ("has_returned", "is_draining", "key", "neighbor", "report")
@@ -72,7 +72,7 @@ class Circuit(Claimant):
         """Asked to return what it holds; gets nothing until it has."""
         self.has_returned = False
         """Has returned credit since downstream asked for its own: nothing waits behind it."""
-        self.report = Report()
+        self.report = ToldLoad()
         """What its neighbor was told of the load at the egress."""
 
 
@@ -98,7 +98,7 @@ class CreditPool:
         self.returning = 0
         """How much of it downstream asks back."""
         self.returning_since = math.inf
-        self.circuits: dict[Key, Circuit] = {}
+        self.circuits: dict[Key, IncomingCircuit] = {}
         self.circuits_out = 0
         """What all of them hold."""
         self.local = Claimant(timing.first_window)
@@ -292,7 +292,7 @@ class CreditPool:
             elif credit:
                 if out == 0:
                     claimant.since = now
-                if isinstance(claimant, Circuit):
+                if isinstance(claimant, IncomingCircuit):
                     self.circuits_out += credit
                     self._orders.grant_circuit(claimant.key, credit)
         if small:
@@ -382,7 +382,7 @@ class CreditPool:
                     due = min(due, circuit.since + self._timing.busy_s)
         return due
 
-    def _drain(self, circuit: Circuit) -> None:
+    def _drain(self, circuit: IncomingCircuit) -> None:
         circuit.is_draining = True
         circuit.rest(self._timing.first_window)
         self._orders.drain_circuit(circuit.key)

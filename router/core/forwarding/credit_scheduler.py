@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import attrs
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 Key = Hashable
 """A publisher, an incoming circuit or a message, as the caller names it; never looked into."""

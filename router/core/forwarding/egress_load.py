@@ -80,7 +80,7 @@ class EgressLoad:
         return self.messages(now) // self.subscribers
 
 
-class Report:
+class ToldLoad:
     """What one neighbor was told of a load, and whether to tell it again.
 
     It adds what it sends itself, so it is told only of the others' messages.

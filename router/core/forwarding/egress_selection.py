@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import BALANCED, AddressEntry, Route, Subscriber
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 Routes = dict[RouterId, Route]
 

@@ -14,7 +14,7 @@ from mesh_config.models import Treatment
 from router.core.addressing.address import AddressKind, is_reserved, normalise, parse_address
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.forwarding.egress_load import EgressLoad
-from router.core.terms import ConnectionId, RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 
 
 class Subscriber(Protocol):
@@ -149,7 +149,7 @@ class AddressEntry:
         return not (is_used or self.controller is not None or self.service is not None)
 
 
-class AddressCounts:
+class SummedCounts:
     """Messages of several addresses together."""
 
     __slots__ = ("dropped", "egress", "ingress", "released", "transit")
@@ -157,7 +157,7 @@ class AddressCounts:
     def __init__(self) -> None:
         self.ingress = self.egress = self.transit = self.released = self.dropped = 0
 
-    def add(self, other: AddressEntry | AddressCounts) -> None:
+    def add(self, other: AddressEntry | SummedCounts) -> None:
         """Count those of *other* too."""
         self.ingress += other.ingress
         self.egress += other.egress
@@ -181,7 +181,7 @@ class Fib:
         self._toward: dict[RouterId, AddressEntry] = {}
         self._reply: dict[RouterId, dict[str, AddressEntry]] = {}
         self._trees: dict[RouterId, Tree] = {}
-        self._gone = AddressCounts()
+        self._gone = SummedCounts()
         self._targets: dict[str, AddressEntry] = {}
         """What messages that name their addresses were found to mean."""
         self.tree_of: Callable[[RouterId], Tree] | None = None
@@ -266,9 +266,9 @@ class Fib:
         for entries in self._reply.values():
             yield from entries.values()
 
-    def counts(self) -> AddressCounts:
+    def counts(self) -> SummedCounts:
         """Messages of all addresses since the start, of those that are forgotten too."""
-        counts = AddressCounts()
+        counts = SummedCounts()
         counts.add(self._gone)
         for entry in (*self.entries(), *self._toward.values()):
             counts.add(entry)

@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_pool import Circuit, CreditPool
+from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
 from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 OUTLETS: Final = RouterId("")
 """The branches together, which the pool of a tree takes for its egress and next hop."""
@@ -292,7 +292,7 @@ class MulticastTree(CreditActions):
         """Whether a circuit comes from the neighbor upstream."""
         return self._is_upstream(self.pool.circuits[key])
 
-    def _is_upstream(self, circuit: Circuit) -> bool:
+    def _is_upstream(self, circuit: IncomingCircuit) -> bool:
         return circuit.neighbor == self.predecessor
 
     # The turn
@@ -321,7 +321,7 @@ class MulticastTree(CreditActions):
             self._hungry_until = now + self._timing.busy_s
         self.weight = self._busy * HUNGRY if now < self._hungry_until else self._busy
 
-    def _look_after(self, circuit: Circuit) -> None:
+    def _look_after(self, circuit: IncomingCircuit) -> None:
         weight = self._told[circuit.key]
         if not self._is_upstream(circuit):
             weight = 0
@@ -333,7 +333,7 @@ class MulticastTree(CreditActions):
         if circuit.weight != weight:
             self.machine.set_weight(OUTLETS, circuit.key, weight)
 
-    def _recall(self, circuit: Circuit) -> None:
+    def _recall(self, circuit: IncomingCircuit) -> None:
         circuit.is_draining = True
         self._orders.drain_circuit(circuit.key)
 

@@ -24,7 +24,7 @@ from typing import Final
 from router.core.forwarding.credit_scheduler import CreditTiming, Key
 from router.core.forwarding.local_subscribers import LocalSubscribers
 from router.core.forwarding.multicast_tree import HUNGRY
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 QUIET: Final = 4
 """When trees are backlogged and nothing passes for so many times `idle_s`, the order is changed. Above the longest

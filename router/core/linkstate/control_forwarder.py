@@ -13,8 +13,8 @@ from typing import Final
 import attrs
 
 from router.core.events import ControlReceived
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.outbox import Outbox
-from router.core.terms import RouterId
 
 HOLD_S: Final = 0.1
 """How long a message may wait for a way, seconds."""

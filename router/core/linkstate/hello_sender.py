@@ -8,10 +8,10 @@ from typing import Final
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import CloseConnection, Report
+from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.linkstate.messages import Hello
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import HELLO_TO, Outbox
-from router.core.terms import Condition, ConnectionId
 
 HELLO_JITTER: Final = 0.1
 """Intervals are shortened by up to this part, so that a thousand routers do not act in step."""

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 import attrs
 
 from mesh_config.models import LinkStateSettings
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_JUMP, LinkStateUpdate, RouterAdvertisement
-from router.core.terms import ConnectionId, RouterId
 
 
-class Boot(enum.Enum):
+class BootComparison(enum.Enum):
     """How the boot number of a message compares with the one that is held."""
 
     HELD = "held"
@@ -136,17 +136,17 @@ class LinkStateDatabase:
             self.next_aging = min(self.next_aging, now + self._settings.remote_ls_max_age_s)
         return found
 
-    def judge(self, node: Node, instance: int, now: float) -> Boot:
+    def judge(self, node: Node, instance: int, now: float) -> BootComparison:
         """How boot number *instance* of *node* compares with the one held.
 
         It is the time of the start, so the higher is the newer. A lower one is believed, since a clock may have been
         set back, when the one held was not heard for `ra_interval_s`, or for `hello_max_age_s` and is unreachable.
         """
         if node.instance is None or node.instance == instance:
-            return Boot.HELD
+            return BootComparison.HELD
         patience_s = self._settings.ra_interval_s if node.is_reachable else self._settings.hello_max_age_s
         is_newer = instance > node.instance or node.heard_at + patience_s <= now
-        return Boot.NEWER if is_newer else Boot.OLDER
+        return BootComparison.NEWER if is_newer else BootComparison.OLDER
 
     def is_duplicate(self, node: Node, now: float) -> bool:
         """Whether an older boot number means a second router of that id: late copies are gone by now."""

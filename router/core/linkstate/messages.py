@@ -16,7 +16,7 @@ import attrs
 
 from mesh_config.models import Treatment
 from router.core.errors import DecodeError
-from router.core.terms import AREA, RouterId
+from router.core.ids_and_conditions import AREA, RouterId
 
 PROTOCOL_VERSION: Final = 1
 """Our `pv`. What has a higher one is ignored; an absent one counts as 0."""
@@ -310,7 +310,7 @@ class CircuitStates(ControlMessage):
 
 
 @attrs.frozen(kw_only=True)
-class ForeignMessage(ControlMessage):
+class UnknownMessage(ControlMessage):
     """A message of a newer protocol or of an unknown kind: never read any further, reported once for each router."""
 
     opcode: ClassVar[str] = "FOREIGN"
@@ -340,7 +340,7 @@ def from_body(opcode: str, body: Mapping[str, object]) -> ControlMessage:
     """The message that has this opcode and body.
 
     Args:
-        opcode: one of `KINDS`; any other, and a `pv` above 1, make a `ForeignMessage`.
+        opcode: one of `KINDS`; any other, and a `pv` above 1, make a `UnknownMessage`.
         body: text keys; values of text, int, list (or tuple) and dict. Unknown keys are ignored.
     Raises: DecodeError when a mandatory key is missing or has another shape; the message is then dropped.
     """
@@ -348,8 +348,8 @@ def from_body(opcode: str, body: Mapping[str, object]) -> ControlMessage:
     version = reader.integer("pv", default=0)
     kind = KINDS.get(opcode)
     if kind is None or version > PROTOCOL_VERSION:
-        name = reader.text("name", default=opcode) if opcode == ForeignMessage.opcode else opcode
-        return ForeignMessage(id=reader.router("id"), pv=version, name=name)
+        name = reader.text("name", default=opcode) if opcode == UnknownMessage.opcode else opcode
+        return UnknownMessage(id=reader.router("id"), pv=version, name=name)
     return kind._read(reader)
 
 

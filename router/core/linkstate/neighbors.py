@@ -24,8 +24,8 @@ import attrs
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlLinkUp
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import Hello
-from router.core.terms import ConnectionId, RouterId
 
 
 class Adjacency(enum.Enum):
@@ -39,7 +39,7 @@ class Adjacency(enum.Enum):
     """It is heard, and has heard this router."""
 
 
-class Heard(enum.Enum):
+class AdjacencyEvent(enum.Enum):
     """What changes that."""
 
     HELLO_WITHOUT_ME = "hello-without-me"
@@ -49,18 +49,18 @@ class Heard(enum.Enum):
     """The active connection to the same neighbor, which was two-way, died or fell silent; this one is next."""
 
 
-ADJACENCY: Final[Mapping[tuple[Adjacency, Heard], Adjacency]] = {
-    (Adjacency.SILENT, Heard.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
-    (Adjacency.SILENT, Heard.HELLO_WITH_ME): Adjacency.TWO_WAY,
-    (Adjacency.SILENT, Heard.SILENCE): Adjacency.SILENT,
-    (Adjacency.SILENT, Heard.TAKEOVER): Adjacency.TWO_WAY,
-    (Adjacency.ONE_WAY, Heard.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
-    (Adjacency.ONE_WAY, Heard.HELLO_WITH_ME): Adjacency.TWO_WAY,
-    (Adjacency.ONE_WAY, Heard.SILENCE): Adjacency.SILENT,
+ADJACENCY: Final[Mapping[tuple[Adjacency, AdjacencyEvent], Adjacency]] = {
+    (Adjacency.SILENT, AdjacencyEvent.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
+    (Adjacency.SILENT, AdjacencyEvent.HELLO_WITH_ME): Adjacency.TWO_WAY,
+    (Adjacency.SILENT, AdjacencyEvent.SILENCE): Adjacency.SILENT,
+    (Adjacency.SILENT, AdjacencyEvent.TAKEOVER): Adjacency.TWO_WAY,
+    (Adjacency.ONE_WAY, AdjacencyEvent.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
+    (Adjacency.ONE_WAY, AdjacencyEvent.HELLO_WITH_ME): Adjacency.TWO_WAY,
+    (Adjacency.ONE_WAY, AdjacencyEvent.SILENCE): Adjacency.SILENT,
     # The peer says that it hears this router by no connection at all.
-    (Adjacency.TWO_WAY, Heard.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
-    (Adjacency.TWO_WAY, Heard.HELLO_WITH_ME): Adjacency.TWO_WAY,
-    (Adjacency.TWO_WAY, Heard.SILENCE): Adjacency.SILENT,
+    (Adjacency.TWO_WAY, AdjacencyEvent.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
+    (Adjacency.TWO_WAY, AdjacencyEvent.HELLO_WITH_ME): Adjacency.TWO_WAY,
+    (Adjacency.TWO_WAY, AdjacencyEvent.SILENCE): Adjacency.SILENT,
 }
 """The rule of a connection. A takeover is only ever of a silent one, so the other two pairs are absent."""
 
@@ -94,7 +94,7 @@ class ControlConnection:
 
 
 @attrs.frozen(kw_only=True)
-class Refusal:
+class RefusedConnection:
     """A connection to close, already forgotten here."""
 
     connection: ConnectionId
@@ -112,7 +112,7 @@ class Neighbors:
         """The two-way connection in use to each neighbor."""
         self.revision = 0
         """Raised whenever `active` changes."""
-        self.refusals: list[Refusal] = []
+        self.refusals: list[RefusedConnection] = []
         """Connections to close; taken by the caller."""
         self.greetings: dict[ConnectionId, None] = {}
         """Connections on which a HELLO is due at once, to find a neighbor in a round trip; taken by the caller."""
@@ -168,7 +168,9 @@ class Neighbors:
         with_me = self.router_id in hello.seen
         if heard.state is Adjacency.SILENT:
             self.greetings[connection] = None
-        heard.state = ADJACENCY[heard.state, Heard.HELLO_WITH_ME if with_me else Heard.HELLO_WITHOUT_ME]
+        heard.state = ADJACENCY[
+            heard.state, AdjacencyEvent.HELLO_WITH_ME if with_me else AdjacencyEvent.HELLO_WITHOUT_ME
+        ]
         heard.heard_at = now
         heard.instance = hello.instance
         heard.is_suspect = heard.is_excused = False
@@ -197,7 +199,7 @@ class Neighbors:
             if connection.heard_at + self._settings.hello_max_age_s > now:
                 self._watch(connection)
                 continue
-            connection.state = ADJACENCY[connection.state, Heard.SILENCE]
+            connection.state = ADJACENCY[connection.state, AdjacencyEvent.SILENCE]
             connection.is_suspect = self._speaks(connection)
             self._expect_anew(connection.router, now)
             self._choose(connection.router, now)
@@ -289,7 +291,7 @@ class Neighbors:
                 self._lose(router)
                 return
             chosen = min(standby, key=_rank)
-            chosen.state = ADJACENCY[chosen.state, Heard.TAKEOVER]
+            chosen.state = ADJACENCY[chosen.state, AdjacencyEvent.TAKEOVER]
             chosen.instance = before.instance if chosen.instance is None else chosen.instance
         else:
             self._lose(router)
@@ -317,7 +319,7 @@ class Neighbors:
         self._leave(connection)
         description = f"router id {connection.router} is in use: {why}"
         self.refusals.append(
-            Refusal(connection=connection.connection, router=connection.router, description=description)
+            RefusedConnection(connection=connection.connection, router=connection.router, description=description)
         )
 
     def _join(self, connection: ControlConnection, router: RouterId) -> None:

@@ -14,9 +14,9 @@ from typing import Final
 import attrs
 
 from router.core.events import Action, ControlReceived, SendControl
+from router.core.ids_and_conditions import AREA, ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_ROUTER_ID_CHARS, ControlMessage
 from router.core.linkstate.neighbors import ControlConnection, Neighbors
-from router.core.terms import AREA, ConnectionId, RouterId
 
 HELLO_TO: Final = "amqp:/_local/qdhello"
 ALL_LINK_STATE_TO: Final = f"amqp:/_topo/{AREA}/all/qdrouter"
@@ -54,7 +54,7 @@ def _target_of(to: str) -> RouterId | None:
     return None
 
 
-class Reach(enum.Enum):
+class NeighborGroup(enum.Enum):
     """Which neighbors get a copy."""
 
     EVERY = "every"
@@ -111,7 +111,7 @@ class Outbox:
             )
         )
 
-    def flood(self, to: str, message: ControlMessage, reach: Reach = Reach.EVERY) -> None:
+    def flood(self, to: str, message: ControlMessage, reach: NeighborGroup = NeighborGroup.EVERY) -> None:
         """Send a message of this router to all neighbors in *reach*."""
         for neighbor in self._neighbors.active.values():
             if _is_in(neighbor, reach):
@@ -122,7 +122,7 @@ class Outbox:
         received: ControlReceived,
         message: ControlMessage,
         to: str,
-        reach: Reach = Reach.EVERY,
+        reach: NeighborGroup = NeighborGroup.EVERY,
         *,
         is_news: bool = False,
     ) -> None:
@@ -197,5 +197,5 @@ class Outbox:
         return route if route is not None and route.connection in self._neighbors.connections else None
 
 
-def _is_in(neighbor: ControlConnection, reach: Reach) -> bool:
-    return reach is Reach.EVERY or neighbor.pushes_lsu == (reach is Reach.PUSHING)
+def _is_in(neighbor: ControlConnection, reach: NeighborGroup) -> bool:
+    return reach is NeighborGroup.EVERY or neighbor.pushes_lsu == (reach is NeighborGroup.PUSHING)

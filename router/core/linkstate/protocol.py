@@ -21,8 +21,10 @@ from typing import Final
 
 from mesh_config.models import LinkStateSettings
 from router.core.events import ControlReceived, Report
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.hello_sender import HelloSender
-from router.core.linkstate.lsdb import Boot, LinkStateDatabase, Node
+from router.core.linkstate.link_state_requests import LinkStateRequests
+from router.core.linkstate.lsdb import BootComparison, LinkStateDatabase, Node
 from router.core.linkstate.messages import (
     MAX_BOOT_JUMP,
     MAX_FIRST,
@@ -37,16 +39,14 @@ from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import (
     ALL,
     ALL_LINK_STATE_TO,
+    NeighborGroup,
     Outbox,
-    Reach,
     link_state_to,
     target_of,
 )
-from router.core.linkstate.requests import Requests
 from router.core.linkstate.routes import RouteChange, Routes
 from router.core.linkstate.spf import Topology
 from router.core.linkstate.throttle import Throttle
-from router.core.terms import ConnectionId, RouterId
 
 RA_JITTER: Final = 0.25
 """Intervals are shortened by up to this part, so that a thousand routers do not act in step."""
@@ -94,7 +94,7 @@ class LinkState:
         self.routes = Routes(outbox=outbox, neighbors=neighbors, database=self.database, topology=topology)
         self.copy_age_s = min(settings.hello_interval_s, settings.ra_interval_flux_s / 2)
         """Copies of one refresh arrive within this time, seconds."""
-        self.requests = Requests(outbox=outbox, neighbors=neighbors, database=self.database, settings=settings)
+        self.requests = LinkStateRequests(outbox=outbox, neighbors=neighbors, database=self.database, settings=settings)
         self._settings = settings
         self._rng = rng
         self._outbox = outbox
@@ -130,12 +130,12 @@ class LinkState:
             return
         node = self.database.node(hello.id, now, hello.id)
         boot = self.database.judge(node, hello.instance, now)
-        if boot is Boot.OLDER and node.heard_at + self._settings.hello_max_age_s <= now:
+        if boot is BootComparison.OLDER and node.heard_at + self._settings.hello_max_age_s <= now:
             # The neighbor itself says so, and it is no HELLO that was overtaken by news of a restart.
-            boot = Boot.NEWER
-        if boot is Boot.NEWER:
+            boot = BootComparison.NEWER
+        if boot is BootComparison.NEWER:
             self._restart(node, hello.instance, now)
-        if boot is not Boot.OLDER:
+        if boot is not BootComparison.OLDER:
             self.database.take_instance(node, hello.instance, node.heard_at)
 
     def on_advertisement(self, received: ControlReceived, message: RouterAdvertisement, now: float) -> bool:
@@ -225,11 +225,11 @@ class LinkState:
             return None
         node = self.database.node(router, now, neighbor)
         boot = self.database.judge(node, instance, now)
-        if boot is Boot.OLDER:
+        if boot is BootComparison.OLDER:
             if self.database.is_duplicate(node, now):
                 self._report_duplicate(router, instance)
             return None
-        if boot is Boot.NEWER:
+        if boot is BootComparison.NEWER:
             self._restart(node, instance, now)
         self.database.take_instance(node, instance, now)
         return node
@@ -279,7 +279,7 @@ class LinkState:
             self.ls_seq = max(self.ls_seq, ls_seq)
             self._raise_mobile_seq(mobile_seq)
         self._advertise(now)
-        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PUSHING)
+        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), NeighborGroup.PUSHING)
         self._greeter.hello(now)
 
     def _climb(self, instance: int) -> None:
@@ -321,8 +321,8 @@ class LinkState:
         node.is_update_spread = True
         # It shows that the origin lives, as a refresh would.
         node.relayed_at = now
-        self._outbox.relay(received, message, ALL_LINK_STATE_TO, Reach.PUSHING, is_news=True)
-        self._outbox.relay(received, node.advertisement(), ALL_LINK_STATE_TO, Reach.PLAIN)
+        self._outbox.relay(received, message, ALL_LINK_STATE_TO, NeighborGroup.PUSHING, is_news=True)
+        self._outbox.relay(received, node.advertisement(), ALL_LINK_STATE_TO, NeighborGroup.PLAIN)
 
     def _report_duplicate(self, router: RouterId, instance: int) -> None:
         if router not in self._reported:
@@ -400,8 +400,8 @@ class LinkState:
         """The own link state is new: tell everybody."""
         self.ls_seq += 1
         # DEV-13 and DEV-14: at once, and unasked to those that take it so.
-        self._outbox.flood(ALL_LINK_STATE_TO, self.own_update(), Reach.PUSHING)
-        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), Reach.PLAIN)
+        self._outbox.flood(ALL_LINK_STATE_TO, self.own_update(), NeighborGroup.PUSHING)
+        self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), NeighborGroup.PLAIN)
         self._compute_by(self._spf_throttle.due(now))
         self.expect_flux(now)
 

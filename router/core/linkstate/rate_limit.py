@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.core.terms import ConnectionId
+from router.core.ids_and_conditions import ConnectionId
 
 BURST_S: Final = 10.0
 """Seconds of the rate that may come at once."""

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import attrs
 
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.lsdb import LinkStateDatabase
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import Outbox, Route
 from router.core.linkstate.spf import Topology
-from router.core.terms import RouterId
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import attrs
 import networkx as nx
 
-from router.core.terms import RouterId
+from router.core.ids_and_conditions import RouterId
 
 Edges = Mapping[RouterId, Mapping[RouterId, int]]
 """Cost of each directed edge, 1 at least, by its two ends; every router is a key."""
@@ -38,7 +38,7 @@ class Paths:
 
 
 @attrs.frozen(kw_only=True)
-class Tree:
+class TreePlace:
     """The place of one router in the tree of *root*, as multicast needs it."""
 
     root: RouterId
@@ -110,11 +110,11 @@ class Topology:
             found = self._paths[root] = shortest_paths(self._graph, root)
         return found
 
-    def tree(self, root: RouterId, at: RouterId) -> Tree:
+    def tree(self, root: RouterId, at: RouterId) -> TreePlace:
         """The place of router *at* in the tree of *root*; nothing leads anywhere when *root* does not reach it."""
         paths = self.paths(root)
         if paths is None or at not in paths.distance:
-            return Tree(root=root, predecessor=None, children={})
+            return TreePlace(root=root, predecessor=None, children={})
         # A predecessor comes before its successors, so one pass finds the branch of each router below.
         branch: dict[RouterId, RouterId] = {}
         below: dict[RouterId, list[RouterId]] = {}
@@ -127,7 +127,7 @@ class Topology:
                 branch[router] = child
                 below.setdefault(child, []).append(router)
         children = {child: frozenset(below[child]) for child in sorted(below)}
-        return Tree(root=root, predecessor=paths.predecessor.get(at), children=children)
+        return TreePlace(root=root, predecessor=paths.predecessor.get(at), children=children)
 
     def check_invariants(self) -> None:
         """Assert that costs are positive, both ends of an edge are there, and kept paths are trees."""

@@ -28,23 +28,24 @@ from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.linkstate import (
     control_forwarder,
+    due_routers,
     hello_sender,
+    link_state_requests,
     lsdb,
     messages,
     neighbors,
     outbox,
     protocol,
     rate_limit,
-    requests,
-    router_timers,
     routes,
     spf,
     throttle,
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
-    address_sync, control_forwarder, controlplane, events, hello_sender, lsdb, messages, models, neighbors, outbox,
-    partial_updates, protocol, rate_limit, requests, router_timers, routes, spf, throttle,
+    address_sync, control_forwarder, controlplane, due_routers, events, hello_sender, link_state_requests, lsdb,
+    messages, models, neighbors, outbox,
+    partial_updates, protocol, rate_limit, routes, spf, throttle,
 )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ import attrs
 
 from mesh_config.generators import SEEDED, generate
 from mesh_config.models import LinkStateSettings
+from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.throttle import ROUTERS_A_PAUSE
-from router.core.terms import RouterId
 from router.simulation.measures import Distances, distances_of, first_differences
 from router.simulation.mesh import Mesh, Wire
 from router.whatif.convergence.simulation_parameters import SimulationParameters

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 import attrs
 
 from router.bench.cases import Case, Path, host_and_port
-from router.bench.measuring import Load, Run
+from router.bench.measuring import LoadConnections, Run
 from router.bench.measuring import measure as measure_load
 from tests.measure.credit.tasks import Parent, Task
 from tests.measure.scale.stand import Bench, Stand, Table, new_address
@@ -109,7 +109,7 @@ def path(url: str) -> Path:
 def flood(parent: Parent, url: str, address: str, case: Case, size: int) -> Run:
     """In a process: *size* connections publish. Returns: what they did."""
     receivers = size if case.is_paired else case.receivers
-    load = Load(attrs.evolve(case, senders=size, receivers=receivers), path(url), address)
+    load = LoadConnections(attrs.evolve(case, senders=size, receivers=receivers), path(url), address)
     try:
         load.attach()
         load.warm(WARM_S)

@@ -20,8 +20,8 @@ from collections.abc import Callable
 
 import cproton_ffi
 
-from router.binding import handles as pn
-from router.binding.handles import Handle
+from router.binding import proton_functions as pn
+from router.binding.proton_functions import Handle
 
 WAIT_S = 60.0
 TICK_S = 1.0

@@ -24,8 +24,8 @@ from mesh_config.generators import generate
 from mesh_config.models import MeshSettings
 from mesh_config.render import render_mesh
 from router.bench.connection import Loop
-from router.binding import handles as pn
-from router.cli.demo import wire
+from router.binding import proton_functions as pn
+from router.cli.demo import cuttable_proxy
 from tests.helpers.processes import COMMAND, LOOPBACK, MeshProcesses, NotInTime, ReservedPort
 from tests.measure.stress.ends import Publisher, Subscriber, account
 
@@ -79,7 +79,7 @@ class CuttableWire:
 
     def heal(self) -> None:
         """Let it be connected to, in a moment."""
-        command = [sys.executable, wire.__file__, str(self.port), LOOPBACK, str(self._target)]
+        command = [sys.executable, cuttable_proxy.__file__, str(self.port), LOOPBACK, str(self._target)]
         self._process = subprocess.Popen(command)
 
     def cut(self) -> None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from router.bench.connection import Connection, Endpoint
-from router.binding import handles as pn
+from router.binding import proton_functions as pn
 
 SIZES = (*(60,) * 20, 100, 100, 300, 300, 3_000, 3_000, 20_000, 40_000)
 """Of fillers, bytes: most fit a frame, some don't, and some are more than routers write at once."""

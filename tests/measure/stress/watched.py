@@ -16,7 +16,7 @@ from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 
-from router.binding.memory import trim
+from router.binding.heap_trim import trim
 from router.cli import main
 
 FOLDER = "AMQP_MESH_STRESS_FOLDER"

@@ -1,0 +1,148 @@
+"""AMQP values inside proton's objects (capabilities, properties, conditions) as Python values and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cproton
+from proton import Array, Data, Described, ProtonException, char, int32, symbol
+
+from router.binding.proton_functions import (
+    NULL,
+    Handle,
+    pn_condition_get_description,
+    pn_condition_get_name,
+    pn_condition_is_set,
+    pn_condition_set_description,
+    pn_condition_set_name,
+    text,
+)
+
+LIFETIME_POLICY = "lifetime-policy"
+DELETE_ON_CLOSE = 0x2B
+"""Descriptor of the lifetime of an address that goes with the link that it was made for (AMQP part 3, 3.5.10)."""
+
+UNREADABLE = (ProtonException, ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""A peer may write what Python has no value for: a map with a list as key, a char beyond Unicode, lists without end."""
+
+
+def _data(handle: Handle) -> Data:
+    """Proton's own view of the same `pn_data_t`; it frees nothing."""
+    return Data(cproton.ffi.cast("pn_data_t *", handle))
+
+
+def read(handle: Handle) -> object:
+    """The value in a `pn_data_t` of proton; None when it is empty, or not there, or cannot be read."""
+    if handle == NULL:
+        return None
+    data = _data(handle)
+    data.rewind()
+    if data.next() is None:
+        return None
+    try:
+        value: object = data.get_object()
+        return None if _has_surrogate(value) else value
+    except UNREADABLE:
+        return None
+    finally:
+        data.rewind()
+
+
+def is_surrogate(value: object) -> bool:
+    """Whether a char is half of a pair of UTF-16: Python makes text of it, which nobody can write then."""
+    return isinstance(value, str) and "\ud800" <= value <= "\udfff"
+
+
+def _has_surrogate(value: object) -> bool:
+    """The same of what a value holds, as deep as it is. A char alone can be one: strings were UTF-8."""
+    if isinstance(value, str):
+        return isinstance(value, char) and is_surrogate(value)
+    if isinstance(value, dict):
+        return any(_has_surrogate(key) or _has_surrogate(item) for key, item in value.items())
+    if isinstance(value, Array):
+        return any(map(_has_surrogate, value.elements))
+    if isinstance(value, Described):
+        return _has_surrogate(value.descriptor) or _has_surrogate(value.value)
+    return isinstance(value, list) and any(map(_has_surrogate, value))
+
+
+def read_symbols(handle: Handle) -> tuple[str, ...]:
+    """Capabilities: one symbol, or an array or list of them, in their order."""
+    value = read(handle)
+    if isinstance(value, str):
+        return (str(value),)
+    elements = getattr(value, "elements", value)
+    if isinstance(elements, list | tuple):
+        return tuple(str(item) for item in elements if isinstance(item, str))
+    return ()
+
+
+def read_single_symbol(handle: Handle) -> str | None:
+    """The capability when it is a bare symbol and no array, as router links have it; else None."""
+    value = read(handle)
+    return str(value) if isinstance(value, symbol) else None
+
+
+def read_map(handle: Handle) -> dict[str, object]:
+    """Properties with text keys; whatever else the peer sent is left out."""
+    value = read(handle)
+    return {str(key): item for key, item in value.items() if isinstance(key, str)} if isinstance(value, dict) else {}
+
+
+def write_symbols(handle: Handle, symbols: tuple[str, ...]) -> None:
+    """An array of symbols; nothing when there are none."""
+    data = _data(handle)
+    data.clear()
+    if symbols:
+        data.put_array(False, Data.SYMBOL)
+        data.enter()
+        for item in symbols:
+            data.put_symbol(symbol(item))
+        data.exit()
+
+
+def write_symbol(handle: Handle, item: str) -> None:
+    """One bare symbol: the form in which routers announce what a link is for."""
+    data = _data(handle)
+    data.clear()
+    data.put_symbol(symbol(item))
+
+
+def write_map(handle: Handle, values: dict[str, object]) -> None:
+    """Properties: symbol keys; integers as AMQP `int`, which is all that qdrouterd reads."""
+    data = _data(handle)
+    data.clear()
+    if values:
+        encoded: dict[Any, Any] = {
+            symbol(key): int32(item) if isinstance(item, int) and not isinstance(item, bool) else item
+            for key, item in values.items()
+        }
+        data.put_object(encoded)
+
+
+def keep_delete_on_close(handle: Handle) -> None:
+    """Of the properties that a dynamic node is asked to have keep the one lifetime that it can have here."""
+    lifetime = read_map(handle).get(LIFETIME_POLICY)
+    clear(handle)
+    if isinstance(lifetime, Described) and lifetime.descriptor == DELETE_ON_CLOSE:
+        write_map(handle, {LIFETIME_POLICY: lifetime})
+
+
+def clear(handle: Handle) -> None:
+    """Remove whatever is there."""
+    _data(handle).clear()
+
+
+def set_condition(handle: Handle, name: str, description: str) -> None:
+    """Fill a condition before an end, detach or close."""
+    pn_condition_set_name(handle, name.encode())
+    pn_condition_set_description(handle, description.encode())
+
+
+def read_condition(handle: Handle) -> str | None:
+    """`name: description` of a condition that is set, else None."""
+    if not pn_condition_is_set(handle):
+        return None
+    description = text(pn_condition_get_description(handle))
+    name = text(pn_condition_get_name(handle)) or ""
+    return f"{name}: {description}" if description else name

@@ -1,0 +1,348 @@
+"""The credit of a multicast address at one router, dealt among the routers where its messages enter.
+
+There is a tree for each ingress router (`multicast_tree.py`). What the local subscribers can take together
+(`local_subscribers.py`) is shared by all trees (`shared_credit.py`), and what a tree is dealt of it is the credit of
+one of its branches.
+
+So over any number of routers, for each live subscriber
+
+    credit held by publishers + messages not yet sent to it <= credit that it granted + publishers attached
+
+as long as nobody withdraws credit, leaves, joins or is excluded; afterwards again once what was lent on it has come
+back.
+
+Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, orders go to a
+`MulticastCreditActions`. Times are seconds, monotonic; credit is messages.
+
+Source: docs/explanation/credit.md#multicast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming, Key
+from router.core.forwarding.local_subscribers import LocalSubscribers, Patience
+from router.core.forwarding.multicast_tree import MulticastCreditActions, MulticastTree
+from router.core.forwarding.shared_credit import SharedCredit
+from router.core.forwarding.tree_deadlines import TreeDeadlines
+from router.core.ids_and_conditions import RouterId
+
+
+class MulticastIngressScheduler(CreditScheduler):
+    """The credit of one multicast address at one router.
+
+    Args:
+        me: this router.
+    """
+
+    def __init__(
+        self,
+        orders: MulticastCreditActions,
+        me: RouterId,
+        *,
+        timing: CreditTiming | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._orders = orders
+        self._me = me
+        self._timing = timing or CreditTiming()
+        self.local_subscribers = LocalSubscribers(patience or Patience())
+        self.share = SharedCredit(self.local_subscribers, self._timing, orders.drained_subscriber)
+        self.trees: dict[RouterId, MulticastTree] = {}
+        """By ingress router; this router's own is always there, another while circuits of it lead here."""
+        self._strays: dict[tuple[RouterId, RouterId], None] = {}
+        """Own circuits of trees that are forgotten, of which the credit is asked back."""
+        self._places: dict[RouterId, int] = {}
+        """In which order the trees were made, and have their turns."""
+        self._number = 0
+        self._stirred: dict[RouterId, None] = {}
+        """Trees with which something has happened since they were last looked at."""
+        self._resting: dict[RouterId, None] = {}
+        """Trees that were idle after their turn."""
+        self._timers = TreeDeadlines()
+        self._seen = (True, False, -1)
+        """What concerns every tree, as it was when all were last looked at."""
+        self._tree(me)
+        self._now = -math.inf
+        self._deadline = math.inf
+
+    @property
+    def own(self) -> MulticastTree:
+        """The tree of the messages that enter here."""
+        return self.trees[self._me]
+
+    @property
+    def has_subscribers(self) -> bool:
+        """Whether a message that enters here has somewhere to go."""
+        return bool(self.own.children or self.local_subscribers.subscribers)
+
+    # Publishers
+
+    def add_publisher(self, key: Key) -> None:
+        """A publisher attached."""
+        self.own.touch()
+        self.own.machine.add_publisher(key)
+
+    def remove_publisher(self, key: Key) -> None:
+        """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
+        be dropped with `drop`."""
+        self.own.touch()
+        self.own.machine.remove_publisher(key)
+
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
+        """A message of a publisher arrived: it is sent, or waits as the youngest.
+
+        Args:
+            message: what orders name it by, not in use.
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
+        Returns: whether it is kept; False when there is no subscriber anywhere.
+        """
+        self._now = now
+        self._see(self.own)
+        self.own.published(key, message, now, is_ready=is_ready)
+        return self._keep_published(message)
+
+    def ready(self, message: Key) -> bool:
+        """A message of which the first part had arrived may leave. Returns whether it is kept."""
+        for tree in self.trees.values():
+            if tree.machine.ready(message):
+                tree.touch()
+                return tree is not self.own or self._keep_published(message)
+        return False
+
+    def _keep_published(self, message: Key) -> bool:
+        if not self.has_subscribers:
+            self.own.machine.drop(message)
+        return self.has_subscribers
+
+    def drop(self, message: Key) -> bool:
+        """A message that may wait here is no more. Returns whether it did wait."""
+        for tree in self.trees.values():
+            if tree.machine.drop(message):
+                tree.touch()
+                return True
+        return False
+
+    def _lost(self) -> list[Key]:
+        """Messages that have nowhere to go now, forgotten here."""
+        if self.has_subscribers:
+            return []
+        publishers = self.own.machine.publishers
+        lost = [*publishers.waiting, *publishers.coming]
+        for message in lost:
+            self.drop(message)
+        return lost
+
+    # Local subscribers
+
+    def add_subscriber(self, key: Key) -> None:
+        """A local subscriber attached. It counts from its first credit on."""
+        self.local_subscribers.add(key)
+
+    def remove_subscriber(self, key: Key) -> list[Key]:
+        """A local subscriber is gone. Returns: messages that have nowhere to go now, forgotten here."""
+        self.local_subscribers.remove(key)
+        return self._lost()
+
+    def subscriber_changed(
+        self, key: Key, credit: int, now: float, *, is_draining: bool = False, is_withdrawn: bool = False
+    ) -> None:
+        """What a local subscriber can take, as it is now.
+
+        Args:
+            is_draining: it asks for it back; `drained_subscriber` will be ordered, unless all is used before.
+            is_withdrawn: it has lowered its credit to 0; not so if it has used it up.
+        """
+        self.local_subscribers.changed(key, credit, now, is_draining=is_draining, is_withdrawn=is_withdrawn)
+
+    # Paths
+
+    def set_children(
+        self, ingress: RouterId, neighbors: Sequence[RouterId], predecessor: RouterId | None = None
+    ) -> list[Key]:
+        """This router's place in the tree of *ingress*: to be told after the first `add_circuit` of a tree, and for
+        this router's own tree always, since that tells whether there are subscribers elsewhere.
+
+        Args:
+            neighbors: children below which there are subscribers, in the order in which they are to get their copies.
+            predecessor: the neighbor upstream; None at the ingress itself, and when the ingress cannot be reached.
+        Returns: messages that have nowhere to go now, forgotten here.
+        """
+        if ingress in self.trees:
+            self.trees[ingress].set_children(neighbors, predecessor)
+        self.local_subscribers.is_elsewhere = bool(self.own.children)
+        return self._lost()
+
+    def set_outlet(self, ingress: RouterId, neighbor: RouterId, credit: int, *, is_draining: bool = False) -> None:
+        """What is unspent on the own circuit to a child, as it is now; much, of a child that takes no circuits.
+
+        Args:
+            is_draining: the child asks for it back; `drained_outlet` will be ordered, unless all is used before.
+        """
+        if ingress in self.trees:
+            self.trees[ingress].set_outlet(neighbor, credit, is_draining=is_draining)
+        elif is_draining and credit > 0:
+            self._strays[ingress, neighbor] = None
+
+    def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """The own circuit to a child is gone, or can be made again after it could not: `weigh` will be ordered anew."""
+        if ingress in self.trees:
+            self.trees[ingress].outlet_lost(neighbor)
+
+    def outlet_closed(self, ingress: RouterId, neighbor: RouterId) -> None:
+        """A child tells that nobody below it is live."""
+        if ingress in self.trees:
+            self.trees[ingress].outlet_closed(neighbor)
+
+    # Circuits
+
+    def add_circuit(self, ingress: RouterId, key: Key, neighbor: RouterId) -> None:
+        """*neighbor* attached a circuit, perhaps before this router knows its place in the tree."""
+        self._tree(ingress).add_circuit(key, neighbor)
+
+    def remove_circuit(self, ingress: RouterId, key: Key) -> None:
+        """A circuit is gone, with the credit that it held."""
+        self.trees[ingress].remove_circuit(key)
+
+    def set_weight(self, ingress: RouterId, key: Key, weight: int) -> None:
+        """A neighbor told how many busy publishers are behind its circuit."""
+        self.trees[ingress].set_weight(key, weight)
+
+    def arrived(self, ingress: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
+        """A message arrived on a circuit: it is sent, or waits if credit was withdrawn.
+
+        Args:
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
+        Returns: whether it is kept; False when the circuit comes from elsewhere than upstream.
+        """
+        self._now = now
+        self._see(self.trees[ingress])
+        return self.trees[ingress].arrived(key, message, now, is_ready=is_ready)
+
+    def is_upstream(self, ingress: RouterId, key: Key) -> bool:
+        """Whether messages of *ingress* are to come on that circuit, from the neighbor upstream."""
+        return self.trees[ingress].is_upstream(key)
+
+    def circuit_drained(self, ingress: RouterId, key: Key, credit: int) -> None:
+        """A neighbor returned *credit* of a circuit."""
+        self.trees[ingress].circuit_drained(key, credit)
+
+    def _tree(self, ingress: RouterId) -> MulticastTree:
+        if ingress not in self.trees:
+            self._number += 1
+            self._places[ingress] = self._number
+            self.trees[ingress] = MulticastTree(
+                ingress,
+                self._orders,
+                self._timing,
+                spend=lambda: self._spend(ingress),
+                miss=self.local_subscribers.miss,
+                give_back=lambda: self.share.give_back(ingress),
+                stir=lambda: self._stir(ingress),
+            )
+            self.share.add(ingress)
+        return self.trees[ingress]
+
+    def _spend(self, ingress: RouterId) -> tuple[list[Key], list[Key]]:
+        self.share.spend(ingress, self._now)
+        return self.local_subscribers.spend(self._now)
+
+    def _stir(self, ingress: RouterId) -> None:
+        self._stirred[ingress] = None
+
+    def _forget_idle(self) -> None:
+        for ingress in (*self._stirred, *self._resting):
+            tree = self.trees.get(ingress)
+            if tree is not None and ingress != self._me and tree.is_idle:
+                del self.trees[ingress]
+                del self._places[ingress]
+                self._stirred.pop(ingress, None)
+                self.share.remove(ingress)
+        self._resting.clear()
+        for ingress, neighbor in self._strays:
+            self._orders.drained_outlet(ingress, neighbor)
+        self._strays.clear()
+
+    # The turn
+
+    def turn(self, now: float) -> None:
+        """Send, deal, lend and take back."""
+        self._now = now
+        self._forget_idle()
+        self.local_subscribers.update(now)
+        self.share.turn(now)
+        turned = self._needy(self._timers.take(now, self.trees))
+        while turned:
+            for tree in turned:
+                self._turn_tree(tree, now)
+            if self.share.is_touched:
+                # What a tree did may free credit for another, or show its demand; each time less is left to deal.
+                self.share.turn(now)
+            turned = self._needy({})
+        self.local_subscribers.press(now, is_wanted=self.share.is_backlogged)
+        self._deadline = min(
+            self.share.next_deadline(), self.local_subscribers.next_deadline(), self._timers.next(self.trees)
+        )
+        if self._resting:
+            self._deadline = now
+
+    def _needy(self, due: dict[RouterId, None]) -> list[MulticastTree]:
+        """The trees that need a turn, in the order in which they were made: those that are *due*, and those for which
+        what has happened makes a difference. The others are not even looked at."""
+        share = self.share
+        # While the trees hold more than there is, each may use less than its part.
+        seen = (
+            share.is_closed,
+            self.local_subscribers.has_live,
+            self.local_subscribers.capacity if share.free < 0 else -1,
+        )
+        if seen != self._seen:
+            self._seen = seen
+            candidates = list(self.trees)
+        else:
+            candidates = list({self._me: None, **self._stirred, **share.moved, **due})
+            candidates.sort(key=self._places.__getitem__)
+        self._stirred.clear()
+        share.moved.clear()
+        needy = []
+        for ingress in candidates:
+            tree = self.trees[ingress]
+            if self._see(tree) or ingress in due:
+                needy.append(tree)
+        return needy
+
+    def _see(self, tree: MulticastTree) -> bool:
+        """Tell a tree of its part of the share. Returns: whether it needs a turn."""
+        part = self.share.parts[tree.ingress]
+        local = tree.local
+        # Less than its part when a subscriber has withdrawn: nobody is sent more than it granted.
+        credit = min(part.out, self.local_subscribers.capacity)
+        is_closed = self.share.is_closed
+        is_draining = part.is_draining and credit > 0
+        is_awaited = self.local_subscribers.has_live
+        before = (local.credit, local.is_closed, local.is_draining, tree.is_awaited)
+        local.credit, local.is_closed, local.is_draining = credit, is_closed, is_draining
+        tree.is_awaited = is_awaited
+        return tree.is_touched or before != (credit, is_closed, is_draining, is_awaited)
+
+    def _turn_tree(self, tree: MulticastTree, now: float) -> None:
+        self._see(tree)  # others may have spent
+        tree.turn(now)
+        self.share.set_weight(tree.ingress, tree.weight)
+        self._timers.note(tree)
+        if tree is not self.own and tree.is_idle:
+            self._resting[tree.ingress] = None
+
+    def next_deadline(self) -> float:
+        """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
+        return self._deadline
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a sum does not fit, or a turn left something undone."""
+        self.local_subscribers.check_invariants()
+        self.share.check_invariants()
+        assert self.share.parts.keys() == self.trees.keys() == self._places.keys()
+        for tree in self.trees.values():
+            tree.check_invariants()

@@ -1,0 +1,73 @@
+import cython
+from router.core.forwarding.credit_scheduler cimport CreditActions
+
+
+cdef class Publisher:
+    cdef public object key
+    cdef public Py_ssize_t held
+    cdef public Py_ssize_t lowered
+    cdef public double lowered_until
+    cdef public Py_ssize_t waiting
+    cdef public Py_ssize_t excess
+    cdef public Py_ssize_t lent
+    cdef public double active_at
+    cdef public double since
+    cdef public Py_ssize_t window
+    cdef public Py_ssize_t used
+    cdef public Py_ssize_t goal
+    cdef public bint is_attached
+    cdef public bint is_busy
+    cdef public bint is_wanting
+
+
+cdef class LocalPublishers:
+    cdef CreditActions _orders
+    cdef object _timing
+    cdef public dict attached
+    cdef public object waiting
+    cdef public dict coming
+    cdef public Py_ssize_t departed
+    cdef public Py_ssize_t lent
+    cdef public Py_ssize_t lowered
+    cdef public Py_ssize_t demand
+    cdef public Py_ssize_t overruns
+    cdef public object _recent
+    cdef public object _starved
+    cdef public object _fresh
+    cdef public object _wanting
+    cdef public object _holders
+    cdef public object _quarantined
+
+    cpdef object add(self, object key, Py_ssize_t held=*)
+    @cython.locals(publisher=Publisher)
+    cpdef object remove(self, object key)
+    @cython.locals(publisher=Publisher)
+    cpdef object published(self, object key, object message, double now, bint is_ready=*)
+    cpdef object pass_on(self, Publisher publisher, double now)
+    cpdef object ready(self, object message)
+    @cython.locals(publisher=Publisher)
+    cpdef object sent(self, double now)
+    cdef _want(self, Publisher publisher)
+    cdef _want_nothing(self, Publisher publisher)
+    cdef _leaves(self, Publisher publisher)
+    cdef _was_active(self, Publisher publisher, double now)
+    @cython.locals(publisher=Publisher)
+    cpdef bint drop(self, object message)
+    @cython.locals(publisher=Publisher)
+    cpdef bint lend(self, Py_ssize_t allotted, double now)
+    @cython.locals(target=Py_ssize_t, has=Py_ssize_t)
+    cpdef object top_up(self, Publisher publisher, Py_ssize_t allotted, double now)
+    cdef _grant(self, Publisher publisher, Py_ssize_t credit, Py_ssize_t allotted, double now)
+    @cython.locals(publisher=Publisher)
+    cpdef double lower_idle(self, double now)
+    @cython.locals(publisher=Publisher)
+    cpdef object lower_for(self, Py_ssize_t credit, double now)
+    @cython.locals(publisher=Publisher)
+    cpdef object lower_all(self, double now)
+    cdef _lower(self, Publisher publisher, Py_ssize_t to, double now)
+    @cython.locals(publisher=Publisher)
+    cpdef object expire(self, double now)
+    @cython.locals(publisher=Publisher)
+    cpdef double next_deadline(self)
+    @cython.locals(standing=Py_ssize_t, is_attached=bint, lent=Py_ssize_t, is_busy=bint)
+    cdef _update(self, Publisher publisher)

@@ -1,0 +1,397 @@
+"""Credit lent to publishers: those of one anycast address at one router, what each holds, and what of theirs waits.
+
+Each publisher may have one credit that nothing backs, as credit or as one message waiting here. Everything beyond that
+is lent out of what the router has been allotted:
+
+    lent = sum over publishers of max(0, out + waiting - 1)      X = allotted - lent     X >= 0 whenever credit is lent.
+
+A client cannot be asked what it has left: proton neither announces `available` nor answers a drain by itself. So demand
+shows only by use, and credit taken back counts as held for a quarantine, since messages sent on it may be under way.
+
+No method's work grows with the number of idle publishers: each state that matters is a queue of its own.
+
+Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+
+from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+
+
+class Publisher:
+    """One publisher's link. It outlives the link while pre-settled messages of it wait."""
+
+    __slots__ = (
+        "active_at",
+        "excess",
+        "goal",
+        "held",
+        "is_attached",
+        "is_busy",
+        "is_wanting",
+        "key",
+        "lent",
+        "lowered",
+        "lowered_until",
+        "since",
+        "used",
+        "waiting",
+        "window",
+    )
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.held = 0
+        """Credit on its link."""
+        self.lowered = 0
+        """Credit taken back from it that it may still use."""
+        self.lowered_until = -math.inf
+        """End of the quarantine, seconds."""
+        self.waiting = 0
+        """Its messages that wait here."""
+        self.excess = 0
+        """Its transfers that found no credit, and none that was taken back a short time ago."""
+        self.lent = 0
+        """Its part of the sum."""
+        self.active_at = -math.inf
+        """When it last sent, or could not and was made able to, seconds."""
+        self.since = -math.inf
+        """Since when it uses none of its credit, or has none to use; `-math.inf` before its first. Seconds."""
+        self.window = 1
+        """What it may hold at most: doubled whenever it has used half of it. Credit that it does not use would be
+        missing elsewhere, and getting it back takes a quarantine."""
+        self.used = 0
+        """Credit used since the window was last doubled."""
+        self.goal = 1
+        """What it was to hold when that was last looked at."""
+        self.is_attached = True
+        self.is_busy = False
+        self.is_wanting = False
+        """It stands among those that made use of credit since they were last looked at."""
+
+    @property
+    def standing(self) -> int:
+        """Credit that it may still use, and its messages that wait."""
+        return self.held + self.lowered + self.waiting
+
+
+Queue = OrderedDict[Publisher, None]
+
+
+class LocalPublishers:
+    """All local publishers of the address, and the messages of theirs that wait, oldest first."""
+
+    def __init__(self, orders: CreditActions, timing: CreditTiming) -> None:
+        self._orders = orders
+        self._timing = timing
+        self.attached: dict[Key, Publisher] = {}
+        self.waiting: OrderedDict[Key, Publisher] = OrderedDict()
+        """Messages that may leave, each with its publisher."""
+        self.coming: dict[Key, Publisher] = {}
+        """Messages that are not there as a whole: counted as waiting, and not to be sent yet."""
+        self.departed = 0
+        """Messages that wait and whose publishers have left."""
+        self.lent = 0
+        """Credit that must be backed."""
+        self.lowered = 0
+        """What will come back at the ends of quarantines."""
+        self.demand = 0
+        """Publishers that are busy, and departed ones with a message waiting: the weight of this router's own."""
+        self.overruns = 0
+        """Transfers that found no credit."""
+        self._recent: Queue = OrderedDict()
+        """Active within `busy_s`, the least recent first."""
+        self._starved: Queue = OrderedDict()
+        """Have sent, and now neither hold nor wait."""
+        self._fresh: Queue = OrderedDict()
+        """Never sent anything, and hold nothing."""
+        self._wanting: Queue = OrderedDict()
+        """Made use of credit since they were last looked at: round robin."""
+        self._holders: Queue = OrderedDict()
+        """Hold more than one credit, the least recently used first."""
+        self._quarantined: Queue = OrderedDict()
+
+    @property
+    def is_backlogged(self) -> bool:
+        """Whether somebody can do nothing without more credit."""
+        return bool(self.waiting or self._starved or self._fresh)
+
+    # Who is there
+
+    def add(self, key: Key, held: int = 0) -> None:
+        """A publisher attached. What it has to send nobody can know, so it counts as busy until it has credit.
+
+        Args:
+            held: credit that it has already, 0 or 1.
+        """
+        assert key not in self.attached, f"publisher {key} attached twice"
+        publisher = self.attached[key] = Publisher(key)
+        publisher.held = held
+        self._update(publisher)
+
+    def remove(self, key: Key) -> None:
+        """It detached. Its messages stay; those that were never delivered must be dropped by `drop`."""
+        publisher = self.attached.pop(key)
+        self.lowered -= publisher.lowered
+        publisher.held = publisher.lowered = 0
+        publisher.is_attached = False
+        self.departed += publisher.waiting
+        if publisher.is_wanting:
+            self._want_nothing(publisher)
+        for queue in (self._recent, self._quarantined):
+            queue.pop(publisher, None)
+        self._update(publisher)
+
+    # Messages
+
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> None:
+        """A message arrived from a publisher, or begins to; it waits as the youngest, once it is `ready`.
+
+        A transfer that crossed a lowering finds no credit: it is accepted and met by one credit in the same turn. So a
+        link-credit below zero is never written, which a client that is not proton would read as four billion.
+        """
+        publisher = self.attached[key]
+        if publisher.held > 0:
+            publisher.held -= 1
+        else:
+            self.overruns += 1
+            if publisher.lowered > 0:
+                publisher.lowered -= 1
+                self.lowered -= 1
+            else:
+                publisher.excess += 1
+            self._orders.grant(key, 1)
+        publisher.waiting += 1
+        (self.waiting if is_ready else self.coming)[message] = publisher
+        publisher.since = now
+        publisher.used += 1
+        if 2 * publisher.used >= publisher.window:
+            publisher.window, publisher.used = 2 * publisher.window, 0
+        if publisher in self._holders:
+            self._holders.move_to_end(publisher)
+        self._was_active(publisher, now)
+        self._want(publisher)
+        self._update(publisher)
+
+    def pass_on(self, publisher: Publisher, now: float) -> None:
+        """A message of a busy publisher that holds credit is sent as it arrives: `published` and `sent` in one."""
+        publisher.held -= 1
+        publisher.since = now
+        publisher.used += 1
+        if 2 * publisher.used >= publisher.window:
+            publisher.window, publisher.used = 2 * publisher.window, 0
+        if publisher.active_at != now:
+            # At the ends of the queues it is already when it has sent another message at the same time.
+            self._was_active(publisher, now)
+            if publisher.held > 1:
+                self._holders.move_to_end(publisher)
+        if not publisher.is_wanting:
+            self._want(publisher)
+        if publisher.held > 1:
+            publisher.lent -= 1
+            self.lent -= 1
+        else:
+            self._update(publisher)
+
+    def _want(self, publisher: Publisher) -> None:
+        self._wanting[publisher] = None
+        publisher.is_wanting = True
+
+    def _want_nothing(self, publisher: Publisher) -> None:
+        del self._wanting[publisher]
+        publisher.is_wanting = False
+
+    def ready(self, message: Key) -> None:
+        """A message that began to arrive may leave."""
+        self.waiting[message] = self.coming.pop(message)
+
+    def sent(self, now: float) -> Key:
+        """The oldest waiting message leaves."""
+        message, publisher = self.waiting.popitem(last=False)
+        self._leaves(publisher)
+        if publisher.is_attached:
+            # While it waited its publisher could not show that it has more to send.
+            self._was_active(publisher, now)
+            self._want(publisher)
+        self._update(publisher)
+        return message
+
+    def _leaves(self, publisher: Publisher) -> None:
+        publisher.waiting -= 1
+        self.departed -= not publisher.is_attached
+
+    def _was_active(self, publisher: Publisher, now: float) -> None:
+        publisher.active_at = now
+        self._recent[publisher] = None
+        self._recent.move_to_end(publisher)
+
+    def drop(self, message: Key) -> bool:
+        """A waiting message is no more: expired, or its sender left before it was delivered.
+
+        Returns: whether it was here.
+        """
+        publisher = self.waiting.pop(message, None) or self.coming.pop(message, None)
+        if publisher is None:
+            return False
+        self._leaves(publisher)
+        if publisher.is_attached:
+            self._want(publisher)
+        self._update(publisher)
+        return True
+
+    # Credit
+
+    def lend(self, allotted: int, now: float) -> bool:
+        """Give one credit to each that has none, then more to busy ones as far as it is backed.
+
+        Args:
+            allotted: what the router's own publishers may use, messages.
+        Returns: whether more are to be served at once, in another turn.
+        """
+        if allotted < self.lent:
+            return False
+        left = self._timing.slice_size
+        for queue in (self._starved, self._fresh):
+            # The first unit of each is not charged, so giving it leaves X as it is.
+            while queue and left:
+                publisher = next(iter(queue))
+                if queue is self._starved:
+                    # It could not show its demand: else the first of several to use its one credit gets the rest.
+                    self._was_active(publisher, now)
+                self._grant(publisher, 1, allotted, now)
+                left -= 1
+        while self._wanting and allotted > self.lent:
+            self.top_up(next(iter(self._wanting)), allotted, now)
+        return bool(self._starved or self._fresh)
+
+    def top_up(self, publisher: Publisher, allotted: int, now: float) -> None:
+        """Give one that has made use of its credit more, as far as it is backed."""
+        if publisher.is_wanting:
+            self._want_nothing(publisher)
+        target = allotted // max(1, self.demand) + 1
+        # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
+        has = publisher.held + publisher.waiting
+        publisher.window = min(publisher.window, 2 * target)
+        publisher.goal = min(publisher.window, target)
+        # Whoever has more than half comes again with its next use.
+        if 2 * has <= publisher.goal:
+            self._grant(publisher, min(publisher.goal - has, allotted - self.lent), allotted, now)
+
+    def _grant(self, publisher: Publisher, credit: int, allotted: int, now: float) -> None:
+        if publisher.held <= 1:
+            publisher.since = now
+        publisher.held += credit
+        self._update(publisher)
+        assert self.lent <= allotted, "lent more than is backed"
+        self._orders.grant(publisher.key, credit)
+
+    def lower_idle(self, now: float) -> float:
+        """Take back, but for one, what was not used for a while. Returns when the next one will be due, seconds."""
+        while self._holders:
+            publisher = next(iter(self._holders))
+            due = publisher.since + self._timing.idle_s
+            if due > now:
+                return due
+            self._lower(publisher, 1, now)
+        return math.inf
+
+    def lower_for(self, credit: int, now: float) -> None:
+        """Take back until *credit* is on its way back, from the least recently used on, leaving one to each."""
+        while self._holders and self.lowered < credit:
+            self._lower(next(iter(self._holders)), 1, now)
+
+    def lower_all(self, now: float) -> None:
+        """The address closed: take back everything."""
+        for publisher in self.attached.values():
+            if publisher.held > 0:
+                self._lower(publisher, 0, now)
+
+    def _lower(self, publisher: Publisher, to: int, now: float) -> None:
+        credit = publisher.held - to
+        publisher.held = to
+        publisher.since = now
+        publisher.window, publisher.used = 1, 0
+        publisher.lowered += credit
+        self.lowered += credit
+        publisher.lowered_until = now + self._timing.quarantine_s
+        self._quarantined[publisher] = None
+        self._quarantined.move_to_end(publisher)
+        self._update(publisher)
+        self._orders.grant(publisher.key, -credit)
+
+    # Time
+
+    def expire(self, now: float) -> None:
+        """End what is over: quarantines, and counting as busy."""
+        while self._recent:
+            publisher = next(iter(self._recent))
+            if publisher.active_at + self._timing.busy_s > now:
+                break
+            del self._recent[publisher]
+            if publisher.held > self._timing.first_window:
+                self._lower(publisher, 1, now)  # before others are backlogged: they would have to wait for it
+            self._update(publisher)
+        while self._quarantined:
+            publisher = next(iter(self._quarantined))
+            if publisher.lowered_until > now:
+                break
+            del self._quarantined[publisher]
+            self.lowered -= publisher.lowered
+            publisher.lowered = 0
+            self._update(publisher)
+
+    def next_deadline(self) -> float:
+        """When `expire` has something to do, seconds."""
+        due = math.inf
+        if self._recent:
+            due = next(iter(self._recent)).active_at + self._timing.busy_s
+        if self._quarantined:
+            due = min(due, next(iter(self._quarantined)).lowered_until)
+        return due
+
+    def _update(self, publisher: Publisher) -> None:
+        """Keep sums and queues true after a change of *publisher*."""
+        standing = publisher.held + publisher.lowered + publisher.waiting
+        is_attached = publisher.is_attached
+        lent = max(0, standing - is_attached)
+        self.lent += lent - publisher.lent
+        publisher.lent = lent
+        # One that has no credit counts as busy whether it used any or not: demand that never had credit shows no use.
+        is_busy = publisher.waiting > 0 or (is_attached and (standing == 0 or publisher in self._recent))
+        self.demand += is_busy - publisher.is_busy
+        publisher.is_busy = is_busy
+        if is_attached and standing == 0:
+            (self._starved if publisher.active_at > -math.inf else self._fresh).setdefault(publisher)
+        else:
+            self._starved.pop(publisher, None)
+            self._fresh.pop(publisher, None)
+        if publisher.held > 1:
+            self._holders.setdefault(publisher)
+        else:
+            self._holders.pop(publisher, None)
+        if not is_busy and publisher.is_wanting:
+            self._want_nothing(publisher)
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a sum or a queue does not fit the publishers."""
+        messages = (*self.waiting.values(), *self.coming.values())
+        everybody = {*self.attached.values(), *messages}
+        assert self.lent == sum(p.lent for p in everybody)
+        assert self.lowered == sum(p.lowered for p in everybody)
+        assert self.demand == sum(p.is_busy for p in everybody)
+        assert self.departed == sum(not owner.is_attached for owner in messages)
+        for publisher in everybody:
+            assert publisher.held >= 0
+            assert publisher.lowered >= 0
+            assert publisher.waiting == messages.count(publisher)
+            assert publisher.lent == max(0, publisher.standing - publisher.is_attached)
+            assert (publisher in self._holders) == (publisher.held > 1)
+            assert publisher.lowered == 0 or publisher in self._quarantined
+            assert publisher.is_wanting == (publisher in self._wanting)
+            is_starved = publisher.is_attached and publisher.standing == 0
+            assert (publisher in self._starved or publisher in self._fresh) == is_starved
+        for queue in (self._recent, self._starved, self._fresh, self._wanting, self._holders, self._quarantined):
+            assert all(p.is_attached for p in queue)

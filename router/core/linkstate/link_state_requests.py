@@ -1,0 +1,88 @@
+"""Asks for link state that did not come by itself, and answers for others where a question would get lost."""
+
+from __future__ import annotations
+
+import math
+
+from mesh_config.models import LinkStateSettings
+from router.core.events import ControlReceived
+from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.core.linkstate.due_routers import DueRouters
+from router.core.linkstate.lsdb import LinkStateDatabase, Node
+from router.core.linkstate.messages import LinkStateRequest
+from router.core.linkstate.neighbors import Neighbors
+from router.core.linkstate.outbox import Outbox, link_state_to
+
+
+class LinkStateRequests:
+    """The LSRs of one router.
+
+    Routes come from link state, so old link state may lead a question in a circle: this router sees a way where all
+    others see one through this router. A neighbor is therefore asked directly, a repeated question for another router
+    goes to each neighbor in turn, and who can't pass one on answers it with what it holds.
+    """
+
+    def __init__(
+        self, *, outbox: Outbox, neighbors: Neighbors, database: LinkStateDatabase, settings: LinkStateSettings
+    ) -> None:
+        self.next_ask = math.inf
+        """When a question is due, seconds; `math.inf` when none is."""
+        self._outbox = outbox
+        self._neighbors = neighbors
+        self._database = database
+        self._settings = settings
+        self._due = DueRouters()
+
+    def want(self, node: Node, at: float) -> None:
+        """Ask for the link state of *node* at time *at* (seconds), unless it is there by then or asked for already."""
+        if node.ask_at is None or (node.asked == 0 and at < node.ask_at):
+            node.ask_at = at
+        self._due.set(node.id, node.ask_at)
+        self.next_ask = self._due.next
+
+    def ask(self, now: float) -> None:
+        """Ask for what is due."""
+        if self.next_ask > now:
+            return
+        for router in self._due.take(now):
+            node = self._database.nodes.get(router)
+            if node is None or node.ask_at is None or not node.is_behind:
+                continue
+            if node.ask_at <= now:
+                way = self._way(node)
+                if way is None:
+                    # It is asked for again as soon as it is reachable.
+                    node.ask_at = None
+                    continue
+                self._outbox.write(way, link_state_to(router), LinkStateRequest(id=self._outbox.router_id))
+                node.asked += 1
+                node.ask_at = now + retry_s(self._settings, node.asked)
+            self._due.set(router, node.ask_at)
+        self.next_ask = self._due.next
+
+    def answer_for(self, received: ControlReceived, target: RouterId) -> bool:
+        """*received* is for *target* and finds no way: answer it, if it is an LSR and link state is held.
+
+        Returns: whether it was answered.
+        """
+        node = self._database.nodes.get(target)
+        if not isinstance(received.message, LinkStateRequest) or node is None or node.is_behind:
+            return False
+        self._outbox.write(received.connection, link_state_to(received.message.id), node.update(), (node.id,))
+        return True
+
+    def _way(self, node: Node) -> ConnectionId | None:
+        active = self._neighbors.active
+        if node.asked % 2 and active and node.id not in active:
+            ways = [active[router].connection for router in sorted(active)]
+            return ways[node.asked // 2 % len(ways)]
+        way = self._outbox.way(node.id)
+        if way is not None:
+            return way[0]
+        return node.via if node.via in self._neighbors.connections else None
+
+
+def retry_s(settings: LinkStateSettings, asked: int) -> float:
+    """Pause before the next request, after *asked* of them without an answer, seconds."""
+    doubled_s = settings.hello_interval_s / 4 * 2.0 ** min(asked - 1, 16)
+    return min(doubled_s, max(settings.hello_interval_s, settings.ra_interval_flux_s))

@@ -1,6 +1,0 @@
-cdef class DataPlane:
-    cdef public Py_ssize_t session_window_frames
-    cdef public Py_ssize_t session_windows_bytes
-
-    cpdef size_t pump(self, size_t collector) except? 0
-    cpdef Py_ssize_t sent(self) except? -1

@@ -1,0 +1,127 @@
+"""Copies of a multicast to the subscribers of this router: where they are many in slices, a few in each turn.
+
+To copy one message to thousands of links takes much longer than another client should have to wait. So a turn writes
+`TURN_COPIES` at most, and the next turns go on. What comes to an address later waits behind, so nothing overtakes at
+any subscriber, and a message has its outcome when its last copy was given to its link. Addresses have their slices by
+turns.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import cython
+
+from router.core.forwarding.fib import AddressEntry
+from router.dataplane.links import EgressLink, Port, Transfer
+from router.dataplane.message_sender import MessageSender
+from router.dataplane.settlement import Settlement
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.proton_functions import ACCEPTED, pn_link_credit
+
+TURN_COPIES: Final = 64
+"""Written in one turn, of all messages of which there are more than go at once."""
+FEW_COPIES: Final = 64
+"""So many of a message go at once, unless others of their address are still to be written."""
+
+
+class CopyBatch:
+    """The copies of one message that are still to be written."""
+
+    def __init__(self, data: bytes, transfer: Transfer, links: list[EgressLink], *, is_counted: bool) -> None:
+        self.data = data
+        self.transfer = transfer
+        self.links = links
+        self.at = 0
+        """How many of them have theirs."""
+        self.is_counted = is_counted
+
+
+class LocalCopier:
+    """All copies that are still to be written to subscribers of this router."""
+
+    def __init__(self, egress: MessageSender, settlement: Settlement) -> None:
+        self._egress = egress
+        self._settlement = settlement
+        self._runs: dict[AddressEntry, deque[CopyBatch]] = {}
+        """By address, the oldest message first; the address that is next comes first."""
+        self.left = 0
+        """Copies that are still to be written."""
+        self.fault: Callable[[Port, Exception], None] = _no_fault
+        """Told of a fault of ours with one link."""
+
+    def send(
+        self, data: bytes, transfer: Transfer, entry: AddressEntry, links: Iterable[Any], *, is_counted: bool
+    ) -> bool:
+        """Give a copy to each of *links*, now or in the next turns.
+
+        Args:
+            data: the message as it leaves.
+            links: local subscribers of *entry*, `EgressLink`s.
+            is_counted: their credit was set aside for it; else a copy waits where there is none.
+        Returns: whether each has its copy; else the transfer will have its outcome, ACCEPTED, when that is so.
+        """
+        those: list[EgressLink] = list(links)
+        runs = self._runs.get(entry)
+        if runs is None and len(those) <= FEW_COPIES:
+            for link in those:
+                self._give(data, transfer, link, is_counted)
+            return True
+        for link in those:
+            link.deferred += 1
+        if runs is None:
+            runs = self._runs[entry] = deque()
+        self.left += len(those)
+        runs.append(CopyBatch(data, transfer, those, is_counted=is_counted))
+        return False
+
+    def has_more(self) -> bool:
+        """Whether copies are left for the next turn."""
+        return bool(self._runs)
+
+    def go_on(self) -> None:
+        """A turn begins: write the next slice."""
+        left = TURN_COPIES
+        while self._runs and left > 0:
+            entry = next(iter(self._runs))
+            runs = self._runs.pop(entry)
+            while runs and left > 0:
+                run = runs[0]
+                left -= self._go_on_with(run, left)
+                if run.at == len(run.links):
+                    runs.popleft()
+                    self._settlement.settle(run.transfer, ACCEPTED)
+            if runs:
+                self._runs[entry] = runs
+
+    def _go_on_with(self, run: CopyBatch, most: int) -> int:
+        """Write *most* copies of a message. Returns: how many were written or had nowhere to go, one at least."""
+        begin = run.at
+        run.at = min(begin + most, len(run.links))
+        self.left -= run.at - begin
+        for link in run.links[begin : run.at]:
+            link.deferred -= 1
+            if link.is_gone:
+                continue
+            try:
+                self._give(run.data, run.transfer, link, run.is_counted)
+                if link.is_answering or not link.deferred:
+                    self._egress.spared(link)  # what it asks back may be given back now
+            except Exception as error:  # a fault of ours must end one connection and not the router
+                self.fault(link.port, error)
+        return max(1, run.at - begin)
+
+    def _give(self, data: bytes, transfer: Transfer, link: EgressLink, is_counted: bool) -> None:
+        if is_counted and pn_link_credit(link.handle) > 0:
+            self._egress.send_copy(data, transfer, link)
+            if not link.can_send():
+                self._egress.spared(link)  # it can take less than what was counted on
+        else:
+            self._egress.copy(data, transfer, link)
+
+
+def _no_fault(port: Port, error: Exception) -> None:
+    raise error

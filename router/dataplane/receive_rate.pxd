@@ -1,0 +1,11 @@
+cdef class ReceiveRate:
+    cdef public Py_ssize_t message
+    cdef public Py_ssize_t received
+    cdef public double since
+    cdef public double paused_at
+    cdef public double paused_s
+
+    cpdef object restart(self, Py_ssize_t message, double now)
+    cpdef object pause(self, double now)
+    cpdef object resume(self, double now)
+    cpdef double elapsed(self, double now)

@@ -1,0 +1,46 @@
+"""The progress of a message that comes in parts: how much of it has come in how much time."""
+
+from __future__ import annotations
+
+import math
+
+
+class ReceiveRate:
+    """How far the message on a link is of which more parts will come, since a window of time began."""
+
+    __slots__ = ("message", "paused_at", "paused_s", "received", "since")
+
+    def __init__(self, message: int, received: int, now: float) -> None:
+        """*message*: its number on its link."""
+        self.message = message
+        self.received = received
+        """Of messages in parts, bytes since the window began,"""
+        self.since = now
+        """at this time, in seconds."""
+        self.paused_at = math.inf
+        """Since when the link is not read, seconds; infinity while it is."""
+        self.paused_s = 0.0
+        """For how long it was not before, since the window began, seconds."""
+
+    def restart(self, message: int, now: float) -> None:
+        """Begin a window."""
+        self.message = message
+        self.received = 0
+        self.since = now
+        self.paused_s = 0.0
+        if self.paused_at != math.inf:
+            self.paused_at = now
+
+    def pause(self, now: float) -> None:
+        """The link is not read from now on."""
+        self.paused_at = now
+
+    def resume(self, now: float) -> None:
+        """The link is read again."""
+        if self.paused_at != math.inf:
+            self.paused_s += now - self.paused_at
+            self.paused_at = math.inf
+
+    def elapsed(self, now: float) -> float:
+        """Seconds of the window in which the sender could go on."""
+        return min(now, self.paused_at) - self.since - self.paused_s

@@ -1,0 +1,51 @@
+import cython
+
+from router.binding.proton_functions cimport *
+from router.core.forwarding.fib cimport Fib
+from router.dataplane.credit_controller cimport CreditController
+from router.dataplane.credit_manager cimport CreditManager
+from router.dataplane.message_sender cimport MessageSender
+from router.dataplane.message_forwarder cimport Forwarder
+from router.dataplane.data_plane_interface cimport DataPlaneInterface
+from router.dataplane.links cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.delivery_reader cimport Reader
+from router.dataplane.multicast_repair cimport MulticastRepair
+from router.dataplane.settlement cimport Settlement
+from router.dataplane.stalled_senders cimport StalledSenders
+from router.dataplane.waiting_messages cimport WaitingMessages
+from router.dataplane.transfer_stages cimport *
+
+
+cdef class RouterDataPlane(DataPlaneInterface):
+    cdef public Fib fib
+    cdef public double now
+    cdef public dict ports
+    cdef public dict links
+    cdef public LinkCounters gone_ingress
+    cdef public LinkCounters gone_egress
+    cdef public dict gone_ingress_of
+    cdef public dict gone_egress_of
+    cdef public Settlement settlement
+    cdef public WaitingMessages waiting
+    cdef public StalledSenders unfinished
+    cdef public MessageSender egress
+    cdef public CreditManager credit_manager
+    cdef public MulticastRepair repair
+    cdef public Forwarder _forwarder
+    cdef public Reader _reader
+
+    @cython.locals(was_busy=bint)
+    cdef _disposed(self, EgressLink link, size_t delivery)
+    @cython.locals(event=size_t, delivery=size_t, kind=int, credit=Py_ssize_t)
+    cpdef size_t pump(self, size_t collector) except? 0
+    cpdef Py_ssize_t sent(self) except? -1
+    cpdef object set_now(self, double now)
+    cpdef double next_deadline(self)
+    @cython.locals(link=EgressLink, source=IngressLink, paused=list)
+    cpdef object written(self, Port port)
+    cpdef bint has_unread(self) except -1
+    cpdef object go_on(self)
+    cpdef bint is_quiet(self)
+    cpdef object flowed(self, EgressLink link)
+    @cython.locals(delivery=size_t, transfer=Transfer, settlement=Settlement)
+    cpdef object remove_ingress(self, IngressLink link)

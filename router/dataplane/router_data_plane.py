@@ -1,0 +1,363 @@
+"""The forwarding loop: what arrives on a link leaves on another.
+
+`pump` works through a connection's events. Deliveries and flows of registered links are handled here, to the end,
+without an object made per event; any other event is returned to the engine. The walk of a message: `Reader` takes its
+bytes, `Forwarder` finds its address and egress, `MessageSender` writes it, `Settlement` brings the outcome back.
+
+Written for two speeds (docs/explanation/two-speeds.md): ints, bytes and handles, no closures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import cython
+
+from mesh_config.models import ForwardingSettings
+from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
+from router.core.ids_and_conditions import ConnectionId
+from router.dataplane.credit_controller import CreditController
+from router.dataplane.credit_manager import CreditManager
+from router.dataplane.data_plane_interface import DataPlaneInterface
+from router.dataplane.delivery_reader import Reader
+from router.dataplane.links import EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.message_forwarder import Forwarder
+from router.dataplane.message_sender import MessageSender
+from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.settlement import Settlement
+from router.dataplane.stalled_senders import StalledSenders
+from router.dataplane.waiting_messages import WaitingMessages
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.proton_functions import (
+        DELIVERY,
+        LINK_FLOW,
+        NULL,
+        TRANSPORT,
+        Handle,
+        link_context,
+        pn_collector_next,
+        pn_delivery_link,
+        pn_event_delivery,
+        pn_event_link,
+        pn_event_type,
+        pn_link_credit,
+        pn_link_queued,
+        pn_unsettled_head,
+        pn_unsettled_next,
+        set_link_context,
+    )
+    from router.dataplane.transfer_stages import QUEUED, STRANDED, WAITING
+
+
+class RouterDataPlane(DataPlaneInterface):
+    """The data plane of one router process."""
+
+    def __init__(self, fib: Fib, settings: ForwardingSettings, *, instance: int) -> None:
+        """*instance* differs from that of every earlier run of this router."""
+        self.fib = fib
+        self.now = 0.0
+        self.ports: dict[ConnectionId, Port] = {}
+        """Connections to neighbors."""
+        self.session_window_frames = settings.session_window_frames
+        self.session_windows_bytes = settings.connection_bytes // 8  # 500 sessions have less than all of it together
+        self.links: dict[IngressLink | EgressLink, None] = {}
+        self.gone_ingress = LinkCounters()
+        """Messages of all links that are gone, so that totals never fall."""
+        self.gone_egress = LinkCounters()
+        self.gone_ingress_of: dict[ConnectionId, LinkCounters] = {}
+        self.gone_egress_of: dict[ConnectionId, LinkCounters] = {}
+        """The same by neighbor's connection: circuits come and go while it lasts."""
+        self.settlement = Settlement()
+        self.waiting = WaitingMessages(settings, self.settlement)
+        self.egress = MessageSender(fib.me, self.settlement, self.waiting)
+        self.repair = MulticastRepair(fib, self.ports, settings, self.egress, instance)
+        self.credit_manager = CreditManager(
+            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.repair
+        )
+        self._forwarder = Forwarder(
+            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.credit_manager
+        )
+        self.unfinished = StalledSenders(settings)
+        self._reader = Reader(
+            self.settlement, self.waiting, self.egress, self._forwarder, self.credit_manager, self.unfinished
+        )
+        self.settlement.reader = self._reader
+        self.egress.spared = self._spared
+        self.credit_manager.forwarder = self._forwarder
+        self.credit_manager.end_circuit = self._end_circuit
+
+    def report_faults(
+        self, of_address: Callable[[CreditController, Exception], None], of_port: Callable[[Port, Exception], None]
+    ) -> None:
+        """Set who is told of faults of ours: with one address, and with what one connection has sent."""
+        self.credit_manager.fault = of_address
+        self._reader.fault = of_port
+        self.credit_manager.copying.fault = of_port
+
+    def set_now(self, now: float) -> None:
+        """Tell the time, seconds, monotonic: before each batch of events."""
+        self.now = now
+        self._forwarder.now = self.waiting.now = self.credit_manager.now = now
+
+    # Events
+
+    def sent(self) -> int:
+        """See `DataPlaneInterface.sent`."""
+        return self.egress.sent + self.credit_manager.copying.left
+
+    def pump(self, collector: Handle) -> Handle:
+        """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
+        while True:
+            event: Handle = pn_collector_next(collector)
+            if event == NULL:
+                if self.settlement.freed:
+                    self.credit_manager.freed()
+                if self.waiting.relieved:
+                    self._reader.resume_relieved()
+                if self._reader.oversized:
+                    self._reader.close_oversized()
+                return NULL
+            kind = pn_event_type(event)
+            if kind == DELIVERY:
+                delivery = pn_event_delivery(event)
+                link = link_context(pn_delivery_link(delivery))
+                if link is None:
+                    return event
+                if isinstance(link, EgressLink):
+                    self._disposed(link, delivery)
+                else:
+                    self._reader.arrived(link, delivery)
+            elif kind == LINK_FLOW:
+                link = link_context(pn_event_link(event))
+                if link is None:
+                    return event
+                if isinstance(link, EgressLink):
+                    credit = pn_link_credit(link.handle) + pn_link_queued(link.handle)
+                    if credit < 0:
+                        link.port.withdraw(link, -credit)
+                    self._forwarder.flowed(link)
+                elif link.root is not None and link.controller is not None:
+                    self.credit_manager.of_link(link).returned(link)
+            elif kind != TRANSPORT:
+                return event
+
+    def _disposed(self, link: EgressLink, delivery: Handle) -> None:
+        was_busy = link.current is not None
+        self.settlement.disposed(link, delivery)
+        if link.root is not None:
+            self.credit_manager.end_if_settled(link)
+        if was_busy or link.is_stream or link.waiting:
+            self._forwarder.flowed(link)
+
+    def flowed(self, link: EgressLink) -> None:
+        """A link may have credit or room."""
+        self._forwarder.flowed(link)
+
+    def reconsider(self, entry: AddressEntry) -> None:
+        """Who takes the messages of an address has changed: move credit, and what waits."""
+        self._forwarder.reconsider(entry)
+
+    def publish(self, to: str, data: bytes) -> None:
+        """Send a whole message of this process itself, pre-settled, to an address."""
+        self._forwarder.publish(to, data)
+
+    def retry_stranded(self) -> None:
+        """Send what lost its way before it was written by another."""
+        self._forwarder.retry_stranded()
+
+    def written(self, port: Port) -> None:
+        """The connection has written some of its output: go on with what was stopped because of it."""
+        if port.blocked:
+            for link in list(port.blocked):
+                if self.egress.has_drained(link):
+                    port.blocked.pop(link, None)
+                    self.flowed(link)
+        if port.paused:
+            paused = port.paused
+            port.paused = []
+            for source in paused:
+                if source.is_paused and not source.is_gone:
+                    self._reader.resume_safely(source)
+
+    def release(self, port: Port, links: Iterable[IngressLink | EgressLink]) -> None:
+        """A connection, whose links these are, is no longer above its mark: read it, and give what it is to get."""
+        for link in links:
+            if isinstance(link, IngressLink):
+                controller = link.controller
+                if isinstance(controller, CreditController):
+                    controller.give_withheld(link)
+                self.settlement.top_up(link)
+        self.read_stopped(port)
+
+    def give_up_held(self, links: Iterable[IngressLink | EgressLink]) -> None:
+        """Nothing more is read from the connection of these links: what isn't whole would never be."""
+        for link in list(links):
+            if isinstance(link, IngressLink) and link.current is not None:
+                self._forwarder.hold_less(link.current)
+
+    def read_stopped(self, port: Port) -> None:
+        """Read the links again that were not read since their connection has sent too much."""
+        stopped, port.stopped = port.stopped, {}
+        for source in stopped:
+            if source.is_paused and not source.is_gone:
+                self._reader.resume_safely(source)
+
+    def has_unread(self) -> bool:
+        """Whether links have more to read, or copies are to be written, which was left to the next turn."""
+        return bool(self._reader.unread) or self.credit_manager.copying.has_more()
+
+    def go_on(self) -> None:
+        """A turn begins: go on with these."""
+        self._reader.go_on()
+        if self.credit_manager.copying.has_more():
+            self.credit_manager.copying.go_on()
+        if self._reader.oversized:
+            self._reader.close_oversized()
+
+    # Links come and go
+
+    def _register(self, link: IngressLink | EgressLink) -> None:
+        self.links[link] = None
+        set_link_context(link.handle, link)
+
+    def _unregister(self, link: IngressLink | EgressLink) -> None:
+        if self.links.pop(link, link) is None:
+            set_link_context(link.handle, None)
+
+    def transfers(self) -> set[Transfer]:
+        """All messages that have no outcome yet, but for those in `waiting` that nobody wants to hear of."""
+        found = set()
+        for link in self.links:
+            delivery = pn_unsettled_head(link.handle)
+            while delivery:
+                transfer = self.settlement.find(delivery)
+                if transfer is not None:
+                    found.add(transfer)
+                delivery = pn_unsettled_next(delivery)
+        return found
+
+    def add_ingress(self, link: IngressLink) -> None:
+        """Messages may arrive on it from now on; gives its first credit."""
+        self._register(link)
+        link.is_numbered = link.port.takes_numbers
+        link.attached_at = self.now
+        entry = link.entry
+        if entry is not None:
+            entry.publishers[link] = None
+            if self.credit_manager.serves(entry):
+                self.credit_manager.of(entry).add_publisher(link)
+        self.settlement.top_up(link)
+
+    def add_circuit(self, link: IngressLink) -> None:
+        """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight.
+
+        One to a service of this process gets a window: the service takes whatever comes at once, and grants nothing.
+        """
+        self._register(link)
+        assert link.entry is not None
+        link.is_numbered = link.port.takes_numbers and link.entry.treatment is MULTICAST
+        if self.credit_manager.serves(link.entry):
+            self.credit_manager.of(link.entry).add_circuit(link)
+        else:
+            link.window = self.credit_manager.window
+            self.settlement.top_up(link)
+
+    def circuits_told(
+        self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """A neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""
+        for name, weight in weights.items():
+            circuit = port.circuits_in.get(name)
+            if circuit is not None and isinstance(circuit.controller, CreditController):
+                circuit.controller.set_weight(circuit, weight)
+        for name in closed:
+            own = port.circuits_out.get(name)
+            if own is not None and isinstance(own.controller, CreditController):
+                own.controller.closed(own)
+        for name, (messages, subscribers) in loads.items():
+            own = port.circuits_out.get(name)
+            if own is not None and own.load is not None:
+                own.load.told(messages, subscribers, self.credit_manager.now)
+
+    def _spared(self, link: EgressLink) -> None:
+        self.credit_manager.flowed(link)
+
+    def _end_circuit(self, link: EgressLink) -> None:
+        self.remove_egress(link)
+        link.port.close_circuit(link)
+
+    def add_egress(self, link: EgressLink) -> None:
+        """Messages may leave on it from now on."""
+        self._register(link)
+
+    def remove_ingress(self, link: IngressLink) -> None:
+        """The link is gone. What is complete goes on; what is not ends here, and downstream where it was begun."""
+        self._reader.end(link)
+        self._unregister(link)
+        settlement = self.settlement
+        delivery = pn_unsettled_head(link.handle)
+        while delivery:
+            transfer = settlement.forget(delivery)
+            if transfer is not None and transfer.ingress is link:
+                transfer.ingress_delivery = NULL
+                transfer.ingress = None
+                if not transfer.is_complete:
+                    self._forwarder.drop_incomplete(transfer)
+                elif transfer.state in (WAITING, QUEUED, STRANDED):
+                    # An unsettled message whose sender leaves while it waits was never delivered.
+                    self._forwarder.forget(transfer)
+                    settlement.finish(transfer)
+            delivery = pn_unsettled_next(delivery)
+        link.current = None
+        link.is_gone = True
+        link.port.stopped.pop(link, None)
+        self.egress.unbind(link)
+        self.gone_ingress.add(link.counters)
+        if link.port.is_router:
+            self.gone_ingress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
+        if isinstance(link.controller, CreditController):
+            if link.root is None:
+                link.controller.remove_publisher(link)
+            else:
+                link.controller.remove_circuit(link)
+        if link.entry is not None:
+            link.entry.publishers.pop(link, None)
+            self.fib.forget(link.entry)
+
+    def lose_messages(self, link: IngressLink | EgressLink, most: int) -> int:
+        """A link is about to go: give messages that were to leave on it their outcomes, at most so many.
+
+        Returns: how many. Fewer than *most*: there are no more of them.
+        """
+        return self.egress.lose(link, most) if isinstance(link, EgressLink) else 0
+
+    def remove_egress(self, link: EgressLink) -> None:
+        """The link is gone: its messages get their outcomes. The caller withdraws the subscription."""
+        self._unregister(link)
+        self.egress.lost(link)
+        self.gone_egress.add(link.counters)
+        if link.port.is_router:
+            self.gone_egress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
+        if link.is_router and link.root is None and link.port.neighbor is not None:
+            self.repair.lost(link.port.neighbor)
+        controller = self.credit_manager.find(link.entry)
+        if link.root is not None:
+            self.credit_manager.circuit_gone(link)
+        elif controller is not None:
+            controller.subscriber_gone(link)
+
+    def next_deadline(self) -> float:
+        """When `handle_deadline` is due, seconds; infinity when never."""
+        return min(self.waiting.next_deadline(), self.credit_manager.next_deadline(), self.unfinished.due)
+
+    def handle_deadline(self, now: float) -> None:
+        """Time has passed: messages have waited too long, or credit is to be looked at."""
+        self.waiting.handle_deadline(now)
+        if self.unfinished.due <= now:
+            self._reader.give_up_stalled(now)
+        self.credit_manager.handle_deadline(now)
+
+    def is_quiet(self) -> bool:
+        """Whether every unsettled delivery has its outcome, and nothing waits."""
+        return not (self.settlement.count or self.waiting.count or self.credit_manager.copying.has_more())

@@ -1,0 +1,25 @@
+import cython
+
+from router.binding.proton_functions cimport *
+from router.dataplane.links cimport IngressLink
+from router.dataplane.receive_rate cimport ReceiveRate
+from router.dataplane.transfer_stages cimport *
+
+
+cdef class StalledSenders:
+    cdef public double due
+    cdef public double window_s
+    cdef public Py_ssize_t least_bytes
+    cdef dict _links
+    cdef dict _by_session
+
+    cpdef object watch(self, IngressLink link, Py_ssize_t received, double now)
+    @cython.locals(siblings=dict)
+    cpdef object forget(self, IngressLink link)
+    @cython.locals(sibling=IngressLink)
+    cpdef bint has_sibling(self, IngressLink link) except -1
+    @cython.locals(link=IngressLink, progress=ReceiveRate)
+    cpdef list stalled(self, double now)
+    cpdef double window_of(self, IngressLink link)
+    @cython.locals(delivery=size_t)
+    cdef bint _is_finished(self, IngressLink link) except -1

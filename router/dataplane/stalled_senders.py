@@ -1,0 +1,104 @@
+"""Messages that their senders do not finish: found by a least rate over a window of time.
+
+A link carries one message at a time, so one that is streamed and never finished shuts its subscriber off from everybody
+else, and one that is held until it is whole keeps its memory. Only the time counts in which the sender could go on:
+not that in which its link is not read, since a subscriber or a connection takes no more.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import cython
+
+from mesh_config.models import ForwardingSettings
+from router.dataplane.links import IngressLink
+from router.dataplane.receive_rate import ReceiveRate
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.binding.proton_functions import NULL, Handle, pn_delivery_partial, pn_link_current
+    from router.dataplane.transfer_stages import DONE
+
+
+class StalledSenders:
+    """The links on which a message has begun whose end has not come, with the progress of each."""
+
+    def __init__(self, settings: ForwardingSettings) -> None:
+        self.due = math.inf
+        """When `stalled` is to be called, seconds; infinity when there is no unfinished message."""
+        self.window_s = settings.unfinished_s
+        """In a window of so many seconds"""
+        self.least_bytes = settings.unfinished_bytes
+        """so many bytes of a message must come, or its end."""
+        self._links: dict[IngressLink, None] = {}
+        self._by_session: dict[Handle, dict[IngressLink, None]] = {}
+
+    def watch(self, link: IngressLink, received: int, now: float) -> None:
+        """The first *received* bytes of a message have come on a link, and not its end."""
+        link.progress = ReceiveRate(link.counters.deliveries, received, now)
+        self._links[link] = None
+        self._by_session.setdefault(link.session, {})[link] = None
+        if self.due == math.inf:
+            self.due = now + self.window_s / LOOKS
+
+    def forget(self, link: IngressLink) -> None:
+        """The link is gone, or nothing on it is unfinished."""
+        link.progress = None
+        if link in self._links:
+            del self._links[link]
+            siblings = self._by_session[link.session]
+            del siblings[link]
+            if not siblings:
+                del self._by_session[link.session]
+
+    def has_sibling(self, link: IngressLink) -> bool:
+        """Whether another link of its session has a message whose end has not come.
+
+        Its sender may not get to that end while this link is not read: what lies unread closes their session's window.
+        """
+        for sibling in list(self._by_session.get(link.session, ())):
+            if sibling is link:
+                continue
+            if not self._is_finished(sibling):
+                return True
+            self.forget(sibling)
+        return False
+
+    def stalled(self, now: float) -> list[IngressLink]:
+        """Look at all of them. Returns: the links whose senders are to be given up."""
+        found = []
+        for link in list(self._links):
+            progress = link.progress
+            assert progress is not None
+            if self._is_finished(link):
+                self.forget(link)
+            elif (
+                progress.message != link.counters.deliveries
+                or progress.received >= self.least_bytes
+                or (link.current is not None and link.current.state == DONE)
+                or (link.port.is_stopped and not link.port.is_router)  # nothing is read of it
+            ):
+                progress.restart(link.counters.deliveries, now)
+            elif progress.elapsed(now) >= self.window_of(link) - GRAIN_S:
+                found.append(link)
+        self.due = now + self.window_s / LOOKS if self._links else math.inf
+        return found
+
+    def window_of(self, link: IngressLink) -> float:
+        """The window of a link, seconds: a neighbor's is longer, so that the router decides where a message entered."""
+        return self.window_s * NEIGHBOR_WINDOWS if link.port.is_router else self.window_s
+
+    def _is_finished(self, link: IngressLink) -> bool:
+        if link.current is not None:
+            return False
+        delivery = pn_link_current(link.handle)  # of one that has begun without a byte there is nothing else
+        return delivery == NULL or not pn_delivery_partial(delivery)
+
+
+LOOKS: Final = 8
+"""So often in a window it is looked how far they are."""
+NEIGHBOR_WINDOWS: Final = 2
+"""Windows of this router in that of a neighbor's link: who passes on what it lets be must not be given up."""
+GRAIN_S: Final = 0.001
+"""What sums of times may lack."""

@@ -1,0 +1,136 @@
+"""Links of connections and sessions that have ended: taken away some at a time, so that others have their turns.
+
+Each takes some 20 microseconds, with its subscription and what neighbors are told of that, and one more for each of its
+messages that has no outcome yet. Meanwhile nothing is sent on it. Then what a connection had goes back to proton, which
+takes up to 10 microseconds for a link.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+
+from router.dataplane.links import EgressLink, IngressLink
+from router.engine.connection import Connection
+
+LINKS_AT_ONCE: Final = 50
+"""Who has no more of them loses them at once."""
+MESSAGES_AT_ONCE: Final = 1000
+"""The same of messages that get their outcomes."""
+
+
+@attrs.define(eq=False)
+class EndedLinkGroup:
+    """What of one connection is to be taken away."""
+
+    connection: Connection
+    links: deque[IngressLink | EgressLink]
+    done: Callable[[], None]
+    """Called after the last of them."""
+
+
+class EndedLinks:
+    """The links that are still to be taken away."""
+
+    def __init__(
+        self,
+        take: Callable[[Connection, list[IngressLink | EgressLink]], None],
+        lose: Callable[[Connection, IngressLink | EgressLink, int], int],
+        look_at: Callable[[float], None],
+    ) -> None:
+        """
+        Args:
+            take: takes links of a connection away. Must not raise.
+            lose: gives messages of a link their outcomes, at most so many. Returns how many. Must not raise.
+            look_at: told when `go_on` is to be called, seconds.
+        """
+        self._take = take
+        self._lose = lose
+        self._look_at = look_at
+        self._left: dict[EndedLinkGroup, None] = {}
+        self._waiting: dict[Connection, Callable[[], None]] = {}
+        """Called when a connection has no more links to be taken away."""
+        self._freeing: deque[Connection] = deque()
+        self._begun_at = -math.inf
+        """When the last teardown began, seconds: what is ready at the same time is one round,"""
+        self._taken = 0
+        """and how many links were taken away in it."""
+
+    def begin(
+        self,
+        connection: Connection,
+        links: Iterable[IngressLink | EgressLink],
+        now: float,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Links of a connection have ended, at *now*, seconds: take away the first of them.
+
+        Args:
+            done: called after the last of them, here if they are few and not many others end now.
+        """
+        teardown = EndedLinkGroup(connection, deque(links), done)
+        self._left[teardown] = None
+        if now != self._begun_at:
+            self._begun_at, self._taken = now, 0
+        if self._taken < LINKS_AT_ONCE:
+            taken = self._take_some(teardown)
+            self._taken = LINKS_AT_ONCE if teardown in self._left else self._taken + taken
+        self._look_on(now)
+
+    def free(self, connection: Connection, now: float) -> None:
+        """Give a connection back to proton, here if it had little. None of its handles may be used any more."""
+        if not connection.free_some(LINKS_AT_ONCE):
+            self._freeing.append(connection)
+            self._look_on(now)
+
+    def go_on(self, now: float) -> None:
+        """Take away the next ones, of what ended first, and free the next ones."""
+        for teardown in self._left:
+            self._take_some(teardown)
+            break
+        if self._freeing and self._freeing[0].free_some(LINKS_AT_ONCE):
+            self._freeing.popleft()
+        self._look_on(now)
+
+    def _look_on(self, now: float) -> None:
+        self._look_at(now if self._left or self._freeing else math.inf)
+
+    def has(self, connection: Connection) -> bool:
+        """Whether a connection still has links to be taken away."""
+        return any(teardown.connection is connection for teardown in self._left)
+
+    def when_gone(self, connection: Connection, then: Callable[[], None]) -> None:
+        """Call *then* when a connection has no more links to be taken away: at once, if it has none."""
+        if self.has(connection):
+            self._waiting[connection] = then
+        else:
+            then()
+
+    def finish(self, connection: Connection) -> None:
+        """Take away all links of a connection that have ended."""
+        for teardown in list(self._left):
+            while teardown.connection is connection and teardown in self._left:
+                self._take_some(teardown)
+
+    def _take_some(self, teardown: EndedLinkGroup) -> int:
+        """Take away the next links of one. Returns: how many."""
+        links = teardown.links
+        some: list[IngressLink | EgressLink] = []
+        messages = MESSAGES_AT_ONCE
+        while links and len(some) < LINKS_AT_ONCE:
+            messages -= self._lose(teardown.connection, links[0], messages)
+            if messages <= 0:
+                break
+            some.append(links.popleft())
+        if not links:
+            del self._left[teardown]
+        self._take(teardown.connection, some)
+        if not links:
+            teardown.done()
+            if teardown.connection in self._waiting and not self.has(teardown.connection):
+                self._waiting.pop(teardown.connection)()
+        return len(some)

@@ -1,0 +1,202 @@
+"""Turns: what follows from one piece of input is carried to its end before the next one is looked at.
+
+The data plane forwards, the control plane handles its events, its actions are done, and every connection with output is
+flushed. Nothing waits in a turn. Input of several connections that is there at the same time may share one turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from mesh_config.models import ForwardingSettings
+from router.core.errors import RemoteProtocolError
+from router.core.events import Event
+from router.core.ids_and_conditions import Condition, ConnectionId
+from router.dataplane.links import Port
+from router.dataplane.router_data_plane import RouterDataPlane
+from router.engine.connection import Connection
+from router.peer_memory_account import Log, PeerMemoryAccount
+
+MOST_FAULTS: Final = 10
+"""Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
+
+
+class RunToCompletion:
+    """The connections of one router, and the order in which things happen to them."""
+
+    def __init__(
+        self, data_plane: RouterDataPlane, settings: ForwardingSettings, clock: Callable[[], float], log: Log
+    ) -> None:
+        self.data_plane = data_plane
+        self.clock = clock
+        """Seconds, monotonic."""
+        self.connections: dict[ConnectionId, Connection] = {}
+        self.flushers: dict[ConnectionId, Callable[[], None]] = {}
+        """Writes what a connection has to write, as far as the kernel takes it."""
+        self.events: list[Event] = []
+        """For the control plane, in the order in which they happened."""
+        self.scheduled = math.inf
+        """When the next deadline is due, as far as the timer knows, seconds."""
+        self.control_deadline = math.inf
+        """The control plane's next deadline, seconds."""
+        self.work_at = math.inf
+        """When work goes on that is done in pieces, seconds."""
+        self.teardowns_at = math.inf
+        """When more links of a connection that has ended are to be taken away, seconds."""
+        self.account_at = math.inf
+        """When the account is to be looked at again, seconds."""
+        self.account = PeerMemoryAccount(data_plane, settings, self.connections, log, self.look_at_account)
+        """What is held for each peer, and who is above the marks."""
+        self.trim_at = math.inf
+        """When memory is to be given back, seconds."""
+        self.deadline_changed: Callable[[], None] = lambda: None
+        """Called when the next deadline is earlier than `scheduled`."""
+        self.quieted: Callable[[], None] = lambda: None
+        """Called while stopping, when every delivery has its outcome."""
+        self._dirty: list[Port] = []
+        self._is_round_due = False
+        """The poller goes on with what was left to read."""
+
+    def touched(self, port: Port) -> None:
+        """A connection has something to write."""
+        self._dirty.append(port)
+
+    def begin(self, now: float) -> None:
+        """A turn begins; *now*: seconds."""
+        self.data_plane.set_now(now)
+        self.data_plane.go_on()
+
+    def arrived(self, connection: Connection) -> None:
+        """Handle what a connection's bytes caused; `settle` follows, perhaps after those of others."""
+        self.dispatch(connection)
+        if connection.weight.is_due(connection.moved_bytes):
+            self.account.weigh(connection)
+        connection.port.touch()  # the engine itself may have something to say: headers, SASL, heartbeats
+
+    def turn(self, connection: Connection) -> None:
+        """Handle what a connection's bytes caused, and everything that follows: a turn of its own."""
+        self.begin(self.clock())
+        self.arrived(connection)
+        self.settle()
+
+    def written(self, connection: Connection) -> None:
+        """A connection has written after it was blocked; `settle` follows."""
+        if connection.pending() == 0:
+            connection.port.forget_unwritten()
+        self.data_plane.written(connection.port)
+
+    def dispatch(self, connection: Connection) -> None:
+        """Let a connection handle its events."""
+        try:
+            connection.dispatch()
+        except RemoteProtocolError as error:
+            self.refuse(connection, error.condition, str(error))
+        except Exception as error:  # a fault of ours must end one connection and not the router
+            self.connection_fault(connection, error)
+
+    def settle(self) -> None:
+        """End a turn of its own, whose rest the poller may know nothing of: then nothing is left for later."""
+        self._settle()
+        while self.data_plane.has_unread() and not self._is_round_due:
+            self.data_plane.go_on()
+            self._settle()
+
+    def settle_round(self) -> bool:
+        """End a round of the poller. Returns: whether the next one is due, though no socket may be ready."""
+        self._settle()
+        self._is_round_due = self.data_plane.has_unread()
+        return self._is_round_due
+
+    def _settle(self) -> None:
+        """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
+        data_plane = self.data_plane
+        credit_manager = data_plane.credit_manager
+        settlement = data_plane.settlement
+        now = data_plane.now
+        faults = 0
+        while self.events or self._dirty or settlement.stranded or credit_manager.is_due():
+            try:
+                if self.events:
+                    events, self.events = self.events, []
+                    self.handle(events, now)
+                if settlement.stranded:
+                    data_plane.retry_stranded()
+                if credit_manager.is_due():
+                    credit_manager.turn()
+            except Exception as error:  # a fault of ours must not end the router, nor keep others from being written
+                self.turn_fault(error)
+                faults += 1
+            dirty, self._dirty = self._dirty, []
+            for port in dirty:
+                try:
+                    self._flush(port)
+                except Exception as error:  # as above
+                    self._port_fault(port, error)
+            if faults >= MOST_FAULTS:
+                break
+        if data_plane.waiting.refused:
+            self.report_refused(now)
+        if self.earliest() < self.scheduled:
+            self.deadline_changed()
+        if settlement.is_stopping and data_plane.is_quiet():
+            self.quieted()
+
+    def _port_fault(self, port: Port, error: Exception) -> None:
+        connection = self.connections.get(port.id)
+        if connection is None:
+            self.turn_fault(error)
+        else:
+            self.connection_fault(connection, error)
+
+    def _flush(self, port: Port) -> None:
+        port.is_dirty = False
+        connection = self.connections.get(port.id)
+        if connection is None:
+            return
+        self.dispatch(connection)  # events that our own calls have caused
+        self.flushers[port.id]()
+        self.dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
+        if port.may_be_unwritten() and connection.pending() == 0:
+            port.forget_unwritten()
+        if connection.weight.is_due(connection.moved_bytes):
+            self.account.weigh(connection)
+        if port.blocked or port.paused:
+            self.data_plane.written(port)
+
+    def earliest(self) -> float:
+        """When the next deadline is due, seconds; infinity when never."""
+        work_at = min(self.work_at, self.teardowns_at)
+        return min(self.control_deadline, self.data_plane.next_deadline(), self.trim_at, work_at, self.account_at)
+
+    def look_at_account(self, at: float) -> None:
+        """Call `PeerMemoryAccount.handle_deadline` at that time, seconds; it is asked for in each turn, so it stands
+        here."""
+        self.account_at = at
+
+    def look_at_teardowns(self, at: float) -> None:
+        """Call `EndedLinks.go_on` at that time, seconds."""
+        self.teardowns_at = at
+
+    # What the runtime sees to
+
+    def handle(self, events: list[Event], now: float) -> None:
+        """Have the control plane handle *events*."""
+        raise NotImplementedError
+
+    def refuse(self, connection: Connection, condition: Condition, description: str) -> None:
+        """Close a connection, since its peer broke the protocol. Must not raise."""
+        raise NotImplementedError
+
+    def connection_fault(self, connection: Connection, error: Exception) -> None:
+        """Close a connection because of a fault of ours. Must not raise."""
+        raise NotImplementedError
+
+    def turn_fault(self, error: Exception) -> None:
+        """Tell of a fault of ours that is no single connection's."""
+        raise NotImplementedError
+
+    def report_refused(self, now: float) -> None:
+        """Tell of messages for which there was no room."""
+        raise NotImplementedError

@@ -1,0 +1,223 @@
+"""Rows of links and addresses, from the objects of the data plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from router.binding.proton_functions import pn_link_credit, pn_link_queued
+from router.core.addressing.address import AddressKind, masked
+from router.core.forwarding.fib import AddressEntry
+from router.dataplane.links import EgressLink, IngressLink, LinkCounters, Transfer
+from router.dataplane.transfer_stages import SENT
+from router.engine.connection import Connection
+from router.management.snapshot import AddressRow, LinkRow
+
+AnyLink = IngressLink | EgressLink
+
+DELAYED_S: Final = (1.0, 10.0)
+"""Ages from which on a message under way counts as delayed, and as stuck."""
+
+
+@attrs.define
+class AgesUnderWay:
+    """How old the messages under way on one link are."""
+
+    sent: int = 0
+    """Sent on, without outcome."""
+    late: int = 0
+    """Older than 1 s."""
+    stuck: int = 0
+    """Older than 10 s."""
+
+    def add(self, transfer: Transfer, now: float) -> None:
+        """Count one message."""
+        age = now - transfer.arrived
+        self.sent += transfer.state == SENT
+        self.late += age > DELAYED_S[0]
+        self.stuck += age > DELAYED_S[1]
+
+
+class RouterUnderWay:
+    """All unsettled messages of a router at one moment, in one pass."""
+
+    def __init__(self, transfers: Iterable[Transfer], now: float) -> None:
+        self.now = now
+        self.total = AgesUnderWay()
+        self._by_link: dict[AnyLink, AgesUnderWay] = {}
+        # A message stands there once for the side on which it came and once for the side on which it left.
+        for transfer in set(transfers):
+            self.total.add(transfer, now)
+            for link in (transfer.ingress, transfer.egress):
+                if link is not None:
+                    self._by_link.setdefault(link, AgesUnderWay()).add(transfer, now)
+
+    def on(self, link: AnyLink) -> AgesUnderWay:
+        """Those of one link."""
+        return self._by_link.get(link) or AgesUnderWay()
+
+
+def key_of(entry: AddressEntry) -> str:
+    """The key of an address as Qpid Dispatch writes it, class and phase first; names that routers made are masked."""
+    if entry.kind is AddressKind.MOBILE:
+        return f"M0{masked(entry.text)}"
+    if entry.kind is AddressKind.ROUTER:
+        return f"R{entry.owner}/{masked(entry.text)}"
+    return f"L{masked(entry.text)}"
+
+
+def credit_of(link: AnyLink) -> int:
+    """Messages that the sending side of a link may still send."""
+    credit = int(pn_link_credit(link.handle))
+    if isinstance(link, IngressLink):
+        credit -= int(pn_link_queued(link.handle))
+    return max(0, credit)
+
+
+def is_blocked(link: EgressLink) -> bool:
+    """Whether messages wait because it has no credit."""
+    return _waiting_for(link) > 0 and credit_of(link) == 0
+
+
+def total(links: Iterable[AnyLink], gone: LinkCounters) -> LinkCounters:
+    """Counters of these links and of those that are gone, together."""
+    # Written out: of all that is asked of a router again and again, this alone looks at each link.
+    deliveries, presettled, dropped = gone.deliveries, gone.presettled, gone.dropped
+    accepted, rejected, released, modified = gone.accepted, gone.rejected, gone.released, gone.modified
+    for link in links:
+        one = link.counters
+        deliveries += one.deliveries
+        presettled += one.presettled
+        dropped += one.dropped
+        accepted += one.accepted
+        rejected += one.rejected
+        released += one.released
+        modified += one.modified
+    counters = LinkCounters()
+    counters.deliveries, counters.presettled, counters.dropped = deliveries, presettled, dropped
+    counters.accepted, counters.rejected = accepted, rejected
+    counters.released, counters.modified = released, modified
+    return counters
+
+
+@attrs.frozen
+class ConnectionCounts:
+    """Messages that have passed over one connection, in each direction."""
+
+    received: int
+    sent: int
+
+
+def passed(
+    connection: Connection, gone_ingress: LinkCounters | None, gone_egress: LinkCounters | None
+) -> ConnectionCounts:
+    """Those of all its data links, and of a neighbor's that are gone."""
+    received = gone_ingress.deliveries if gone_ingress is not None else 0
+    sent = gone_egress.deliveries if gone_egress is not None else 0
+    for link in connection.links.values():
+        if isinstance(link, IngressLink):
+            received += link.counters.deliveries
+        else:
+            sent += link.counters.deliveries
+    return ConnectionCounts(received, sent)
+
+
+def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay) -> LinkRow:
+    """One data link."""
+    delays = under_way.on(link)
+    credit = credit_of(link)
+    if isinstance(link, IngressLink):
+        capacity, unsettled, undelivered, zero_credit_s, priority = link.window, delays.sent, 0, 0.0, 0
+        undelivered = max(0, link.in_flight - delays.sent)
+    else:
+        capacity, unsettled, undelivered = 0, link.outstanding, _waiting_for(link)
+        zero_credit_s = _oldest_for(link, under_way.now) if credit == 0 else 0.0
+        links = connection.port.data_links
+        priority = links.index(link) if link in links else 0
+    counters = link.counters
+    return LinkRow(
+        name=link.name,
+        identity=str(link.id),
+        link_name=link.name,
+        link_type="inter-router" if connection.port.is_router else "endpoint",
+        link_dir="in" if isinstance(link, IngressLink) else "out",
+        connection_id=str(connection.id),
+        container=connection.peer.container if connection.peer is not None else "",
+        owning_addr=key_of(link.entry) if link.entry is not None else None,
+        peer=None,
+        admin_status="enabled",
+        oper_status="up",
+        capacity=capacity,
+        priority=priority,
+        credit_available=credit,
+        zero_credit_seconds=int(zero_credit_s),
+        is_blocked=isinstance(link, EgressLink) and is_blocked(link),
+        undelivered_count=undelivered,
+        unsettled_count=unsettled,
+        delivery_count=counters.deliveries,
+        presettled_count=counters.presettled,
+        dropped_presettled_count=counters.dropped,
+        accepted_count=counters.accepted,
+        rejected_count=counters.rejected,
+        released_count=counters.released,
+        modified_count=counters.modified,
+        deliveries_delayed1_sec=delays.late,
+        deliveries_delayed10_sec=delays.stuck,
+        deliveries_stuck=delays.stuck,
+        settle_rate=0,
+    )
+
+
+def address_row(entry: AddressEntry, now: float) -> AddressRow:
+    """One address, at *now* (seconds, monotonic)."""
+    key = key_of(entry)
+    subscribers = [link for link in entry.subscribers if isinstance(link, EgressLink)]
+    remotes = sorted(entry.remotes)
+    return AddressRow(
+        name=key,
+        identity=key,
+        key=key,
+        distribution=entry.treatment.value,
+        is_open=entry.is_open,
+        in_process=int(entry.service is not None),
+        subscriber_count=len(subscribers),
+        publisher_count=len(entry.publishers),
+        remote_count=len(remotes),
+        container_count=0,
+        remote_host_routers=remotes,
+        transit_outstanding=[entry.remotes[router].datagrams for router in remotes],
+        credit_available=sum(map(credit_of, subscribers)),
+        waiting_count=len(entry.waiting),
+        waiting_bytes=entry.waiting_bytes,
+        oldest_wait_seconds=int(_oldest(entry.waiting, now)),
+        tracked_deliveries=sum(link.outstanding for link in subscribers),
+        deliveries_ingress=entry.ingress,
+        deliveries_egress=entry.egress,
+        deliveries_transit=entry.transit,
+        released_count=entry.released,
+        dropped_count=entry.dropped,
+        deliveries_to_container=0,
+        deliveries_from_container=0,
+        deliveries_ingress_route_container=0,
+        deliveries_egress_route_container=0,
+        deliveries_redirected_to_fallback=0,
+        priority=-1,
+    )
+
+
+def _waiting_for(link: EgressLink) -> int:
+    """Messages that this link's credit would let go."""
+    return len(link.waiting) + (len(link.entry.waiting) if link.entry is not None else 0)
+
+
+def _oldest_for(link: EgressLink, now: float) -> float:
+    """Seconds that the oldest of them has waited; 0 when there is none."""
+    return max(_oldest(link.waiting, now), _oldest(link.entry.waiting, now) if link.entry is not None else 0.0)
+
+
+def _oldest(queue: Iterable[object], now: float) -> float:
+    transfer = next(iter(queue), None)
+    assert transfer is None or isinstance(transfer, Transfer)
+    return max(0.0, now - transfer.arrived) if transfer is not None else 0.0
