@@ -18,8 +18,8 @@ if __name__ == "__main__":
 
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit import CreditMesh
-from router.simulation.credit_clients import SimSubscriber, TopUp
+from router.testing.anycast_mesh import AnycastMesh
+from router.testing.clients import SimSubscriber, TopUp
 
 PAGE = Path(__file__).parent / "explanation" / "credit.md"
 BEGIN = "<!-- From here on made by docs/credit_example.py; changes belong there. -->\n"
@@ -37,7 +37,9 @@ class Story:
 
     def __init__(self) -> None:
         # Chance would only make the times uneven.
-        self.mesh = CreditMesh([("A", "B"), ("B", "C")], delay_s=0.001, jitter_s=0.0, client_delay_s=0.0001, news_s=0.0)
+        self.mesh = AnycastMesh(
+            [("A", "B"), ("B", "C")], delay_s=0.001, jitter_s=0.0, client_delay_s=0.0001, news_s=0.0
+        )
         self.mesh.on_step = self._check
         self._subscribers: list[SimSubscriber] = []
         self._since = 0.0

@@ -14,8 +14,8 @@ from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.dataplane.controller_context import RETIRED_S, RETRY_S
-from router.simulation.credit import CreditMesh
-from router.simulation.credit_clients import TopUp
+from router.testing.anycast_mesh import AnycastMesh
+from router.testing.clients import TopUp
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "explanation" / "credit.md").read_text(encoding="utf-8")
@@ -107,7 +107,7 @@ def test_the_credit_to_grant_is_rate_times_round_trip() -> None:
 @pytest.mark.parametrize("hops", [0, 1, 2])
 def test_one_publisher_reaches_the_part_of_credit_by_round_trip_that_the_page_says(hops: int) -> None:
     credit, wire_s, client_s, duration_s = 100, 0.0005, 0.0002, 0.5
-    mesh = CreditMesh([("A", "B"), ("B", "C")], delay_s=wire_s, jitter_s=0.0, client_delay_s=client_s, news_s=0.0)
+    mesh = AnycastMesh([("A", "B"), ("B", "C")], delay_s=wire_s, jitter_s=0.0, client_delay_s=client_s, news_s=0.0)
     subscriber = mesh.add_subscriber("C", credit=credit, top_up=TopUp.HALF)
     mesh.add_publisher("CBA"[hops]).offer(10**9)
     mesh.run_for(0.3)

@@ -149,6 +149,11 @@ RINGS = (
         others=("attrs", "cattrs", "structlog"),
     ),
     Ring("router.simulation", ours=("router.core", "mesh_config.models"), others=("attrs", "networkx")),
+    Ring(
+        "router.testing",
+        ours=("router.core", "router.simulation.network"),
+        others=("attrs", "networkx"),
+    ),
     Ring("router.whatif"),
     *(Ring(step.folder, (*step.ours, *step.packages), step.others) for step in WHATIF),
     # Nothing else knows Spark.
@@ -292,6 +297,9 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.management.node", "router.engine.connection", False),
         ("router.simulation.mesh", "pyspark.sql", False),
         ("router.simulation.mesh", "router.whatif.model.mesh_model", False),
+        ("router.simulation.mesh", "router.testing.links", False),
+        ("router.testing.client_mesh", "router.simulation.network", True),
+        ("router.testing.client_mesh", "router.simulation.mesh", False),
         ("router.whatif.pipeline.spark_engine", "pyspark.sql", True),
         ("router.whatif.pipeline.run", "pyspark.sql", False),
         ("router.whatif.model.mesh_model", "router.whatif.kernel.mesh_kernel", False),

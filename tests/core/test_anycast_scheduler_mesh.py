@@ -13,10 +13,10 @@ import pytest
 
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit import CreditMesh, jain_index
-from router.simulation.credit_clients import SimPublisher, TopUp
-from router.simulation.credit_links import FIRST_COUNT, Link, Wire, serial_difference
 from router.simulation.network import Network, Weather
+from router.testing.anycast_mesh import AnycastMesh, jain_index
+from router.testing.clients import SimPublisher, TopUp
+from router.testing.links import FIRST_COUNT, Link, Wire, serial_difference
 from tests.helpers.credit_plays import Play
 
 PLAYS = int(os.environ.get("AMQP_MESH_CREDIT_PLAYS", "0"))
@@ -105,7 +105,7 @@ def test_a_client_slower_than_the_quarantine_breaks_the_sum_and_the_plays_notice
 
 
 def recall_play(quarantine_s: float) -> None:
-    mesh = CreditMesh([], routers=["R1"], client_delay_s=0.015, timing=CreditTiming(quarantine_s=quarantine_s))
+    mesh = AnycastMesh([], routers=["R1"], client_delay_s=0.015, timing=CreditTiming(quarantine_s=quarantine_s))
     play = Play(0, is_rough=False)
     play.mesh, play.publishers = mesh, []
     mesh.on_step = play.check_calm
@@ -141,7 +141,7 @@ def recall_play(quarantine_s: float) -> None:
 def test_ten_busy_publishers_share_equally_wherever_they_are(
     placing: tuple[int, ...], credit: int, top_up: TopUp, service_s: float, duration_s: float
 ) -> None:
-    mesh = CreditMesh(LINE)
+    mesh = AnycastMesh(LINE)
     mesh.add_subscriber("R1", credit=credit, top_up=top_up, service_s=service_s)
     publishers = [mesh.add_publisher(f"R{place}") for place, count in enumerate(placing, 1) for _ in range(count)]
     for publisher in publishers:
@@ -157,7 +157,7 @@ def test_ten_busy_publishers_share_equally_wherever_they_are(
 @pytest.mark.parametrize("credit", [1, 5, 100])
 @pytest.mark.parametrize("hops", [0, 1, 2])
 def test_one_busy_among_a_thousand_gets_credit_at_once_and_the_idle_cost_nothing(credit: int, hops: int) -> None:
-    mesh = CreditMesh(LINE)
+    mesh = AnycastMesh(LINE)
     home = f"R{1 + hops}"
     subscriber = mesh.add_subscriber("R1", credit=credit, top_up=TopUp.BATCH, service_s=0.001)
     busy, *idle = [mesh.add_publisher(home) for _ in range(1000)]
@@ -183,8 +183,8 @@ def test_one_busy_among_a_thousand_gets_credit_at_once_and_the_idle_cost_nothing
     assert router.orders - orders <= 3 * busy.sent
 
 
-def stalled_line(credit: int) -> tuple[CreditMesh, list[SimPublisher]]:
-    mesh = CreditMesh(LINE)
+def stalled_line(credit: int) -> tuple[AnycastMesh, list[SimPublisher]]:
+    mesh = AnycastMesh(LINE)
     subscriber = mesh.add_subscriber("R1", credit=credit)
     subscriber.is_paused = True  # grants once, and stalls
     publishers = [mesh.add_publisher(f"R{1 + number % 3}") for number in range(9)]
@@ -207,7 +207,7 @@ def test_for_a_stalled_subscriber_each_publisher_has_one_message_at_its_router(c
 
 @pytest.mark.parametrize("hops", [0, 1, 2])
 def test_a_settled_stream_whose_sender_leaves_after_its_last_send_arrives_whole(hops: int) -> None:
-    mesh = CreditMesh(LINE)
+    mesh = AnycastMesh(LINE)
     mesh.add_subscriber("R1", credit=250, top_up=TopUp.BATCH)
     publisher = mesh.add_publisher(f"R{1 + hops}")
     publisher.offer(5000)
@@ -221,7 +221,7 @@ def test_a_settled_stream_whose_sender_leaves_after_its_last_send_arrives_whole(
 def test_lowering_to_zero_takes_all_credit_after_the_linger_and_resuming_gives_it(
     hops: int,
 ) -> None:
-    mesh = CreditMesh(LINE)
+    mesh = AnycastMesh(LINE)
     subscriber = mesh.add_subscriber("R1", credit=20)
     publishers = [mesh.add_publisher(f"R{1 + hops}") for _ in range(3)]
     publishers[0].offer(1)
@@ -237,7 +237,7 @@ def test_lowering_to_zero_takes_all_credit_after_the_linger_and_resuming_gives_i
 
 
 def test_a_subscriber_busy_on_its_one_credit_closes_nothing_though_another_withdrew() -> None:
-    mesh = CreditMesh(LINE)
+    mesh = AnycastMesh(LINE)
     mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
     other = mesh.add_subscriber("R1", credit=1, top_up=TopUp.EACH, service_s=5.0)
     publishers = [mesh.add_publisher("R3") for _ in range(3)]
@@ -251,7 +251,7 @@ def test_a_subscriber_busy_on_its_one_credit_closes_nothing_though_another_withd
 
 @pytest.mark.parametrize("hops", [0, 1, 2])
 def test_a_drain_brings_what_waits_at_any_router_and_is_then_answered(hops: int) -> None:
-    mesh = CreditMesh(LINE)
+    mesh = AnycastMesh(LINE)
     getter = mesh.add_subscriber("R1", credit=1)
     publisher = mesh.add_publisher(f"R{1 + hops}")
     mesh.run_for(0.5)

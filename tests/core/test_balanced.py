@@ -11,8 +11,8 @@ import math
 import pytest
 
 from router.core.forwarding.egress_load import HINT_S, RENEW_S, TELL_S, EgressLoad, ToldLoad
-from router.simulation.credit import CreditMesh, jain_index
-from router.simulation.credit_clients import Accepts, SimPublisher, SimSubscriber, TopUp
+from router.testing.anycast_mesh import AnycastMesh, jain_index
+from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp
 
 RING = [("A", "B"), ("B", "C"), ("C", "D"), ("D", "A")]
 WORKERS, SERVICE_S = 2, 0.05
@@ -34,7 +34,7 @@ class Calls:
         credit: int = 100,
         service_s: float = SERVICE_S,
     ) -> None:
-        self.mesh = CreditMesh(edges, has_outcomes=True, seed=1, delay_s=0.0003, distance=0.1)
+        self.mesh = AnycastMesh(edges, has_outcomes=True, seed=1, delay_s=0.0003, distance=0.1)
         self.servers = [
             self.mesh.add_subscriber(
                 name, credit=credit, top_up=TopUp.FULL, service_s=service_s, workers=WORKERS, accepts=accepts

@@ -13,10 +13,10 @@ import pytest
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit import jain_index
-from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
-from router.simulation.credit_links import Wire
-from router.simulation.multicast_credit import MulticastMesh
+from router.testing.anycast_mesh import jain_index
+from router.testing.clients import SimPublisher, SimSubscriber, TopUp
+from router.testing.links import Wire
+from router.testing.multicast_mesh import MulticastMesh
 from tests.helpers.multicast_plays import Kind, MulticastPlay
 
 PLAYS = int(os.environ.get("AMQP_MESH_CREDIT_PLAYS", "0"))

@@ -11,8 +11,8 @@ import random
 import networkx as nx
 
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit import CreditMesh
-from router.simulation.credit_clients import Accepts, SimPublisher, SimSubscriber, TopUp
+from router.testing.anycast_mesh import AnycastMesh
+from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp
 
 CALM = ("offer", "offer", "offer", "flood", "attach", "wait", "wait")
 ROUGH = (*CALM, "leave", "pause", "lower", "resume", "drain", "unsubscribe", "subscribe", "cut", "join", "reroute")
@@ -35,7 +35,7 @@ class Play:
             edges += [tuple(rng.sample(names, 2)) for _ in range(rng.randint(0, 2))]  # type: ignore[misc]
         self.edges = sorted({(min(edge), max(edge)) for edge in edges})
         delay_s = rng.choice([0.0001, 0.0005, 0.004])
-        self.mesh = CreditMesh(
+        self.mesh = AnycastMesh(
             self.edges,
             seed=seed,
             routers=names,

@@ -11,9 +11,9 @@ import enum
 import random
 
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit_clients import SimPublisher, SimSubscriber, TopUp
-from router.simulation.credit_links import Link
-from router.simulation.multicast_credit import MulticastMesh, is_connected
+from router.testing.clients import SimPublisher, SimSubscriber, TopUp
+from router.testing.links import Link
+from router.testing.multicast_mesh import MulticastMesh, is_connected
 
 CALM = ("offer", "offer", "offer", "flood", "attach", "wait", "wait")
 UNRULY = (*CALM, "leave", "pause", "lower", "resume", "resume", "drain")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
-from router.simulation.credit import CreditMesh
-from router.simulation.credit_clients import TopUp
+from router.testing.anycast_mesh import AnycastMesh
+from router.testing.clients import TopUp
 from router.whatif.analysis.credit_plan import MOST_PAIRS, CreditUse, credit_rows, credit_table
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.mesh_kernel import Kernel
@@ -241,7 +241,7 @@ def test_simulated_credit_machines_reach_what_the_plan_allows_and_no_more(
     hops: int, credit: int, top_up: TopUp
 ) -> None:
     names = "ABC"[: hops + 1]
-    real = CreditMesh(list(pairwise(names)), delay_s=0.002, jitter_s=0, client_delay_s=0.0005)
+    real = AnycastMesh(list(pairwise(names)), delay_s=0.002, jitter_s=0, client_delay_s=0.0005)
     subscriber = real.add_subscriber(names[-1], credit=credit, top_up=top_up)
     publisher = real.add_publisher("A")
     publisher.offer(10**6)

@@ -14,9 +14,9 @@ from typing import Generic, Protocol, TypeVar
 import networkx as nx
 
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit_clients import Accepts, SimPublisher, SimSubscriber, TopUp
-from router.simulation.credit_links import Link, Wire
 from router.simulation.network import Network, Weather
+from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp
+from router.testing.links import Link, Wire
 
 
 class Home(Protocol):

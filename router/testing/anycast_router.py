@@ -11,10 +11,10 @@ from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit_clients import SimPublisher
-from router.simulation.credit_links import Link, Wire, ignore_flow, ignore_transfer
-from router.simulation.credit_turns import Turns
 from router.simulation.network import Network
+from router.testing.clients import SimPublisher
+from router.testing.links import Link, Wire, ignore_flow, ignore_transfer
+from router.testing.machine_driver import MachineDriver
 
 
 class Surroundings(Protocol):
@@ -22,7 +22,7 @@ class Surroundings(Protocol):
 
     network: Network
 
-    def neighbor(self, router: RouterId) -> SimRouter:
+    def neighbor(self, router: RouterId) -> AnycastRouter:
         """A router by name."""
 
     def wires(self, here: RouterId, there: RouterId) -> tuple[Wire, Wire] | None:
@@ -44,7 +44,7 @@ class Surroundings(Protocol):
     """Subscribers settle messages, and routers look at loads."""
 
 
-class SimRouter(CreditActions):
+class AnycastRouter(CreditActions):
     """A router as far as the credit of one address goes. It carries out the machine's `CreditActions`."""
 
     def __init__(
@@ -52,7 +52,7 @@ class SimRouter(CreditActions):
     ) -> None:
         self.name = name
         self.machine = AnycastScheduler(self, timing=timing, is_closest=is_closest, distance=distance)
-        self.turns = Turns(mesh.network, self.machine, restate=self._restate, checked=mesh.checked)
+        self.turns = MachineDriver(mesh.network, self.machine, restate=self._restate, checked=mesh.checked)
         self.publishers: dict[Key, Link] = {}
         self.subscribers: list[Link] = []
         self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}

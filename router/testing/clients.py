@@ -6,8 +6,8 @@ import enum
 import heapq
 from collections.abc import Callable
 
-from router.simulation.credit_links import Link
 from router.simulation.network import Network
+from router.testing.links import Link
 
 
 class TopUp(enum.Enum):
@@ -17,6 +17,7 @@ class TopUp(enum.Enum):
     HALF = "up to the full credit when half of it is used (proton)"
     BATCH = "a batch when the one before is worked off"
     FULL = "up to the full credit with each message (oslo.messaging)"
+    NEVER = "when the test calls `SimSubscriber.grant`"
 
 
 class Accepts(enum.Enum):
@@ -103,9 +104,14 @@ class SimSubscriber:
         self._drain_since = 0.0
         link.on_transfer = self._arrived
         link.on_returned = self._returned
-        self._grant(credit)
+        self.grant(credit)
 
-    def _grant(self, credit: int) -> None:
+    def grant(self, credit: int) -> None:
+        """Grant more credit now; nothing while it is paused, detached or draining.
+
+        Args:
+            credit: how much more, messages.
+        """
         if credit > 0 and self.is_attached and not self.is_paused and not self.link.is_draining:
             self.granted += credit
             self.link.grant(credit)
@@ -135,13 +141,13 @@ class SimSubscriber:
         missing = self.credit - self.link.granted
         match self._top_up:
             case TopUp.EACH:
-                self._grant(min(1, missing))
+                self.grant(min(1, missing))
             case TopUp.HALF:
-                self._grant(missing if 2 * self.link.granted <= self.credit else 0)
+                self.grant(missing if 2 * self.link.granted <= self.credit else 0)
             case TopUp.BATCH:
-                self._grant(missing if self.link.granted == 0 and self._unserved == 0 else 0)
+                self.grant(missing if self.link.granted == 0 and self._unserved == 0 else 0)
             case TopUp.FULL:
-                self._grant(missing)
+                self.grant(missing)
 
     def pause(self, *, is_lowering: bool) -> None:
         """Grant no more; *is_lowering* takes back what is unspent too."""
@@ -155,7 +161,7 @@ class SimSubscriber:
     def resume(self) -> None:
         """Grant again."""
         self.is_paused = False
-        self._grant(self.credit - self.link.granted)
+        self.grant(self.credit - self.link.granted)
 
     def drain(self) -> None:
         """Ask for the rest and for the credit back, as a synchronous get with a time-out does."""
@@ -167,7 +173,7 @@ class SimSubscriber:
     def _returned(self, credit: int) -> None:
         if not self.link.is_draining:
             # A late answer, after it lowered its credit itself and granted anew: the new credit is gone too.
-            self._grant(self.credit - self.link.granted)
+            self.grant(self.credit - self.link.granted)
         elif self.link.granted <= 0:
             self._end_drain()
 
@@ -175,4 +181,4 @@ class SimSubscriber:
         self.drained_s.append(self._network.now - self._drain_since)
         self.link.drain(is_draining=False)
         self.link.flush()
-        self._grant(self.credit - self.link.granted)
+        self.grant(self.credit - self.link.granted)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from router.simulation.credit_links import Link
 from router.simulation.network import Network
+from router.testing.links import Link
 
 TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
@@ -23,7 +23,7 @@ class Machine(Protocol):
         """When `turn` is due without an event, seconds."""
 
 
-class Turns:
+class MachineDriver:
     """The turns of one machine.
 
     Args:

@@ -14,9 +14,9 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Topology
-from router.simulation.credit_base import ClientMesh
-from router.simulation.credit_links import Link
-from router.simulation.multicast_router import MulticastRouter, Place
+from router.testing.client_mesh import ClientMesh
+from router.testing.links import Link
+from router.testing.multicast_router import MulticastRouter, Place
 
 
 class MulticastMesh(ClientMesh[MulticastRouter]):

@@ -9,10 +9,10 @@ from router.core.forwarding.credit_scheduler import CreditTiming, Key
 from router.core.forwarding.local_subscribers import Patience
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit_clients import SimPublisher
-from router.simulation.credit_links import Link, Wire, ignore_flow
-from router.simulation.credit_turns import Turns
 from router.simulation.network import Network
+from router.testing.clients import SimPublisher
+from router.testing.links import Link, Wire, ignore_flow
+from router.testing.machine_driver import MachineDriver
 
 Place = tuple[list[RouterId], RouterId | None]
 """Of a router in a tree: children below which there are subscribers, and predecessor."""
@@ -52,7 +52,7 @@ class MulticastRouter:
     def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: Patience) -> None:
         self.name = name
         self.machine = MulticastIngressScheduler(self, name, timing=timing, patience=patience)
-        self.turns = Turns(mesh.network, self.machine, restate=lambda now: None, checked=mesh.checked)
+        self.turns = MachineDriver(mesh.network, self.machine, restate=lambda now: None, checked=mesh.checked)
         self.publishers: dict[Key, Link] = {}
         self.subscribers: dict[Link, None] = {}
         self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}

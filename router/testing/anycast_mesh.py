@@ -12,11 +12,11 @@ import networkx as nx
 
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
-from router.simulation.credit_base import ClientMesh
-from router.simulation.credit_router import SimRouter
+from router.testing.anycast_router import AnycastRouter
+from router.testing.client_mesh import ClientMesh
 
 
-class CreditMesh(ClientMesh[SimRouter]):
+class AnycastMesh(ClientMesh[AnycastRouter]):
     """One anycast address in a mesh of routers; arguments as of `ClientMesh`."""
 
     def __init__(
@@ -51,10 +51,10 @@ class CreditMesh(ClientMesh[SimRouter]):
             routers=routers,
         )
 
-    def _make_router(self, name: RouterId) -> SimRouter:
-        return SimRouter(name, self, self._timing, is_closest=self._is_closest, distance=self._distance)
+    def _make_router(self, name: RouterId) -> AnycastRouter:
+        return AnycastRouter(name, self, self._timing, is_closest=self._is_closest, distance=self._distance)
 
-    def _install(self, router: SimRouter) -> None:
+    def _install(self, router: AnycastRouter) -> None:
         router.install(self._paths(router.name))
 
     # Of the routers
@@ -108,7 +108,7 @@ class CreditMesh(ClientMesh[SimRouter]):
 
     # Losses and paths
 
-    def _lose_router(self, router: SimRouter) -> None:
+    def _lose_router(self, router: AnycastRouter) -> None:
         self._lose(m for m in router.machine.publishers.waiting if isinstance(m, int))
         self._lose(m for pool in router.machine.pools.values() for m in pool.core if isinstance(m, int))
 
