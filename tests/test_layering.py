@@ -156,6 +156,8 @@ RINGS = (
     ),
     Ring("router.whatif"),
     *(Ring(step.folder, (*step.ours, *step.packages), step.others) for step in WHATIF),
+    # Nothing else knows lxml.
+    Ring("router.whatif.formats.xml_with_lines", ours=("router.whatif.formats.input_file",), others=("lxml",)),
     # Nothing else knows Spark.
     Ring(
         "router.whatif.pipeline.spark_engine",
@@ -307,6 +309,7 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.whatif.kernel.mesh_kernel", "router.whatif.pipeline.table_layouts", False),
         ("router.whatif.pipeline.run", "router.whatif.analysis.spof", False),
         ("router.whatif.analysis.spof", "matplotlib", False),
+        ("router.whatif.formats.graphml", "lxml", False),
         ("router.whatif.convergence.twin", "router.simulation.mesh", True),
         ("router.whatif.analysis.spof", "router.simulation.mesh", False),
         ("router.engine.connection", "router.guard.frame_guard", True),

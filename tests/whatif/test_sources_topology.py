@@ -222,8 +222,10 @@ def test_all_faults_of_graphml_are_told_with_their_lines(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("<graphml>", "1: error: not readable as XML: no element found"),
-        ("<a>\n<b></a>", "2: error: not readable as XML: mismatched tag"),
+        ("<graphml>", "1: error: not readable as XML: Premature end of data in tag graphml line 1"),
+        ("<a>\n<b></a>", "2: error: not readable as XML: Opening and ending tag mismatch: b line 2 and a"),
+        ("", "1: error: not readable as XML: Document is empty"),
+        ("<a>\n&b;</a>", "2: error: not readable as XML: Entity 'b' not defined"),
         ("<html/>", "1: error: the document is a `html`; expected `graphml`"),
         ("<graphml/>", "1: error: 0 graphs; expected one `graph`"),
         ("<graphml><graph/>\n<graph/></graphml>", "2: error: 2 graphs; expected one `graph`"),
@@ -232,11 +234,50 @@ def test_all_faults_of_graphml_are_told_with_their_lines(tmp_path: Path) -> None
             '<!DOCTYPE x [\n<!ENTITY a "aaaa">\n<!ENTITY b "&a;&a;">]>\n<graphml>&b;</graphml>',
             "2: error: an entity is declared; expected none",
         ),
-        ("<a>" * 200 + "</a>" * 200, "1: error: nested too deep; expected at most 100 levels"),
+        ("<a>" * 300 + "</a>" * 300, "1: error: not readable as XML: Excessive depth in document: 256"),
     ],
 )
 def test_what_is_no_graphml_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     assert faults(tmp_path, "x.graphml", text) == [expected]
+
+
+BOMB = "".join(f'<!ENTITY a{at} "{f"&a{at - 1};" * 10}">\n' for at in range(1, 12))
+"""Entities that would grow to 3 * 10**11 characters."""
+
+
+@pytest.mark.parametrize(
+    "body", ["<graphml>&a11;</graphml>", '<graphml id="&a11;"/>'], ids=["as text", "as an attribute"]
+)
+def test_entities_that_would_fill_the_memory_are_refused(tmp_path: Path, body: str) -> None:
+    (told,) = faults(tmp_path, "x.graphml", f'<!DOCTYPE graphml [\n<!ENTITY a0 "lol">\n{BOMB}]>\n{body}')
+    assert told.endswith("error: not readable as XML: Maximum entity amplification factor exceeded")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ['<!DOCTYPE graphml [\n<!ENTITY a SYSTEM "{}">]>', '<!DOCTYPE graphml [\n<!ENTITY % a SYSTEM "{}">\n%a;]>'],
+    ids=["general", "parameter"],
+)
+def test_files_that_an_entity_names_are_never_read(tmp_path: Path, declared: str) -> None:
+    other = tmp_path / "other"
+    other.write_text("<!ENTITY b 'secret'> secret <", encoding="utf-8")
+    head = declared.format(other.as_uri())
+    # As a part of the document it would be a fault of its own.
+    assert faults(tmp_path, "x.graphml", f"{head}\n<graphml>&a;</graphml>") == [
+        "2: error: an entity is declared; expected none"
+    ]
+
+
+def test_a_document_type_that_lies_elsewhere_is_never_read(tmp_path: Path) -> None:
+    other = tmp_path / "other.dtd"
+    other.write_text('<!ATTLIST graph edgedefault CDATA "directed"> <', encoding="utf-8")
+    text = f'<!DOCTYPE graphml SYSTEM "{other.as_uri()}">\n<graphml><graph><node id="A"/></graph></graphml>'
+    assert [router.id for router in imported(tmp_path, "x.graphml", text).routers] == ["A"]
+
+
+def test_lines_are_known_in_long_documents_too(tmp_path: Path) -> None:
+    text = "<graphml><graph>" + "\n" * 100_000 + "<port/></graph></graphml>"
+    assert "100001: error: a `port`; expected nodes and edges" in faults(tmp_path, "x.graphml", text)
 
 
 def test_large_documents_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

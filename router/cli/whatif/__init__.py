@@ -13,7 +13,7 @@ import attrs
 import click
 
 EXTRA: Final = "amqp-mesh[whatif]"
-EXTRA_MODULES: Final = frozenset({"matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
+EXTRA_MODULES: Final = frozenset({"jinja2", "lxml", "matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
 """What the extra installs, by the names that are imported."""
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from mesh_config.findings import nearest
 from router.whatif.formats.input_file import FileFindings
 from router.whatif.formats.topology_builder import MESSAGE_BYTES, Edge, Node, Traffic, build
-from router.whatif.formats.xml_with_lines import Element
+from router.whatif.formats.xml_with_lines import Element, text_of
 from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import Model
 
@@ -127,21 +127,21 @@ def _refuse(tokens: Tokens, line: int, at: tuple[str, ...], expected: str, fault
 
 def read_xml(root: Element, faults: FileFindings, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
     """The model of a document whose root is `network`. Raises: SettingsError."""
-    structure = root.first("networkStructure")
+    structure = root.find("networkStructure")
     if root.tag != "network" or structure is None:
-        faults.fail(f"the document is a `{root.tag}`", line=root.line, expected="`network` with `networkStructure`")
+        expected = "`network` with `networkStructure`"
+        faults.fail(f"the document is a `{root.tag}`", line=root.sourceline, expected=expected)
         raise AssertionError("fail() raises")
-    nodes = structure.first("nodes") or structure
-    is_plane = nodes.attributes.get("coordinatesType") == "pixel"
-    links = structure.first("links") or structure
-    demands = root.first("demands")
+    nodes, links = (structure if found is None else found for found in map(structure.find, ("nodes", "links")))
+    is_plane = nodes.get("coordinatesType") == "pixel"
+    demands = root.find("demands")
     return build(
         name,
-        [_xml_node(element, faults, is_plane=is_plane) for element in nodes.all("node")],
-        [_xml_link(element, faults) for element in links.all("link")],
+        [_xml_node(element, faults, is_plane=is_plane) for element in nodes.iterchildren("node")],
+        [_xml_link(element, faults) for element in links.iterchildren("link")],
         [
             it
-            for element in (demands.all("demand") if demands is not None else ())
+            for element in (demands.iterchildren("demand") if demands is not None else ())
             for it in _xml_demand(element, faults)
         ],
         faults=faults,
@@ -150,48 +150,47 @@ def read_xml(root: Element, faults: FileFindings, *, name: str, message_bytes: f
 
 
 def _xml_node(element: Element, faults: FileFindings, *, is_plane: bool) -> Node:
-    key = element.attributes.get("id", "")
+    key = element.get("id", "")
     at = ("nodes", key)
     if not key:
-        faults.add("a `node` without `id`", line=element.line, key=("id",), expected="text")
-    x, y = (element.first("coordinates", axis) for axis in ("x", "y"))
-    has_place = x is not None and y is not None and not is_plane
+        faults.add("a `node` without `id`", line=element.sourceline, key=("id",), expected="text")
+    x, y = (None if is_plane else element.find(f"coordinates/{axis}") for axis in ("x", "y"))
     return Node(
         key=key,
         label=key,
-        longitude=faults.amount(x.text, line=x.line, key=(*at, "x")) if x is not None and has_place else None,
-        latitude=faults.amount(y.text, line=y.line, key=(*at, "y")) if y is not None and has_place else None,
-        line=element.line,
+        longitude=None if x is None or y is None else faults.amount(text_of(x), line=x.sourceline, key=(*at, "x")),
+        latitude=None if x is None or y is None else faults.amount(text_of(y), line=y.sourceline, key=(*at, "y")),
+        line=element.sourceline,
         path=at,
     )
 
 
 def _xml_link(element: Element, faults: FileFindings) -> Edge:
-    at = ("links", element.attributes.get("id", ""))
-    capacity = element.first("preInstalledModule", "capacity")
-    values = _capacity(capacity.text, capacity.line, at, faults) if capacity is not None else {}
+    at = ("links", element.get("id", ""))
+    capacity = element.find("preInstalledModule/capacity")
+    values = _capacity(text_of(capacity), capacity.sourceline, at, faults) if capacity is not None else {}
     source, target = _ends(element, at, faults)
-    return Edge(source=source, target=target, values=values, line=element.line, path=at)
+    return Edge(source=source, target=target, values=values, line=element.sourceline, path=at)
 
 
 def _xml_demand(element: Element, faults: FileFindings) -> Iterator[Traffic]:
-    at = ("demands", element.attributes.get("id", ""))
-    value, unit = element.first("demandValue"), element.first("routingUnit")
+    at = ("demands", element.get("id", ""))
+    value, unit = element.find("demandValue"), element.find("routingUnit")
     if value is None:
-        faults.add("`demandValue` is missing", line=element.line, key=at, expected="a number")
+        faults.add("`demandValue` is missing", line=element.sourceline, key=at, expected="a number")
         return
-    amounts = ("1" if unit is None else unit.text, value.text)
-    yield from _demand(_ends(element, at, faults), amounts, element.line, at, faults)
+    amounts = ("1" if unit is None else text_of(unit), text_of(value))
+    yield from _demand(_ends(element, at, faults), amounts, element.sourceline, at, faults)
 
 
 def _ends(element: Element, at: tuple[str, ...], faults: FileFindings) -> tuple[str, str]:
     """Text of `source` and `target`."""
     found = []
     for name in ("source", "target"):
-        end = element.first(name)
+        end = element.find(name)
         if end is None:
-            faults.add(f"`{name}` is missing", line=element.line, key=at, expected="the id of a node")
-        found.append("" if end is None else end.text)
+            faults.add(f"`{name}` is missing", line=element.sourceline, key=at, expected="the id of a node")
+        found.append("" if end is None else text_of(end))
     return found[0], found[1]
 
 
