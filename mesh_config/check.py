@@ -1,4 +1,4 @@
-"""What is wrong, or looks wrong, with a whole mesh: routers that do not fit each other, and each router by itself."""
+"""Checks of a whole mesh for what is wrong or looks so: routers that do not fit each other, and each by itself."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _dangling_message(mesh: MeshSettings, router: RouterSettings, connector: Con
 
 
 def _addresses(routers: Mapping[str, RouterSettings]) -> list[tuple[str, int]]:
-    """Where routers listen for other routers."""
+    """Addresses at which routers listen for other routers."""
     found = []
     for router in routers.values():
         for listener in router.listeners:

@@ -1,4 +1,4 @@
-"""What can be wrong with one router's settings beyond the single value: values that do not go together."""
+"""Checks of one router's settings beyond the single value: values that do not go together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loader and the checks tell the operator: where, what was found, what was expected, what is nearest."""
+"""Findings of the loader and the checks: where, what was found, what was expected, what is nearest."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Finding:
     key: str = ""
     """Key path, for instance `routers.A.listeners[0].port`; empty for the whole file."""
     message: str
-    """What was found."""
+    """The fault that was found."""
     expected: str = ""
-    """What may stand there; empty where the message says it."""
+    """The values that may stand there; empty where the message says it."""
     nearest: str | None = None
     """The right key or value most like the one found."""
 

@@ -1,4 +1,4 @@
-"""Which connector reaches which listener: hosts, ports, and what two ends make of a cost."""
+"""Match of connectors with the listeners that they reach: hosts, ports, and what two ends make of a cost."""
 
 from __future__ import annotations
 

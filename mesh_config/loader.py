@@ -22,7 +22,7 @@ FilePath = str | os.PathLike[str]
 
 @attrs.frozen(kw_only=True)
 class Document:
-    """What could be read of a file."""
+    """Content of a file, as far as it could be read."""
 
     file: str
     mesh: MeshSettings
@@ -31,10 +31,10 @@ class Document:
     is_whole_mesh: bool
     """False for a file of one router, whose neighbors are unknown."""
     nodes: Mapping[str, MapNode]
-    """What the file says of each router, defaults merged into it; also of routers that are not in `mesh`."""
+    """Settings in the file of each router, defaults merged into it; also of routers that are not in `mesh`."""
 
     def place(self, router_id: str, *steps: Step) -> Place:
-        """Where a setting of a router stands: the line of the nearest thing around it that the file has."""
+        """Find the place of a setting of a router: the line of the nearest thing around it that the file has."""
         root: tuple[Step, ...] = ("routers", router_id) if self.is_whole_mesh else ("router",)
         node: Node | None = self.nodes.get(router_id)
         if node is None:
@@ -74,7 +74,7 @@ def load_router(path: FilePath, router_id: str | None = None) -> RouterSettings:
 
 
 def chosen(path: FilePath, routers: Mapping[str, object], router_id: str | None) -> str:
-    """Which of a file's routers is meant: the one that is named, or the only one.
+    """Choose one of a file's routers: the one that is named, or the only one.
 
     Raises:
         SettingsError: as `load_router`.
@@ -90,7 +90,7 @@ def chosen(path: FilePath, routers: Mapping[str, object], router_id: str | None)
 
 
 def read_document(path: FilePath) -> Document:
-    """What can be read of a file; never raises for what is wrong with it: `findings` says."""
+    """Read a file as far as it can be read; what is wrong with it is told by `findings`, and raises nothing."""
     file = os.fspath(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -279,7 +279,7 @@ class _Reading:
 
 
 def _own_address(node: Node) -> set[str]:
-    """Which of host and port are written at a connector itself; those in `defaults` give way to `to`."""
+    """Host and port, those of them that are written at a connector itself; those in `defaults` give way to `to`."""
     items = node.items if isinstance(node, MapNode) else {}
     return {key for key in ("host", "port") if key in items and items[key].place.path[0] != "defaults"}
 

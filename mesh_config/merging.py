@@ -14,7 +14,7 @@ from mesh_config.yaml_text import ListNode, MapNode, Node, Place, Scalar, Scalar
 
 
 def router_with_defaults(router: MapNode, defaults: Mapping[str, MapNode], addresses: ListNode | None) -> MapNode:
-    """What a file says of a router, directly and by its `defaults` and mesh-wide `addresses`.
+    """Merge what a file says of a router, directly and by its `defaults` and mesh-wide `addresses`.
 
     Args:
         router: what stands at the router itself; goes first.
@@ -53,7 +53,7 @@ def with_item(node: MapNode, key: str, value: Scalar, place: Place) -> MapNode:
 
 
 def address_key(prefix: str | None, pattern: str | None) -> tuple[str, ...]:
-    """What makes two treatments one: words of the prefix or pattern, whatever their separators."""
+    """Key under which two treatments are one: words of the prefix or pattern, whatever their separators."""
     kind, text = ("prefix", prefix) if prefix is not None else ("pattern", pattern or "")
     return (kind, *re.split(r"[/.]", text or ""))
 

@@ -23,7 +23,7 @@ TEXT_PATTERN = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
 
 
 class Treatment(enum.StrEnum):
-    """How the messages of an address are given to its subscribers."""
+    """Rule by which the messages of an address are given to its subscribers."""
 
     MULTICAST = "multicast"
     CLOSEST = "closest"
@@ -31,7 +31,7 @@ class Treatment(enum.StrEnum):
 
 
 class Role(enum.StrEnum):
-    """Who is at the other end of a listener's or connector's connections (names of Qpid Dispatch)."""
+    """Role of who is at the other end of a listener's or connector's connections (names of Qpid Dispatch)."""
 
     NORMAL = "normal"
     INTER_ROUTER = "inter-router"
@@ -110,7 +110,7 @@ DEFAULT_ADDRESSES: tuple[AddressSettings, ...] = tuple(
 
 @attrs.frozen(kw_only=True)
 class LinkSettings:
-    """What a listener and a connector have in common: the AMQP side of a connection."""
+    """Settings that a listener and a connector have in common: the AMQP side of a connection."""
 
     role: Role = setting(
         "Who connects here: clients (`normal`) or other routers (`inter-router`).", default=Role.NORMAL

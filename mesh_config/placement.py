@@ -1,4 +1,4 @@
-"""Where to draw the routers of a mesh: distances on paper like the hops between them, by stress majorisation.
+"""Places at which to draw the routers of a mesh: distances on paper like the hops between them, by stress majorisation.
 
 networkx has the like, but needs numpy for it, which a router does not.
 

@@ -1,4 +1,4 @@
-"""What the models say about single values: kind, range, pattern; and the words in which operators are told so."""
+"""Rules of the models about single values: kind, range, pattern; and the words in which operators are told so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATTERN_WORDS = {
 
 @attrs.frozen(kw_only=True)
 class Kind:
-    """What a setting's type annotation comes down to."""
+    """Kind of value that a setting's type annotation comes down to."""
 
     base: type
     """str, int, float, bool, an enum or a class of settings."""
@@ -42,7 +42,7 @@ class Kind:
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """Why a value cannot be a setting's."""
+    """Reason why a value cannot be a setting's."""
 
     message: str
     expected: str
@@ -76,7 +76,7 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def expectation(field: attrs.Attribute[Any]) -> str:
-    """What may stand at a setting, in words."""
+    """Describe in words what may stand at a setting."""
     kind = kind_of(field.type)
     if kind.is_list:
         return "a list"
@@ -90,7 +90,7 @@ def expectation(field: attrs.Attribute[Any]) -> str:
 
 
 def base_words(base: type) -> str:
-    """What a value of a kind is called."""
+    """Name of the values of a kind."""
     if issubclass(base, enum.Enum):
         return f"one of {', '.join(f'`{member.value}`' for member in base)}"
     if attrs.has(base):
@@ -99,7 +99,7 @@ def base_words(base: type) -> str:
 
 
 def found_words(value: object) -> str:
-    """What was found, for the operator."""
+    """Describe what was found, for the operator."""
     match value:
         case None:
             return "nothing"
@@ -117,7 +117,7 @@ def found_words(value: object) -> str:
 
 
 def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
-    """Why *value*, of the right type already, is out of the setting's range or pattern; None if it is not.
+    """Fault of *value*, of the right type already, when it is out of the setting's range or pattern; else None.
 
     Source: the field's metadata (`mesh_config.models.setting`).
     """

@@ -34,12 +34,12 @@ _RESOLVERS = (
 )
 
 _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
-"""What ends a line of YAML."""
+"""End of a line of YAML."""
 
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """Where something stands in a file."""
+    """Place in a file."""
 
     file: str | None
     line: int | None
@@ -195,7 +195,7 @@ class _Conversion:
         self._seen: set[int] = set()
 
     def node(self, raw: yaml.Node, path: tuple[Step, ...], line: int) -> Node:
-        """What *raw* stands for; *line* is that of its key or list."""
+        """Convert *raw*; *line* is that of its key or list."""
         place = Place(file=self._file, line=raw.start_mark.line + 1, path=path)
         # The reader gives the very same node for an alias. Aliases are refused: a few of them blow up to gigabytes, and
         # the place of what they stand for is not where the operator would look for it.

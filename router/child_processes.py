@@ -17,7 +17,7 @@ from collections.abc import Sequence
 _PR_SET_PDEATHSIG = 1
 """Source: prctl(2)."""
 _NOT_STARTED = 127
-"""What shells end with, too."""
+"""Exit status with which shells end, too."""
 
 
 def mortal(command: Sequence[str]) -> list[str]:

@@ -240,13 +240,13 @@ class Daemon:
 
 
 def most_files() -> int:
-    """How many files this process may have open."""
+    """Limit of the files that this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return NO_BOUND if soft == resource.RLIM_INFINITY else soft
 
 
 def usable_files(settings: RouterSettings, listener: ListenerSettings) -> int:
-    """How many of the descriptors of this process the connections of a listener may take.
+    """Count the descriptors of this process that the connections of a listener may take.
 
     Clients leave some for routers, and routers that dial a few for those that this one dials.
     """

@@ -18,14 +18,14 @@ from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 
 LINKS_AT_ONCE: Final = 50
-"""Who has no more of them loses them at once."""
+"""Links that are taken away at once: whoever has no more of them waits for nothing."""
 MESSAGES_AT_ONCE: Final = 1000
 """The same of messages that get their outcomes."""
 
 
 @attrs.define(eq=False)
 class EndedLinkGroup:
-    """What of one connection is to be taken away."""
+    """Links of one connection that are to be taken away."""
 
     connection: Connection
     links: deque[IngressLink | EgressLink]
@@ -56,7 +56,7 @@ class EndedLinks:
         """Called when a connection has no more links to be taken away."""
         self._freeing: deque[Connection] = deque()
         self._begun_at = -math.inf
-        """When the last teardown began, seconds: what is ready at the same time is one round,"""
+        """Time at which the last teardown began, seconds: what is ready at the same time is one round,"""
         self._taken = 0
         """and how many links were taken away in it."""
 

@@ -1,4 +1,4 @@
-"""What makes a FIB agree with the control plane again after a fault of ours: all is installed anew."""
+"""Reinstallation of the FIB after a fault of ours, so that it agrees with the control plane again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FibReinstall:
         self._control = control
         self._fib = fib
         self.at = math.inf
-        """When it is due, seconds; infinity when FIB and control plane agree."""
+        """Time at which it is due, seconds; infinity when FIB and control plane agree."""
         self._pause_s = FIRST_PAUSE_S
         self._rests_until = -math.inf
 
@@ -46,7 +46,7 @@ class FibReinstall:
         self.at = min(self.at, self._rests_until)
 
     def deadline(self, now: float) -> float:
-        """When the control plane is to be asked next, or this is due, seconds."""
+        """Time at which the control plane is to be asked next, or this is due, seconds."""
         due = min(self._control.next_deadline(), self.at)
         return max(due, self._rests_until) if self._rests_until > now else due
 
@@ -67,7 +67,7 @@ class FibReinstall:
         return [*gone, *installed]
 
     def events(self) -> Iterator[Event]:
-        """What the control plane has not heard of the subscribers of this router."""
+        """Events that the control plane has not heard of the subscribers of this router."""
         own = self._control.own_addresses()
         subscribed = {
             entry.text: entry.treatment

@@ -59,7 +59,7 @@ class LineBucket:
         self.left_out = 0
         """Lines that were not written and not summed up yet."""
         self.since = math.inf
-        """When the first of these was left out, seconds."""
+        """Time at which the first of these was left out, seconds."""
 
 
 class RateLimit:
@@ -104,7 +104,7 @@ class RateLimit:
 
     @property
     def next_summary(self) -> float:
-        """When `summaries` has something, seconds; infinity when no line was left out."""
+        """Time at which `summaries` has something, seconds; infinity when no line was left out."""
         return next(iter(self._left_out.values())).since + SUMMARY_S if self._left_out else math.inf
 
     def summaries(self, now: float) -> list[tuple[str, str, int]]:
@@ -198,7 +198,7 @@ class LineWriter:
                 self._rest()
 
     def _take(self, wait_s: float) -> tuple[list[bytes], int, bool]:
-        """What is to be written, once there is something or *wait_s* is over; with the number dropped behind it."""
+        """Take what is to write, once there is something or *wait_s* is over; with the number dropped behind it."""
         with self._changed:
             if not (self._lines or self._dropped or self._is_closed or self._is_woken) and wait_s > 0:
                 self._changed.wait(None if wait_s == math.inf else wait_s)
@@ -238,7 +238,7 @@ class LineWriter:
 
 
 class _Log:
-    """What `configure` has made: the rate limit, and the writer with its own lines."""
+    """Objects that `configure` has made: the rate limit, and the writer with its own lines."""
 
     def __init__(self, fd: int | None, chain: Sequence[Any], wrapper: Any, fields: Mapping[str, object]) -> None:
         self._limit = RateLimit()

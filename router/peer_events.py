@@ -1,4 +1,4 @@
-"""What peers do, seen from the engine: opens, attaches, detaches, control messages and ends.
+"""Handler of what peers do, as the engine sees it: opens, attaches, detaches, control messages and ends.
 
 `PeerEvents` answers each by the rules of its listener's role, keeps account of neighbors and clients, and tells the
 control plane what concerns it by events.

@@ -40,13 +40,13 @@ LOOK_AT_ALL_S: Final = 0.1
 LOOK_PART_S: Final = 2e-6
 """and later by so much for each link and session that was looked at: that takes a fortieth of it."""
 WINDOW_BYTES: Final = 8 * MIB
-"""What an honest sender may have under way in a session that is no longer read."""
+"""Bytes that an honest sender may have under way in a session that is no longer read."""
 LEAST_SHARE_BYTES: Final = 64 * 1024
 """However many connections there are, each may have so much."""
 
 
 class Log(Protocol):
-    """Where the crossing of a mark is told."""
+    """Log in which the crossing of a mark is told."""
 
     def warning(self, event: str, **fields: object) -> None:
         """Something needs an operator."""
@@ -56,7 +56,7 @@ class Log(Protocol):
 
 
 class PeerMemoryAccount:
-    """What is held for all connections, and who is above the marks."""
+    """Account of what is held for all connections, and of who is above the marks."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class PeerMemoryAccount:
     # Marks
 
     def _client_share(self) -> int:
-        """What a client may have while the process is above its mark: all of them together half of that, bytes."""
+        """Share of a client while the process is above its mark: all of them together half of that, bytes."""
         return max(LEAST_SHARE_BYTES, self.process_mark // (2 * max(1, len(self._connections))))
 
     def _mark(self, port: Port) -> int:

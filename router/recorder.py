@@ -46,7 +46,7 @@ def create(path: Path) -> int:
 
 
 class Recorder:
-    """What keeps the calls of one router's control plane, and writes them.
+    """Recorder that keeps the calls of one router's control plane, and writes them.
 
     Args:
         clock: seconds, monotonic.
@@ -68,12 +68,12 @@ class Recorder:
         self._log = log
         self._new_file = new_file
         self.plane: ControlPlane | RecordedPlane = control
-        """What is to be driven in the place of the control plane."""
+        """Control plane to be driven in the place of the real one."""
         self._writer: threading.Thread | None = None
         self._fault_at = -math.inf
-        """When a recording because of a fault was begun last, seconds."""
+        """Time at which a recording because of a fault was begun last, seconds."""
         self._told = ""
-        """Why the last recording because of a fault was not written; said once."""
+        """Reason why the last recording because of a fault was not written; said once."""
         if settings.max_bytes:
             try:
                 self.plane = RecordedPlane(

@@ -38,19 +38,19 @@ class RunToCompletion:
         self.events: list[Event] = []
         """For the control plane, in the order in which they happened."""
         self.scheduled = math.inf
-        """When the next deadline is due, as far as the timer knows, seconds."""
+        """Time of the next deadline as far as the timer knows, seconds."""
         self.control_deadline = math.inf
         """The control plane's next deadline, seconds."""
         self.work_at = math.inf
-        """When work goes on that is done in pieces, seconds."""
+        """Time at which work goes on that is done in pieces, seconds."""
         self.teardowns_at = math.inf
-        """When more links of a connection that has ended are to be taken away, seconds."""
+        """Time at which more links of a connection that has ended are to be taken away, seconds."""
         self.account_at = math.inf
-        """When the account is to be looked at again, seconds."""
+        """Time at which the account is to be looked at again, seconds."""
         self.account = PeerMemoryAccount(data_plane, settings, self.connections, log, self.look_at_account)
-        """What is held for each peer, and who is above the marks."""
+        """Account of what is held for each peer, and of who is above the marks."""
         self.trim_at = math.inf
-        """When memory is to be given back, seconds."""
+        """Time at which memory is to be given back, seconds."""
         self.deadline_changed: Callable[[], None] = lambda: None
         """Called when the next deadline is earlier than `scheduled`."""
         self.quieted: Callable[[], None] = lambda: None
@@ -166,7 +166,7 @@ class RunToCompletion:
             self.data_plane.written(port)
 
     def earliest(self) -> float:
-        """When the next deadline is due, seconds; infinity when never."""
+        """Time of the next deadline, seconds; infinity when there is none."""
         work_at = min(self.work_at, self.teardowns_at)
         return min(self.control_deadline, self.data_plane.next_deadline(), self.trim_at, work_at, self.account_at)
 

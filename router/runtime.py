@@ -48,7 +48,7 @@ TRIM_AFTER = 1000
 TRIM_DELAY_S = 1.0
 """Links go in crowds: when none has gone for so long, the crowd is gone."""
 CONNECTION_WEIGHT = 10
-"""What a connection weighs, in links."""
+"""Weight of a connection, in links."""
 
 REFUSED_LINES = 10
 """Addresses named in the log, those with the most messages first,"""
@@ -182,7 +182,7 @@ class Runtime(RunToCompletion):
     # Turns
 
     def next_deadline(self) -> float:
-        """When `handle_deadline` must be called, seconds; infinity when never."""
+        """Time at which `handle_deadline` must be called, seconds; infinity when never."""
         self.scheduled = self.earliest()
         return self.scheduled
 

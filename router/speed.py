@@ -31,7 +31,7 @@ SUFFIX: Final = importlib.machinery.EXTENSION_SUFFIXES[0]
 
 
 class SpeedRefused(ImportError):
-    """What the environment asks for can't be had; the message says it in one line."""
+    """Refusal of what the environment asks for and can't be had; the message says it in one line."""
 
 
 def hot_modules() -> dict[str, Path]:
@@ -52,7 +52,7 @@ class _SourceFirst:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """How to load a hot module from its source; None for any other."""
+        """Spec that loads a hot module from its source; None for any other."""
         source = self._modules.get(name)
         return None if source is None else importlib.util.spec_from_file_location(name, source)
 
@@ -70,7 +70,7 @@ class _Refuse(_SourceFirst):
 
 
 def choose(wanted: str | None, modules: dict[str, Path]) -> tuple[str, str]:
-    """Which speed it is when *wanted* is asked for, and why when that is INTERPRETED.
+    """Choose the speed when *wanted* is asked for, with the reason when that is INTERPRETED.
 
     Raises: SpeedRefused
     """

@@ -132,6 +132,38 @@ def test_sources_cite_no_paper_that_is_not_here() -> None:
     assert foreign == []
 
 
+# Docstrings
+
+RIDDLES = ("How", "What", "When", "Where", "Which", "Who", "Whom", "Whose")
+UNREAD = ("router/core/forwarding/", "router/dataplane/", "router/engine/")
+"""Packages whose docstrings may still begin so."""
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Those of modules, classes and functions, and the texts below attributes; each with its line."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for before, after in zip([None, *body], body, strict=False):
+            is_first = before is None and not isinstance(node, ast.If | ast.For | ast.While | ast.With | ast.Try)
+            if (is_first or isinstance(before, ast.Assign | ast.AnnAssign)) and isinstance(after, ast.Expr):
+                value = after.value
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    yield after.lineno, value.value.strip()
+
+
+def test_docstrings_begin_with_what_a_thing_is_or_does_and_no_question() -> None:
+    riddles = []
+    for path in SOURCES:
+        name = path.relative_to(Path(router.__file__).parents[1]).as_posix()
+        if not name.startswith(UNREAD):
+            for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+                if text.split(maxsplit=1)[0].rstrip(",:;") in RIDDLES:
+                    riddles.append(f"{name}:{line}: {text[:60]}")
+    assert riddles == []
+
+
 def test_no_name_of_a_test_is_longer_than_80_characters() -> None:
     names = [
         node.name

@@ -1,4 +1,4 @@
-"""What can be measured: the cases, each a workload with a name; and the paths that one is run over."""
+"""Cases that can be measured, each a workload with a name; and the paths that one is run over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from router.bench.errors import BenchError
 
 CREDIT: Final = 250
-"""What receivers grant and renew, messages."""
+"""Credit that receivers grant and renew, messages."""
 MAX_HOPS: Final = 16
 MEMORY: Final = "memory"
 """The case that is not run over paths: memory per connection, link and address,"""
@@ -73,7 +73,7 @@ def choose(words: Sequence[str]) -> tuple[list[Case], frozenset[str]]:
 
 @attrs.frozen(kw_only=True)
 class Path:
-    """What lies between the two ends."""
+    """Path between the two ends: none, or routers."""
 
     name: str
     hops: int

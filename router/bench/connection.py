@@ -46,20 +46,20 @@ EPOLLOUT: Final = select.EPOLLOUT
 MAX_FRAME_BYTES: Final = 16384
 """Of frames that routers send."""
 READ_BYTES: Final = 1 << 20
-"""What is read at once where no router is between; nor are frames limited: the yardstick is the engine at its best."""
+"""Bytes read at once where no router is between; nor are frames limited: the yardstick is the engine at its best."""
 READS_IN_A_ROW: Final = 8
 """Reads of one connection before the others have their turn."""
 WRITE_BYTES: Final = 65_536
 """Bytes written on one connection before the others have their turn: still in the processor's cache when read."""
 CONNECT_S: Final = 5.0
 CLOSE_S: Final = 5.0
-"""How long peers may take to answer our Close."""
+"""Time that peers have to answer our Close, seconds."""
 TICK_NS: Final = 1_000_000_000
-"""How often the engine may send what keeps a silent connection alive."""
+"""Time between two chances of the engine to keep a silent connection alive, ns."""
 
 
 class Endpoint:
-    """What uses a connection. The loop tells it what happens on its links."""
+    """User of a connection. The loop tells it what happens on its links."""
 
     def __init__(self) -> None:
         self.is_attached = False

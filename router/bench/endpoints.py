@@ -42,7 +42,7 @@ if not cython.compiled:
     )
 
 OUTGOING_BYTES: Final = 65_536
-"""What a sender hands to the engine before it is written, however much credit it has."""
+"""Bytes that a sender hands to the engine before they are written, however much credit it has."""
 ANONYMOUS_CREDIT: Final = 1
 KNOWN_REPLY_HEADS: Final = 10_000
 _ID: Final = 8
@@ -52,7 +52,7 @@ _REPLY_TO: Final = 20
 
 
 def outcome_of(delivery: Handle) -> int:
-    """What the peer says of a delivery of ours, which is settled then; 0 if it says nothing yet, 1 for no outcome."""
+    """Outcome that the peer gave a delivery of ours, which is settled then; 0: there is none yet, 1: no outcome."""
     if not pn_delivery_updated(delivery):
         return 0
     state = pn_delivery_remote_state(delivery)
@@ -192,7 +192,7 @@ class Caller(Endpoint):
         self._replies: Handle = 0
         self._connection: Connection | None = None
         self._called = 0
-        """When the call in flight was made, ns; 0: none is."""
+        """Time at which the call in flight was made, ns; 0: none is."""
         self._number = 0
         self._calls = 0
         self.accepted = 0
@@ -339,7 +339,7 @@ def answer(link: Handle, credit: int) -> None:
 
 
 def properties_at(message: bytes) -> int:
-    """Where the properties begin: behind the header and the annotations that routers add."""
+    """Offset at which the properties begin: behind the header and the annotations that routers add."""
     at = 0
     while message[at + 2] < 0x73:
         kind = message[at + 3]

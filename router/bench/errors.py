@@ -1,10 +1,10 @@
-"""What keeps the benchmark from going on."""
+"""Errors that keep the benchmark from going on."""
 
 from __future__ import annotations
 
 
 class BenchError(Exception):
-    """Why it cannot go on, in words for its operator."""
+    """Reason why it cannot go on, in words for its operator."""
 
 
 class PeerRefusedError(BenchError):

@@ -1,4 +1,4 @@
-"""What compiled modules write in C (see `connection.pxd`), for interpreted ones: clock, sockets, signals, numbers."""
+"""Helpers of interpreted modules for what compiled ones do in C (`connection.pxd`): time, sockets, signals, numbers."""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ from router.bench.tally import Tally
 
 ATTACH_S: Final = 15.0
 FIRST_S: Final = 15.0
-"""How long the first message of each sender may take: subscribers become known over several routers."""
+"""Time that the first message of each sender may take, seconds: subscribers become known over several routers."""
 SETTLE_S: Final = 3.0
 _NUMBERS: Final = itertools.count(1)
 
 
 @attrs.frozen(kw_only=True)
 class Run:
-    """What one run gave."""
+    """Result of one run."""
 
     per_s: float
     """Messages accepted (presettled: received), or calls answered, per second."""
@@ -35,7 +35,7 @@ class Run:
     cpu_us: float | None
     """Of all routers in between, for each message or call and each router; None when it cannot be read."""
     p50_us: float | None
-    """How long a message took from the sender's engine to the receiver, or a call until its reply: half took longer."""
+    """Median time of a message from the sender's engine to the receiver, or of a call until its reply."""
     p99_us: float | None
     resident_bytes: int | None
     """Of the router in between that has most, at the end of the measured part."""

@@ -28,7 +28,7 @@ LOOK_S: Final = 0.1
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """What one of a kind costs a router."""
+    """Memory that one of a kind costs a router."""
 
     what: str
     count: int

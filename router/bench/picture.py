@@ -1,4 +1,4 @@
-"""What was found as a picture: a row of bars for each case, and its latency beside it. Needs matplotlib."""
+"""Picture of what was measured: a row of bars for each case, and its latency beside it. Needs matplotlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes use, as /proc tells it."""
+"""Processor time and memory of processes, as /proc tells them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def processor() -> str:
-    """What the machine calls its processor."""
+    """Name of the machine's processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""What was found as JSON, and the machine and programs that it was found with."""
+"""Report of what was measured as JSON, with the machine and the programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def document(plan: Plan, outcome: Outcome, *, began: dt.datetime, seconds: float
 
 
 def machine() -> dict[str, Any]:
-    """Where it was measured."""
+    """Describe the machine on which it was measured."""
     return {
         "system": platform.system(),
         "kernel": platform.release(),
@@ -56,7 +56,7 @@ def machine() -> dict[str, Any]:
 
 
 def programs() -> dict[str, Any]:
-    """What was measured, and with what."""
+    """Versions of the programs that were measured, and that measured."""
     found: dict[str, Any] = {
         "amqp-mesh": router.__version__,
         "speed": router.SPEED,

@@ -37,7 +37,7 @@ COMMAND: Final = (sys.executable, "-m", "router")
 _REACHED: Final = re.compile(r"event=router_reachable .*?\bremote=(\S+)")
 _STARTED: Final = re.compile(r"event=started\b")
 ROOT: Final = Path(__file__).parents[2]
-"""Where the package lies: `python -m` looks there first, so routers run the very code that loads them."""
+"""Folder of the package: `python -m` looks there first, so routers run the very code that loads them."""
 
 
 class RouterLine:

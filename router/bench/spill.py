@@ -41,10 +41,10 @@ _NUMBERS: Final = itertools.count(1)
 
 @attrs.frozen(kw_only=True)
 class Spill:
-    """How calls were spread."""
+    """Spread of calls over the servers."""
 
     over: str
-    """Whose routers."""
+    """Name of the routers."""
     outstanding: int
     """Calls at a time."""
     calls: Sequence[int]
@@ -105,7 +105,7 @@ class Server(Endpoint):
             heapq.heappush(self._working, (now + SERVICE_S, self._number, message))
 
     def next_time(self) -> float:
-        """When the next call is done, seconds; infinity when there is none."""
+        """Time at which the next call is done, seconds; infinity when there is none."""
         return self._working[0][0] if self._working else float("inf")
 
     def tick(self, now: float) -> None:

@@ -29,7 +29,7 @@ ECHO_SHARE: Final = 0.3
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What is to be done."""
+    """Plan of what is to be measured."""
 
     cases: Sequence[Case]
     hops: Sequence[int] = (1, 2, 3)
@@ -219,7 +219,7 @@ def _round(
 
 
 def figures_of(case: Case, path: Path, rounds: Sequence[CaseRound]) -> Figures:
-    """What these rounds tell of a case over a path."""
+    """Sum up what these rounds tell of a case over a path."""
     runs = [one.runs[path.name] for one in rounds]
     p50s = [one.p50_us for one in runs if one.p50_us is not None]
     multiples = [

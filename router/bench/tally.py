@@ -1,4 +1,4 @@
-"""What the endpoints of one run count together: messages, outcomes, and how long each message took.
+"""Counts that the endpoints of one run make together: messages, outcomes, and how long each message took.
 
 Compiled by Cython where that is possible (see `router/speed.py`): `tally.pxd` has the types.
 """

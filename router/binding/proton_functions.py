@@ -180,12 +180,12 @@ def send_frame(transport: Handle, channel: int, body: bytes) -> None:
 
 
 def link_context(link: Handle) -> Any:
-    """What `set_link_context` was last given for a link; None without."""
+    """Object that `set_link_context` was last given for a link; None without."""
     return _contexts.get(link)
 
 
 def delivery_context(delivery: Handle) -> Any:
-    """What `set_delivery_context` was last given for a delivery; None without."""
+    """Object that `set_delivery_context` was last given for a delivery; None without."""
     return _contexts.get(delivery)
 
 

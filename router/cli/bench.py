@@ -37,7 +37,7 @@ QUICK: Mapping[str, Any] = {
     "outstanding": (8,),
     "spill_warm_s": 0.1,
 }
-"""What `--quick` makes of the plan."""
+"""Changes that `--quick` makes to the plan."""
 PLAIN_WIDTH = 120
 """Columns of a table that goes into a file."""
 PICTURES = (".png", ".svg")

@@ -25,7 +25,7 @@ PARTIES_SHOWN: Final = 5
 """Of one role at one address, in a table with several addresses."""
 
 ROLES: Final = ("subscriber", "circuit out", "window", "circuit in", "publisher")
-"""Who grants, then who holds."""
+"""Roles of parties: who grants, then who holds."""
 
 
 # Asking
@@ -92,7 +92,7 @@ def address_order(entity: Entity) -> Any:
 
 
 def address_state(entity: Entity) -> str:
-    """What is the matter with the credit of an address, in a word; empty when nothing is."""
+    """Trouble with the credit of an address, in a word; empty when there is none."""
     if is_blocked(entity):
         if not entity["hasSubscriber"]:
             return "no subscriber"
@@ -113,7 +113,7 @@ def party_order(party: Entity) -> Any:
 
 
 def party_state(party: Entity) -> str:
-    """What is the matter with one party, in a word."""
+    """Trouble with one party, in a word."""
     if party["excludedSeconds"] is not None:
         return "excluded"
     if party["role"] == "publisher":
@@ -138,7 +138,7 @@ def _address_text(entity: Entity) -> str:
 
 
 def party_text(party: Entity, *, is_verbose: bool) -> str:
-    """Who it is, and what the other columns do not tell."""
+    """Name of a party, and what the other columns do not tell."""
     neighbor, root = party["neighbor"], party["root"]
     if neighbor is None:
         words = [f"{party['role']} {party['container'] or '-'}"]
@@ -170,7 +170,7 @@ def _counted(count: int, noun: str) -> str:
 def credit_parts(
     router: str, rows: Sequence[Entity], *, limit: int | None, text: str | None, is_verbose: bool
 ) -> list[Table | Text]:
-    """What is shown of one router.
+    """Tables that are shown of one router.
 
     Args:
         rows: as `ask_credit` gives them.

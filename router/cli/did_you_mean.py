@@ -27,6 +27,6 @@ class HintingChoice(click.Choice[str]):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """What is to be added to an error: the nearest of the *known* words, if one is near."""
+    """Text to be added to an error: the nearest of the *known* words, if one is near."""
     near = nearest(word, known)
     return "" if near is None else f" Did you mean '{near}'?"

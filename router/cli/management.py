@@ -40,7 +40,7 @@ class RefusedError(ManagementError):
 
 @attrs.frozen
 class Reply:
-    """What a router answered."""
+    """Answer of a router."""
 
     status: int
     description: str
@@ -198,6 +198,6 @@ def _plain(value: Any) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    """What proton says, without the names of its classes."""
+    """Words of a proton error, without the names of its classes."""
     found = re.search(r"Condition\('[^']*', ['\"]([^'\"]*)", str(error))
     return found[1] if found else str(error) or type(error).__name__

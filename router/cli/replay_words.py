@@ -38,7 +38,7 @@ MOST_NAMES: Final = 8
 
 
 def event_words(event: Event) -> str:
-    """What has happened."""
+    """Describe an event."""
     match event:
         case ControlLinkUp():
             kind = "takes link state unasked" if event.pushes_lsu else "asks for link state"
@@ -57,7 +57,7 @@ def event_words(event: Event) -> str:
 
 
 def action_words(actions: Sequence[Action]) -> list[str]:
-    """What is to be done, one line each; one message to several neighbors is one line."""
+    """Describe actions, one line each; one message to several neighbors is one line."""
     lines: list[str] = []
     number = 0
     while number < len(actions):

@@ -120,7 +120,7 @@ def stat(
 
 @attrs.frozen
 class Wanted:
-    """What is to be shown."""
+    """Choice of what is to be shown."""
 
     what: str
     address: str | None
@@ -145,7 +145,7 @@ def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) 
 
 
 def _hint(client: ManagementClient, router: str | None) -> str:
-    """Which routers there are, when the one asked for may be none."""
+    """Hint at the routers that there are, when the one asked for may be none."""
     if router is None:
         return ""
     try:

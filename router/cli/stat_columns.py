@@ -1,4 +1,4 @@
-"""What `stat` shows of each kind of entities: columns, and an order in which trouble comes first."""
+"""Columns that `stat` shows of each kind of entities, and an order in which trouble comes first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class View:
     order: Callable[[Entity], Any]
     """Sort key; the smallest comes first."""
     style: Callable[[Entity], str | None] = lambda _: None
-    """How a row is drawn on a terminal, when it needs attention."""
+    """Style of a row on a terminal, when it needs attention."""
 
 
 def _text(title: str, attribute: str, *, is_detail: bool = False) -> Column:
@@ -136,7 +136,7 @@ CONNECTIONS: Final = View(
 
 
 def link_state(entity: Entity) -> str:
-    """What is the matter with a link, in a word; empty when nothing is."""
+    """Trouble with a link, in a word; empty when there is none."""
     if entity["isBlocked"]:
         return "blocked"
     if entity["deliveriesStuck"]:

@@ -141,8 +141,11 @@ class ControlPlane:
     # The three drivers
 
     def handle(self, events: Sequence[Event], *, now: float) -> list[Action]:
-        """What follows from *events*, in their order, at *now* (seconds, monotonic).
+        """Handle *events* in their order.
 
+        Args:
+            now: seconds, monotonic.
+        Returns: orders, to be carried out one after the other.
         Raises: LocalError for an event of an unknown kind.
         """
         for event in events:
@@ -165,11 +168,11 @@ class ControlPlane:
         return self._settle(now)
 
     def next_deadline(self) -> float:
-        """When `handle_deadline` is to be called if nothing happens before, seconds; `math.inf` if never."""
+        """Time to call `handle_deadline` if nothing happens before, seconds; `math.inf` if never."""
         return min(self._link_state.next_deadline(), self._addresses.next_deadline(), self._forwarder.next_deadline())
 
     def handle_deadline(self, *, now: float) -> list[Action]:
-        """What is due at *now*; nothing when it is called too early."""
+        """Do what is due at *now* (seconds); nothing when it is called too early. Returns: orders to be carried out."""
         self._link_state.elapse(now)
         self._forwarder.elapse(now)
         return self._settle(now)

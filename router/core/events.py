@@ -1,4 +1,4 @@
-"""What moves the control plane (events, past tense) and what it asks for (actions, orders).
+"""Events that move the control plane (past tense), and actions that it asks for (orders).
 
 Both are frozen, register themselves by name and turn into plain dicts and back (`to_dict`, `from_dict`), so that a
 recording of them can be replayed (`router.core.recording`). None is made per message.

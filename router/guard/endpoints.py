@@ -21,17 +21,17 @@ DENSE: Final = 64
 
 
 class Table:
-    """What stands at numbers that a peer chooses. Its memory goes by how many there are, not by how large they are."""
+    """Table of objects by numbers that a peer chooses. Its memory goes by their count, not by how large they are."""
 
     def __init__(self) -> None:
         self.dense: list[Any] = []
         """By number, None where there is nothing."""
         self.far: dict[int, Any] = {}
-        """What would leave most of a list empty."""
+        """Objects at numbers that would leave most of a list empty."""
         self.count = 0
 
     def get(self, number: int) -> Any:
-        """What is there; None for nothing."""
+        """Object at a number; None for nothing."""
         found = self.dense[number] if number < len(self.dense) else None
         return found if found is not None or not self.far else self.far.get(number)
 
@@ -79,7 +79,7 @@ class PeerLink:
         self.asks = False
         """It has asked for a flow that was not written yet."""
         self.large_bytes = 0
-        """What its attach has beyond `PLAIN_ATTACH_BYTES`."""
+        """Bytes of its attach beyond `PLAIN_ATTACH_BYTES`."""
         self.own: OwnLink | None = None
 
 
@@ -117,7 +117,7 @@ class PeerSession:
         self.asks = False
         """The peer has asked for a flow of the session that was not written yet."""
         self.stated_next = -1
-        """What its last flow said: the next transfer-id that it expects, -1 for nothing,"""
+        """Next transfer-id that its last flow expects, -1 for nothing,"""
         self.stated_window = 0
         """its incoming window,"""
         self.stated_outgoing = 0

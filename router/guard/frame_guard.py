@@ -1,4 +1,4 @@
-"""What a peer writes on one connection, checked frame by frame before an engine acts on it.
+"""Guard of one connection: checks what a peer writes, frame by frame, before an engine acts on it.
 
 An engine that takes on trust what a peer says of its own channels and handles can be made to use memory that it has
 given back. This state machine follows both streams: what the peer writes by `feed`, which tells how much of it may be
@@ -59,7 +59,7 @@ RESOURCE_LIMIT_EXCEEDED: Final = "amqp:resource-limit-exceeded"
 MASK: Final = 0xFFFF_FFFF
 """Of serial numbers. A number of C, as declared: a literal of this size would be an object."""
 HALF: Final = 0x7FFF_FFFF
-"""What is further ahead is behind."""
+"""Distance of serial numbers from which on a number counts as behind."""
 LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
 """Of a link, as it is written. An engine may count by a signed number; nobody uses up so much."""
 CLOSED_WINDOWS: Final = {2: b"\x40\x43", 3: b"\x40\x52\0", 6: b"\x40\x70\0\0\0\0"}
@@ -72,9 +72,9 @@ MAX_NAME_BYTES: Final = 4096
 PLAIN_ATTACH_BYTES: Final = 512
 """Few attaches are larger; what they have beyond it is counted."""
 LINK_WORK: Final = 250
-"""What an Attach or Detach costs, counted in deliveries of a disposition: each some tenths of a microsecond."""
+"""Cost of an Attach or Detach, counted in deliveries of a disposition: each some tenths of a microsecond."""
 SESSION_WORK: Final = 100
-"""What a Begin or End does."""
+"""Cost of a Begin or End, in the same."""
 MOST_WORK: Final = 1000
 """Of that much, or a frame more, is what is handed on at once. A frame is small, and what it asks for may be not."""
 
@@ -90,17 +90,17 @@ class FrameGuard(HandshakeGuard):
         self._channel_max = channel_max
         self._handle_max = handle_max
         self._work = 0
-        """What the frames that were fed last cost."""
+        """Cost of the frames that were fed last."""
         self._is_open = False
         self.kept = 0
         """Bytes at the end of what was fed last that are no whole frame yet."""
         self.has_questions = False
         """Flows with `echo` were not answered yet."""
         self.corrections: list[tuple[int, bytes]] = []
-        """Where in what was fed last an engine is to be given other bytes, and which: for a link-credit that is more
-        than it can count, and for a NUL in an address, which it would take for the end of another address."""
+        """Places in what was fed last at which an engine is to be given other bytes, and these: for a link-credit that
+        is more than it can count, and for a NUL in an address, which it would take for the end of another address."""
         self.attach_bytes = 0
-        """What the attaches of the peer's links have beyond `PLAIN_ATTACH_BYTES` each,"""
+        """Bytes of the attaches of the peer's links beyond `PLAIN_ATTACH_BYTES` each,"""
         self.asked_bytes = 0
         """and all attaches since this was last set to 0."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
@@ -357,7 +357,7 @@ class FrameGuard(HandshakeGuard):
     def _check_rare(
         self, data: bytes | memoryview, at: int, end: int, code: int, channel: int, session: PeerSession | None
     ) -> bool:
-        """What comes seldom, or on a channel without a session."""
+        """Check frames that come seldom, or on a channel without a session."""
         if self._phase == CLOSED:
             return self._break_at(data, at, FRAMING_ERROR, "a frame behind Close")
         if code < OPEN or code > CLOSE:

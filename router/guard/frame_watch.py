@@ -1,4 +1,4 @@
-"""What this side writes on a connection, as far as it must be known to judge what the peer may: sessions and links.
+"""Watch of what this side writes on a connection: sessions and links, as judging the peer's frames needs them.
 
 Source: AMQP 1.0 part 2, 2.5 to 2.7.
 """
@@ -51,7 +51,7 @@ class FrameWatch(PerformativeReader):
         self.frames = 0
         """Written so far, but for one whose head is not there."""
         self._skip = 0
-        """What follows of a frame that was written in part, bytes,"""
+        """Rest of a frame that was written in part, bytes,"""
         self._head = b""
         """and what was written of it, if there is more to know of it."""
 

@@ -1,4 +1,4 @@
-"""Where a connection is, the codes of performatives, and what the guard's readers return beside numbers.
+"""Constants: states of a connection, codes of performatives, and what the guard's readers return beside numbers.
 
 Source: AMQP 1.0 part 2, 2.7; part 5, 5.3.3.
 """

@@ -1,4 +1,4 @@
-"""What a peer writes before its first frame: protocol headers, and frames of SASL between two of them.
+"""Handshake: all that a peer writes before its first frame, protocol headers, and frames of SASL between two of them.
 
 Source: AMQP 1.0 part 2, 2.2; part 5, 5.3.
 """

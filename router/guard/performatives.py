@@ -17,7 +17,7 @@ class PerformativeReader:
 
     def __init__(self) -> None:
         self.at = 0
-        """Where the next field begins,"""
+        """Offset at which the next field begins,"""
         self.stop = 0
         """where the last one ends,"""
         self.left = 0

@@ -27,7 +27,7 @@ def number_at(data: bytes | memoryview, at: int, width: int) -> int:
 
 
 def end_of(data: bytes | memoryview, at: int, stop: int, depth: int = 0) -> int:
-    """Where the value at *at* ends. Returns: WRONG when it goes past *stop*, or what it holds isn't within it."""
+    """Find the end of the value at *at*. Returns: WRONG when it goes past *stop*, or what it holds isn't within it."""
     if at >= stop or depth > MAX_DEPTH:
         return WRONG
     code = data[at]

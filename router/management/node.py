@@ -66,7 +66,7 @@ class RefusedError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a request asks for, checked as far as all operations have it in common."""
+    """Request of an operation, checked as far as all operations have it in common."""
 
     operation: str
     type: EntityType | None
@@ -82,7 +82,7 @@ class Request:
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What the reply says."""
+    """Content of a reply."""
 
     status: int = OK
     description: str = "OK"
@@ -268,7 +268,7 @@ def reply(request: Message, answer: Answer) -> Message:
 
 
 def _correlation(request: Message) -> MessageId | None:
-    """What the requester knows its request by."""
+    """Id by which the requester knows its request."""
     found = request.correlation_id if request.correlation_id is not None else request.message_id
     if isinstance(found, int) and not 0 <= found < 2**64:
         return None  # a number that no id can be: it cannot be written back

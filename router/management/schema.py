@@ -27,7 +27,7 @@ from router.management.snapshot import (
 )
 
 PREFIX: Final = "org.apache.qpid.dispatch."
-"""What may be left out of the name of a type."""
+"""Prefix that may be left out of the name of a type."""
 OWN_PREFIX: Final = "amqp-mesh."
 """Of types that Qpid Dispatch does not have."""
 MANAGEMENT: Final = "org.amqp.management"

@@ -1,4 +1,4 @@
-"""What management sees of a router: plain rows, taken between two events.
+"""Snapshot of a router for management: plain rows, taken between two events.
 
 One class for each entity type. A field is an attribute of the entity: its name on the wire is the field's in camel
 case, its type is the field's, and its metadata hold a sentence for operators. The rows know nothing of AMQP, the engine
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import attrs
 
 Value = str | int | bool | None | Sequence[str] | Sequence[int] | Mapping[str, object]
-"""What an attribute may hold."""
+"""Value of an attribute."""
 
 
 def attribute(doc: str, *, name: str | None = None, default: Any = attrs.NOTHING) -> Any:
@@ -239,7 +239,7 @@ class CreditRow(Row):
 
 @attrs.frozen(kw_only=True)
 class PartyRow(Row):
-    """Who grants or holds credit of an address at this router. Name and identity are those of its `router.link`; a
+    """One grantor or holder of credit of an address at this router. Name and identity are those of its `router.link`; a
     window has no link, and both are made of address, root and neighbor."""
 
     key: str = attribute("Key of the address.")
@@ -324,7 +324,7 @@ class NodeRow(Row):
 
 @attrs.frozen(kw_only=True)
 class ConfiguredSocketRow(Row):
-    """What listeners and connectors have in common."""
+    """Attributes that listeners and connectors have in common."""
 
     host: str = attribute("Host.")
     port: str = attribute("TCP port; of a listener the one that is bound, also where the setting is 0.")

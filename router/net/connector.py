@@ -28,7 +28,7 @@ class Connector:
         self.status = "connecting"
         """`connecting`, `connected` or `failed`."""
         self.message = ""
-        """Why it failed last."""
+        """Reason of the last failure."""
         self._is_stopped = False
         self._not_serving = trio.CancelScope()
 
@@ -86,7 +86,7 @@ class Connector:
 
 
 def _reason(error: OSError | trio.TooSlowError) -> str:
-    """Why the last attempt failed: what the system says, where trio says only that every address was tried."""
+    """Reason why the last attempt failed: what the system says, where trio says only that every address was tried."""
     cause: BaseException | None = error.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[-1]

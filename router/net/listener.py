@@ -29,7 +29,7 @@ NO_BOUND: Final = 2**31
 
 
 class Refusal(enum.Enum):
-    """Why a connection was not taken in."""
+    """Reason why a connection was not taken in."""
 
     FULL = enum.auto()
     """There are `max_connections`."""

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 import trio
 
 LINGER_MS: Final = 1
-"""How long trio's other tasks may have to wait, milliseconds: what epoll counts in."""
+"""Longest wait of trio's other tasks, milliseconds: what epoll counts in."""
 MOST_READY: Final = 64
 """Sockets of one turn."""
 HEAVY_S: Final = 100e-6
@@ -53,7 +53,7 @@ class Channel(Protocol):
 
 
 class RoundHandler(Protocol):
-    """Who handles what is read."""
+    """Handler of what a round has read."""
 
     def begin(self, now: float) -> None:
         """A round begins; seconds."""
@@ -75,7 +75,7 @@ class Poller:
         self._epoll = select.epoll()
         self._channels: dict[int, Channel] = {}
         self._serving: Channel | None = None
-        """Whose turn it is; None between them."""
+        """Channel whose turn it is; None between them."""
         self._is_late = False
         """A round ended by a fault: what it has caused is still to be settled."""
         self._unfinished: dict[int, None] = {}
@@ -92,7 +92,7 @@ class Poller:
         self._epoll.register(fd, select.EPOLLIN)
 
     def change(self, fd: int, *, reads: bool, writes: bool) -> None:
-        """What to wait for from now on."""
+        """Set what to wait for from now on."""
         self._epoll.modify(fd, (select.EPOLLIN if reads else 0) | (select.EPOLLOUT if writes else 0))
 
     def go_on(self, fd: int) -> None:
@@ -128,7 +128,7 @@ class Poller:
         linger_s = LINGER_MS / 1000
         rested = served = clock()
         is_talk = False
-        """What came last came soon after what came before it."""
+        """True when the last input came soon after the one before it."""
         is_due = self._is_late or bool(self._unfinished)
         self._is_late = False
         while True:

@@ -25,14 +25,14 @@ from router.engine.connection import Connection
 from router.net.poller import Poller
 
 CLOSE_TIMEOUT_S: Final = 5.0
-"""How long the peer may take to answer our Close."""
+"""Time that the peer has to answer our Close."""
 MOST_WRITTEN_BYTES: Final = 131_072
 """Written to one connection in a round, and at most a piece more: less than a tenth of a millisecond, so that others
 have their turn between the pieces of a large message. With half of it messages of 1 MB cost two thirds more."""
 
 
 class BytesHandler(Protocol):
-    """Who handles what the bytes of a connection cause."""
+    """Handler of what the bytes of a connection cause."""
 
     def arrived(self, connection: Connection) -> None:
         """Bytes were fed: handle their events; `settle` follows."""

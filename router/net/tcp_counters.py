@@ -1,4 +1,4 @@
-"""What the system counts of a TCP connection: asked of it when somebody wants to know, it costs no message anything."""
+"""Counters that the system keeps of a TCP connection: read when somebody asks, at no cost to messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TcpCounters:
 
 
 def octets(sock: socket.socket) -> TcpCounters | None:
-    """What *sock* has carried; None where the system does not tell, and when the socket is closed.
+    """Bytes that *sock* has carried; None where the system does not tell, and when the socket is closed.
 
     Source: include/uapi/linux/tcp.h, of Linux 4.19 and later.
     """

@@ -1,4 +1,4 @@
-"""How many bytes a control message takes on a wire, without writing it: what `router.engine.codec` would make of it.
+"""Size of a control message on a wire, bytes, without writing it: what `router.engine.codec` would make of it.
 
 The simulation knows no engine, and counts millions. A test compares with the codec's own bytes.
 """
@@ -58,7 +58,7 @@ class ControlSizes:
 
 
 def _fixed(message: ControlMessage) -> int:
-    """What does not depend on who sends it where."""
+    """Part of the size that does not depend on who sends it where, bytes."""
     is_of_addresses = isinstance(message, (MobileAddressUpdate, MobileAddressRequest))
     nulls = 2 if is_of_addresses else 5
     properties = _SECTION + _COMPOUND + nulls

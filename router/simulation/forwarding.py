@@ -1,4 +1,4 @@
-"""What one simulated router was told to install, with the order of its actions asserted."""
+"""Forwarding side of a simulated router: what it was told to install, with the order of its actions asserted."""
 
 from __future__ import annotations
 

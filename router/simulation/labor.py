@@ -1,4 +1,4 @@
-"""What work costs simulated routers, and how many of them share the cores of a machine.
+"""Costs of simulated routers' work, and the cores of machines that they share.
 
 Without it a turn of a control plane takes no time. With it a router handles what has arrived when it gets a core, all
 of it in one turn as the real one does, and what the turn sends leaves when the turn is over. Cores are given in the
@@ -87,7 +87,7 @@ class Worker:
         """It has a core, or waits for one."""
         self.is_ended = False
         self.worked_at = -math.inf
-        """When its last turn was over, seconds,"""
+        """Time at which its last turn was over, seconds,"""
         self.turn = -math.inf
         """and which one it was of those of all workers."""
 

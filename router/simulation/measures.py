@@ -1,4 +1,4 @@
-"""What must be true of a mesh that has settled, and how far it is from that."""
+"""Measures of a mesh: what must be true of one that has settled, and how far it is from that."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ FIRST_BOOT: Final = 1_000_000
 
 
 class Participant(Protocol):
-    """What takes part in a mesh: a `ControlPlane`, or a model of some other router with the same three drivers."""
+    """Participant of a mesh: a `ControlPlane`, or a model of some other router with the same three drivers."""
 
     def handle(self, events: Sequence[Event], *, now: float) -> list[Action]:
         """See `ControlPlane.handle`."""
@@ -74,7 +74,7 @@ class Router:
     connections: int = 0
     wakes_at: float = math.inf
     worker: Worker | None = None
-    """Where work takes time: the process that does it."""
+    """Process that does its work, when work takes time."""
     sent: Counter[str] = attrs.field(factory=Counter)
     """Control messages written in all its lives, by opcode,"""
     sent_bytes: Counter[str] = attrs.field(factory=Counter)

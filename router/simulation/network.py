@@ -15,7 +15,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Weather:
-    """How a network treats parcels."""
+    """Delays and losses with which a network treats parcels."""
 
     delay_s: float = 0.0005
     """Time on the way, seconds."""

@@ -19,12 +19,12 @@ from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Edges, Paths, Topology
 
 MOST_CHANGED: Final = 0.2
-"""When more than this part of the routers has changed links, paths are found anew."""
+"""Part of the routers above which, when their links have changed, paths are found anew."""
 
 
 @attrs.frozen
 class Change:
-    """How one graph differs from another."""
+    """Difference of one graph from another."""
 
     gone: tuple[RouterId, ...]
     heads: tuple[RouterId, ...]
@@ -47,7 +47,7 @@ class Graph:
         self._change: tuple[int, Change | None] = (0, None)
 
     def change_from(self, before: Graph) -> Change | None:
-        """What has changed since *before*; None when it is too much for a repair."""
+        """Change since *before*; None when it is too much for a repair."""
         # All planes come from the same graph, mostly.
         if self._change[0] != before.number:
             self._change = (before.number, _change(before.edges, self.edges))
@@ -244,7 +244,7 @@ def _whole(
 
 
 def _change(before: Edges, after: Edges) -> Change | None:
-    """How *after* differs; None when a repair would be more work than a new search.
+    """Find how *after* differs; None when a repair would be more work than a new search.
 
     An edge is in a plane's graph in both directions or in none (`LinkStateDatabase.edges`).
     """

@@ -96,7 +96,7 @@ class AnycastMesh(ClientMesh[AnycastRouter]):
         return sum(len(pool.core) for router in self._living() for pool in router.machine.pools.values())
 
     def excess(self) -> int:
-        """How much more is held and under way than the promise allows; not above 0 while nobody withdraws or leaves."""
+        """Credit held and under way beyond what the promise allows; not above 0 while nobody withdraws or leaves."""
         return self.held() + self.inside() - self.granted() - self.attached()
 
     def check_invariants(self) -> None:

@@ -18,7 +18,7 @@ from router.testing.machine_driver import MachineDriver
 
 
 class Surroundings(Protocol):
-    """What a simulated router needs of its mesh."""
+    """Interface that a simulated router needs of its mesh."""
 
     network: Network
 

@@ -1,4 +1,4 @@
-"""What every mesh of simulated credit machines has: routers, wires, and clients that come and go. It knows no rule.
+"""Base of all meshes of simulated credit machines: routers, wires, and clients that come and go. It knows no rule.
 
 Not modelled: sessions, sizes, settlement, the control plane (paths are computed from the true topology, and installed
 at each router after a delay of its own, so that routers disagree for a while).
@@ -20,7 +20,7 @@ from router.testing.links import Link, Wire
 
 
 class Home(Protocol):
-    """What a simulated router takes from its mesh."""
+    """Interface of a simulated router toward its mesh."""
 
     is_alive: bool
 

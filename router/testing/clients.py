@@ -11,7 +11,7 @@ from router.testing.links import Link
 
 
 class TopUp(enum.Enum):
-    """When a subscriber grants again."""
+    """Habit of a subscriber in granting again."""
 
     EACH = "one for each message that it has worked off"
     HALF = "up to the full credit when half of it is used (proton)"
@@ -21,7 +21,7 @@ class TopUp(enum.Enum):
 
 
 class Accepts(enum.Enum):
-    """When a subscriber settles a message."""
+    """Habit of a subscriber in settling messages."""
 
     NEVER = "outcomes are not simulated"
     WHEN_TAKEN = "when a worker takes it (oslo.messaging)"
@@ -91,7 +91,7 @@ class SimSubscriber:
         self.granted = 0
         """Ever, messages."""
         self.drained_s: list[float] = []
-        """How long its drains took, seconds."""
+        """Duration of each of its drains, seconds."""
         self._network = network
         self._top_up = top_up
         self.service_s = service_s
@@ -99,7 +99,7 @@ class SimSubscriber:
         self.on_served: Callable[[int], None] = lambda _: None
         """Called with each message that it has worked off."""
         self._free_at = [0.0] * workers
-        """When each worker will be free, seconds: a heap."""
+        """Times at which the workers will be free, seconds: a heap."""
         self._unserved = 0
         self._drain_since = 0.0
         link.on_transfer = self._arrived

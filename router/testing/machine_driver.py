@@ -1,4 +1,4 @@
-"""What drives a simulated router: each event has its turn, deadlines are kept, and ordered flows are written."""
+"""Driver of a simulated router: each event has its turn, deadlines are kept, and ordered flows are written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Machine(Protocol):
         """Do what is to be done after a batch of events."""
 
     def next_deadline(self) -> float:
-        """When `turn` is due without an event, seconds."""
+        """Time at which `turn` is due without an event, seconds."""
 
 
 class MachineDriver:

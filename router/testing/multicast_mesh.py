@@ -39,7 +39,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         self.departed_of: dict[int, int] = {}
         """Messages that have left their ingress router, by publisher."""
         self.departed_at: dict[int, float] = {}
-        """When each did, seconds."""
+        """Time at which each did, seconds."""
         self.sent: dict[Link, list[int]] = {}
         """Copies sent to each subscriber."""
         self.missed: dict[Link, int] = {}

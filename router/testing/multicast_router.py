@@ -19,7 +19,7 @@ Place = tuple[list[RouterId], RouterId | None]
 
 
 class Surroundings(Protocol):
-    """What a simulated router needs of its mesh."""
+    """Interface that a simulated router needs of its mesh."""
 
     network: Network
 

@@ -33,7 +33,7 @@ class NoCircuitCredit:
 
 
 Party = AnyLink | NoCircuitCredit
-"""Who grants or holds credit of an address."""
+"""Grantor or holder of credit of an address."""
 
 
 # Which there are
@@ -124,7 +124,7 @@ def _pools(controller: CreditController) -> list[CreditPool]:
 
 
 def _circuit(link: IngressLink) -> IncomingCircuit | None:
-    """What the machine knows of a neighbor's circuit."""
+    """State of a neighbor's circuit in the machine."""
     controller, root = link.controller, link.root
     if root is None:
         return None
@@ -198,7 +198,7 @@ def _is_open(controller: CreditController) -> bool:
 
 
 def _granted(entry: AddressEntry, subscribers: list[EgressLink], controller: CreditController | None) -> int:
-    """What can be dealt here."""
+    """Credit that can be dealt here."""
     if isinstance(controller, MulticastController):
         return _granted_together(controller)
     circuits = _own_circuits(controller) if controller is not None else ()
@@ -234,7 +234,7 @@ class PartyRows:
         self._connections = connections
         self._now = now
         self._waiting: dict[AddressEntry, dict[IngressLink | None, list[float]]] = {}
-        """When the messages arrived that wait at an address, by the link on which they came; seconds."""
+        """Times of arrival of the messages that wait at an address, by the link on which they came; seconds."""
 
     def row(self, party: Party) -> PartyRow:
         """Its row."""
@@ -248,7 +248,7 @@ class PartyRows:
         return self._holding(entry, party)
 
     def _row(self, entry: AddressEntry, link: AnyLink, role: str) -> PartyRow:
-        """What all links have."""
+        """Attributes that all links have."""
         connection = self._connections.get(link.port.id)
         peer = connection.peer if connection is not None else None
         return PartyRow(

@@ -23,7 +23,7 @@ DELAYED_S: Final = (1.0, 10.0)
 
 @attrs.define
 class AgesUnderWay:
-    """How old the messages under way on one link are."""
+    """Ages of the messages under way on one link."""
 
     sent: int = 0
     """Sent on, without outcome."""

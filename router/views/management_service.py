@@ -1,4 +1,4 @@
-"""How requests come to the management node, and replies leave: in pieces, so that messages pass between them.
+"""Service of the management node: takes requests and sends replies in pieces, so that messages pass between them.
 
 What a request takes is counted in rows, some 0.1 ms each: so many are made in one turn, for one connection after the
 other, and the rest in turns of their own, between which every socket is looked at.

@@ -1,4 +1,4 @@
-"""What management sees of a runtime.
+"""Rows that management shows of a runtime.
 
 Rows are made from the live objects when they are asked for, between two events. What costs a pass over all messages
 under way is done once for each request, and nothing is counted for management alone on the way of a message.
@@ -362,7 +362,7 @@ def _connection_row(
 
 
 def _properties(values: Mapping[str, object]) -> dict[str, object]:
-    """What a peer says of itself, as much of it as is shown."""
+    """Properties that a peer gives itself, as much of them as is shown."""
     return {key[:SHOWN_CHARS]: _plain(value) for key, value in islice(values.items(), SHOWN_PROPERTIES)}
 
 
@@ -373,7 +373,7 @@ def _reading(connection: Connection) -> str:
 
 
 def _plain(value: object) -> object:
-    """What a peer sent, as far as it can surely be written back; anything else as text, and no text at length."""
+    """Value that a peer sent, as far as it can surely be written back; anything else as text, and no text at length."""
     if value is None or isinstance(value, bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
         return value
     if isinstance(value, (str, float, bytes)):

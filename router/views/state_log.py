@@ -1,4 +1,4 @@
-"""How a router stands, in one line of the log: what SIGUSR1 asks for, also when no client gets through."""
+"""State of a router in one line of the log: what SIGUSR1 asks for, also when no client gets through."""
 
 from __future__ import annotations
 

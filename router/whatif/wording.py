@@ -1,4 +1,4 @@
-"""What-if answers in words: failures, amounts, shares; one way to say each, for commands and reports."""
+"""Words of what-if answers: failures, amounts, shares; one way to say each, for commands and reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def listed(names: Sequence[str], *, most: int = LISTED) -> str:
 
 
 def failure(links: Sequence[str], routers: Sequence[str], group: str | None = None, family: str = "") -> str:
-    """What fails in a scenario: `link A--B and router C`, `maintenance of G, and link A--B`, `nothing`.
+    """Name what fails in a scenario: `link A--B and router C`, `maintenance of G, and link A--B`, `nothing`.
 
     Args:
         links, routers: all that are down, as the columns `failed_links` and `failed_routers` have them.
@@ -51,13 +51,13 @@ def failure(links: Sequence[str], routers: Sequence[str], group: str | None = No
 
 
 def failure_of(row: Mapping[str, Any]) -> str:
-    """What fails, of a row of the table `scenario`; its variant too, unless it is the mesh as it is."""
+    """Name what fails, of a row of the table `scenario`; its variant too, unless it is the mesh as it is."""
     said = failure(row["failed_links"], row["failed_routers"], row["group"], row["family"])
     return said if row["variant"] == BASE else f"{said} ({row['variant']})"
 
 
 def harm_of(row: Mapping[str, Any]) -> str:
-    """What a row of the table `router_spof` takes from others."""
+    """Name what a row of the table `router_spof` takes from others."""
     parts = []
     if row["unreachable_pairs"]:
         parts.append(f"{counted(row['unreachable_pairs'], 'pair')} without a path")

@@ -1,4 +1,4 @@
-"""Who takes part in the demonstration: four routers, each a neighbor of every other, RPC servers and callers."""
+"""Participants of the demonstration: four routers, each a neighbor of every other, RPC servers and callers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVERS = {"A": "server-A", "D": "server-D"}
 """Name of the RPC server attached to each of these routers."""
 CALLERS = {"B": "caller-B", "C": "caller-C", "D": "caller-D"}
 ANY = "any server"
-"""Where a call goes that names no server."""
+"""Destination of a call that names no server."""
 DESTINATIONS = (*SERVERS.values(), ANY)
 
 

@@ -15,11 +15,11 @@ import router
 from router.child_processes import mortal
 
 ROOT = Path(router.__file__).parents[1]
-"""Where the package lies: `python -m` looks there first, so children run the very code that their parent runs."""
+"""Folder of the package: `python -m` looks there first, so children run the very code that their parent runs."""
 STOP_S = 8.0
 """Time to end by itself; a router takes up to 6 s when something in flight does not settle."""
 LOOK_S = 0.02
-"""How often to look whether something has happened."""
+"""Time between two looks whether something has happened, seconds."""
 
 
 class Child:
@@ -60,7 +60,7 @@ class Child:
         return self.process.poll() is None
 
     def ending(self) -> str:
-        """How it ended, in words, with the last line of its log."""
+        """Describe how it ended, with the last line of its log."""
         code = self.process.poll()
         assert code is not None
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"

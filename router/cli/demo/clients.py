@@ -61,7 +61,7 @@ class Report:
 
 
 class ServerMethods:
-    """What the servers offer."""
+    """Methods that the servers offer."""
 
     target = oslo_messaging.Target(version="1.0")
 

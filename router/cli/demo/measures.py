@@ -1,4 +1,4 @@
-"""What the clients of the demonstration report, summed up: rates, latencies, errors, and which message came where.
+"""Sums of what the demonstration's clients report: rates, latencies, errors, and which message came where.
 
 Times are seconds of the monotonic clock.
 """
@@ -17,9 +17,9 @@ from router.cli.demo.blueprint import ANY, CALLERS, CUT, DESTINATIONS, SERVERS
 CUT_STREAM = (CUT[1], SERVERS[CUT[0]])
 """The calls that go over the link that is cut."""
 RECENT_S = 3.0
-"""What counts as now."""
+"""Time that counts as now, seconds."""
 UNDERWAY_S = 0.5
-"""What was begun up to so long after the cut may have met a router that did not know of it yet: on a busy machine."""
+"""Time after the cut in which a call may have met a router that did not know of it yet: on a busy machine."""
 
 
 def percentile(values: Iterable[float], share: float) -> float:
@@ -55,7 +55,7 @@ class Stream:
     before: Phase = attrs.field(factory=Phase)
     after: Phase = attrs.field(factory=Phase)
     recent: deque[tuple[float, float, str]] = attrs.field(factory=lambda: deque(maxlen=10000))
-    """When each of the last calls ended, how long it took, and who answered."""
+    """The last calls: the time of the end of each, how long it took, and who answered."""
 
     @property
     def phases(self) -> tuple[Phase, Phase]:
@@ -128,7 +128,7 @@ class Measures:
         return bool(next(self._lost(), None))
 
     def cast_faults(self) -> list[str]:
-        """What was lost or came twice and shouldn't have; to be called once, at the end.
+        """Count what was lost or came twice and shouldn't have; to be called once, at the end.
 
         What was lost on the link as it was cut is added to `underway`.
         """

@@ -26,7 +26,7 @@ ATTEMPTS = 3
 
 
 class DemoError(Exception):
-    """Why the demonstration cannot go on, in words for its operator."""
+    """Reason why the demonstration cannot go on, in words for its operator."""
 
 
 @attrs.define(kw_only=True)
@@ -34,10 +34,10 @@ class Mesh:
     """Four routers that are running, each a process."""
 
     urls: Mapping[str, str]
-    """Where clients connect, by router."""
+    """URLs at which clients connect, by router."""
     routers: Mapping[str, Child]
     wire: Child | None
-    """What carries the link `CUT`, where it is to be cut."""
+    """Relay that carries the link `CUT`, when it is to be cut."""
     watch: Child
     """Asks the routers for their routes; see `router.cli.demo.watch`."""
 

@@ -9,7 +9,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class RouteEntry:
-    """What one router knows of another that it can reach."""
+    """Route of one router to another that it can reach."""
 
     next_hop: str
     """The other itself when it is a neighbor."""
@@ -61,7 +61,7 @@ def to_json(routes: Routes) -> dict[str, dict[str, list[str | int]]]:
 
 
 def from_json(value: Mapping[str, Mapping[str, tuple[str, int]]]) -> Routes:
-    """What `to_json` was given."""
+    """Read back what `to_json` was given."""
     return {
         router: {other: RouteEntry(next_hop=next_hop, cost=cost) for other, (next_hop, cost) in known.items()}
         for router, known in value.items()

@@ -1,4 +1,4 @@
-"""What the demonstration shows at one moment."""
+"""Scene: all that the demonstration shows at one moment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Scene:
     routes: Routes = attrs.field(factory=dict)
     measures: Measures = attrs.field(factory=Measures)
     events: list[tuple[float, str]] = attrs.field(factory=list)
-    """When something happened, and what."""
+    """Events: the time of each, and what happened."""
     paths_before: dict[tuple[str, str], tuple[str, ...] | None] = attrs.field(factory=dict)
     """Path from each caller's router to each server, before the cut."""
 

@@ -23,7 +23,7 @@ LINE = 200
 
 
 def faults(scene: Scene) -> list[str]:
-    """What went wrong and shouldn't have."""
+    """List what went wrong and shouldn't have."""
     measures = scene.measures
     found = [*measures.failures, *measures.cast_faults()]
     if math.isinf(measures.resumed_at):

@@ -21,7 +21,7 @@ from router.cli.demo.scene import Scene
 LINE_S = 2.0
 """Between two plain lines under load."""
 EVENTS = 6
-"""How many are shown in the live view; half of them in a narrow terminal, where each takes two lines."""
+"""Events that are shown in the live view; half of them in a narrow terminal, where each takes two lines."""
 WIDE = 110
 """Columns."""
 
@@ -32,7 +32,7 @@ def milliseconds(seconds: float, digits: int = 1) -> str:
 
 
 def event_line(at: float, words: str) -> str:
-    """What happened when."""
+    """Line of an event: the time, and what happened."""
     return f"{at:6.1f} s  {words}"
 
 

@@ -14,12 +14,12 @@ import click
 
 EXTRA: Final = "amqp-mesh[whatif]"
 EXTRA_MODULES: Final = frozenset({"jinja2", "lxml", "matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
-"""What the extra installs, by the names that are imported."""
+"""Packages that the extra installs, by the names that are imported."""
 
 
 @attrs.frozen
 class Command:
-    """Where a command is, and what the list of commands says of it."""
+    """Module of a command, and what the list of commands says of it."""
 
     module: str
     name: str

@@ -1,4 +1,4 @@
-"""What the commands have in common that ask a run or a model: where they look, how they answer, how they fail."""
+"""Helpers of the commands that ask a run or a model: where they look, how they answer, how they fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG: Final = frozenset({"path", "what is down", "between", "note", "was", "is",
 
 
 class AnswerError(click.ClickException):
-    """What was asked can't be answered; exits with 2."""
+    """Question that can't be answered; exits with 2."""
 
     exit_code = BAD_INPUT
 

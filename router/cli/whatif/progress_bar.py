@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, else a line now and then."""
+"""Progress of a long command: a bar on a terminal, else a line now and then."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ BAD_INPUT: Final = 2
 
 
 class InputError(click.ClickException):
-    """What can't be run; shows all findings and exits with 2."""
+    """Input that can't be run; shows all findings and exits with 2."""
 
     exit_code = BAD_INPUT
 
@@ -38,7 +38,7 @@ class InputError(click.ClickException):
 
 @contextmanager
 def input_faults(path: object) -> Iterator[None]:
-    """What can't be used ends the command with all findings, and what can't be read or written with its name.
+    """End the command with all findings when input can't be used, and with the name of what can't be read or written.
 
     Args:
         path: named where the system names no file.

@@ -79,7 +79,7 @@ def snapshot(
 
 
 def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:
-    """What the mesh tells, and the demands measured."""
+    """Read what the mesh tells, and measure the demands."""
     asking = Client(client)
     with _progress("asking routers") as told:
         before = sources.collect(asking, told)

@@ -191,7 +191,7 @@ class _Client:
 
 
 class Screen:
-    """What is shown of the intervals."""
+    """Screen that shows the intervals."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -42,7 +42,7 @@ _SHOWN_CHARS: Final = 8
 
 
 class AddressKind(enum.Enum):
-    """Who answers for an address."""
+    """Kind of an address, by who answers for it."""
 
     LOCAL = "local"
     """This router and no other: `_local/x`, `_topo/0/<me>/x`."""
@@ -64,7 +64,7 @@ class Address:
 
     kind: AddressKind
     text: str
-    """What is looked up at the router that answers; FOREIGN and INVALID addresses keep their prefix."""
+    """Text that is looked up at the router that answers; FOREIGN and INVALID addresses keep their prefix."""
     router: RouterId | None = None
     """The router that answers, for ROUTER; None otherwise."""
 
@@ -96,7 +96,7 @@ def normalise(text: str) -> str:
 
 
 def parse_address(text: str, *, me: RouterId) -> Address:
-    """What *text*, as a terminus or a message's `to` has it, means on router *me*.
+    """Parse an address as a terminus or a message's `to` has it, as it is meant on router *me*.
 
     Args:
         text: with or without `amqp:/`, `amqp://host/`, a leading `/`, trailing `/` and `.`.

@@ -1,4 +1,4 @@
-"""Who subscribes to which mobile address: tells the others of this router's, keeps theirs.
+"""Synchronization of mobile addresses: tells other routers which have subscribers here, keeps theirs.
 
 Each router numbers the changes of its addresses (`mobile_seq`) and floods each change (a differential MAU). Whoever
 missed one notices the gap and asks for everything (MAR, answered by an absolute MAU). What an unreachable router had is
@@ -42,7 +42,7 @@ from router.core.linkstate.outbox import ALL_ADDRESSES_TO, Outbox, addresses_to
 
 @attrs.define(kw_only=True, eq=False)
 class Subscriptions:
-    """What is held of one other router."""
+    """Addresses held of one other router, and how new they are."""
 
     seq: int = 0
     """The state that `addresses` shows."""
@@ -54,12 +54,12 @@ class Subscriptions:
     is_installed: bool = False
     """The router is reachable, so the forwarding side knows its addresses."""
     ask_at: float | None = None
-    """When to ask (again) for everything, seconds; not None from the moment a gap was noticed."""
+    """Time to ask (again) for everything, seconds; not None from the moment a gap was noticed."""
     asked: int = 0
     is_refused: bool = False
     """Something that it advertised was refused, and told of."""
     arriving: Arriving | None = None
-    """What has come of an answer in parts."""
+    """Parts of an answer that have come."""
 
 
 class AddressSync:
@@ -78,7 +78,7 @@ class AddressSync:
         self._advertised: dict[str, Treatment] = {}
         self._touched: dict[str, None] = {}
         self._questions: dict[RouterId, tuple[MobileAddressRequest, ConnectionId]] = {}
-        """Who asked for everything, and by which connection."""
+        """Requests for everything that are to be answered, each with the connection that it came by."""
         self._answers: dict[RouterId, Answer] = {}
         """Answers of which more will be asked for."""
         self._asks = DueRouters()
@@ -268,7 +268,7 @@ class AddressSync:
     # Asking
 
     def next_deadline(self) -> float:
-        """When `ask` has something to do, seconds; `math.inf` when never."""
+        """Time at which `ask` has something to do, seconds; `math.inf` when never."""
         return self._asks.next
 
     def ask(self, now: float) -> None:

@@ -30,7 +30,7 @@ MOST_CHANGES: Final = 1000
 
 
 def cut(addresses: Sequence[str]) -> list[int]:
-    """Where to cut *addresses* into parts of at most PART and PART_BYTES: the start of each part, then the end of all.
+    """Cut *addresses* into parts of at most PART and PART_BYTES: the start of each part, then the end of all.
     Nothing has no part. The same addresses are always cut in the same way."""
     longest = 4 * max(map(len, addresses), default=0)  # no character takes more bytes
     if longest * PART <= PART_BYTES:
@@ -53,7 +53,7 @@ def pieces(addresses: Sequence[str]) -> Iterable[Sequence[str]]:
 
 
 class Answer:
-    """What one router is told of all addresses.
+    """All addresses of this router, as one other router is told of them in parts.
 
     Args:
         mobile_seq: the state that it shows.
@@ -85,7 +85,7 @@ class Answer:
 
 @attrs.define(eq=False)
 class Arriving:
-    """What has come of all addresses of another router."""
+    """Parts that have come of all addresses of another router."""
 
     mobile_seq: int
     """The state that the parts show."""
@@ -93,7 +93,7 @@ class Arriving:
     addresses: set[str] = attrs.field(factory=set)
     """Those of the parts that are there."""
     changes: dict[int, MobileAddressUpdate] = attrs.field(factory=dict)
-    """What has changed since, by sequence."""
+    """Changes since then, by sequence."""
 
     def is_next(self, message: MobileAddressUpdate) -> bool:
         """Whether it is the part that is awaited."""

@@ -1,4 +1,4 @@
-"""Which treatment an address gets: prefixes and patterns of whole words, the built-in ones below the configured."""
+"""Table of treatments by address: prefixes and patterns of whole words, the built-in ones below the configured."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TreatmentTable:
         return self._default if place == _NONE else self._treatments[place]
 
     def distance(self, text: str) -> float:
-        """What a unit of a path's cost is worth to a balanced message to *text*, messages per subscriber."""
+        """Weight of a unit of a path's cost for a balanced message to *text*, messages per subscriber."""
         place = self._place(text)
         found = None if place == _NONE else self._distances[place]
         return self._distance if found is None else found

@@ -17,7 +17,7 @@ from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.outbox import Outbox
 
 HOLD_S: Final = 0.1
-"""How long a message may wait for a way, seconds."""
+"""Time for which a message may wait for a way, seconds."""
 MAX_HELD: Final = 1000
 """Messages that may wait."""
 
@@ -60,7 +60,7 @@ class Forwarder:
         self._held = [item for item in held if not self._outbox.forward(item.received, item.target)]
 
     def next_deadline(self) -> float:
-        """When something is given up, seconds; `math.inf` when nothing waits."""
+        """Time at which something is given up, seconds; `math.inf` when nothing waits."""
         return self._held[0].expiry if self._held else math.inf
 
     def elapse(self, now: float) -> None:

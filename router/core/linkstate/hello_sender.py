@@ -29,7 +29,7 @@ class HelloSender:
     ) -> None:
         self.instance = instance
         self.next_hello = math.inf
-        """When HELLOs are due, seconds; `math.inf` without connections."""
+        """Time at which HELLOs are due, seconds; `math.inf` without connections."""
         self._outbox = outbox
         self._neighbors = neighbors
         self._interval_s = settings.hello_interval_s

@@ -26,7 +26,7 @@ class LinkStateRequests:
         self, *, outbox: Outbox, neighbors: Neighbors, database: LinkStateDatabase, settings: LinkStateSettings
     ) -> None:
         self.next_ask = math.inf
-        """When a question is due, seconds; `math.inf` when none is."""
+        """Time at which a question is due, seconds; `math.inf` when none is."""
         self._outbox = outbox
         self._neighbors = neighbors
         self._database = database

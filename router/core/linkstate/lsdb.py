@@ -20,7 +20,7 @@ from router.core.linkstate.messages import MAX_BOOT_JUMP, MAX_FIRST, MAX_JUMP, L
 
 
 class BootComparison(enum.Enum):
-    """How the boot number of a message compares with the one that is held."""
+    """Outcome of comparing the boot number of a message with the one that is held."""
 
     HELD = "held"
     NEWER = "newer"
@@ -31,7 +31,7 @@ class BootComparison(enum.Enum):
 
 @attrs.define(kw_only=True, eq=False)
 class Node:
-    """What is held of one other router."""
+    """Link state and sequence numbers held of one other router."""
 
     id: RouterId
     instance: int | None = None
@@ -56,7 +56,7 @@ class Node:
     """Relayed since it last was unreachable: routers beyond this one may have come up in between, so the first copy
     after that is passed on even when it is no news here."""
     ask_at: float | None = None
-    """When its link state is asked for (again), if it does not come by itself, seconds."""
+    """Time to ask for its link state (again), if it does not come by itself, seconds."""
     asked: int = 0
     """Requests sent without an answer."""
     doubted_seq: int = 0
@@ -64,7 +64,7 @@ class Node:
     brought_by: RouterId | None = None
     """The neighbor that was the first to tell of it."""
     via: ConnectionId | None = None
-    """Where its last advertisement came from: the way to it while the graph has none."""
+    """Connection by which its last advertisement came: the way to it while the graph has none."""
 
     @property
     def is_behind(self) -> bool:
@@ -137,7 +137,7 @@ class LinkStateDatabase:
         return found
 
     def judge(self, node: Node, instance: int, now: float) -> BootComparison:
-        """How boot number *instance* of *node* compares with the one held.
+        """Compare boot number *instance* of *node* with the one held.
 
         It is the time of the start, so the higher is the newer. A lower one is believed, since a clock may have been
         set back, when the one held was not heard for `ra_interval_s`, or for `hello_max_age_s` and is unreachable.

@@ -67,7 +67,7 @@ def mobile_address(key: str) -> str | None:
 
 @attrs.frozen(kw_only=True)
 class ControlMessage:
-    """What every message carries; made of a body by `from_body`, never itself sent."""
+    """Fields that every control message carries; made of a body by `from_body`, never itself sent."""
 
     opcode: ClassVar[str] = ""
 

@@ -1,4 +1,4 @@
-"""What becomes of a multicast among neighbors that flood it, so that each of their subscribers gets it once.
+"""Prediction of the copies that flooding neighbors make of a multicast, so that each subscriber gets one.
 
 A qdrouterd sends a multicast to each next hop toward a subscriber, but for those that its trace names, whether they
 have a copy or not. Which that are follows from the link state. So a router that gives a copy to a qdrouterd knows
@@ -38,7 +38,7 @@ class CopyPrediction:
         self._hops: dict[RouterId, list[RouterId]] = {}
 
     def _next_hops(self, router: RouterId) -> list[RouterId]:
-        """Where a router sends copies to, but for those that the trace names."""
+        """Neighbors that a router sends copies to, but for those that the trace names."""
         found = self._hops.get(router)
         if found is None:
             paths = self._topology.paths(router)

@@ -1,4 +1,4 @@
-"""What a new neighbor is told, so that both know the same from then on.
+"""Synchronization with a new neighbor: all that it is told, so that both know the same from then on.
 
 Routers of our kind give each other all the link state they hold: after a partition each side has missed what happened
 in the other. Neighbors that reached each other by other ways before have missed nothing, since all news is flooded, and

@@ -1,4 +1,4 @@
-"""Who is at the other end of each inter-router connection, and by which connection each neighbor is reached.
+"""Neighbors: the router at the other end of each inter-router connection, and the connection in use to each.
 
 A connection is two-way when the HELLOs heard on it name this router. Of several connections to the same neighbor one
 is active and the others stand by, silent: a qdrouterd binds a neighbor to the connection of the last HELLO, so a HELLO
@@ -29,7 +29,7 @@ from router.core.linkstate.messages import Hello
 
 
 class Adjacency(enum.Enum):
-    """What is known of the router at the other end of a connection."""
+    """State of a connection by what is known of the router at its other end."""
 
     SILENT = "silent"
     """Nothing was heard for `hello_max_age_s`, or ever."""
@@ -40,7 +40,7 @@ class Adjacency(enum.Enum):
 
 
 class AdjacencyEvent(enum.Enum):
-    """What changes that."""
+    """Input that changes an `Adjacency`."""
 
     HELLO_WITHOUT_ME = "hello-without-me"
     HELLO_WITH_ME = "hello-with-me"

@@ -1,4 +1,4 @@
-"""What leaves this turn: control messages of its own and of others, along routes or to all neighbors.
+"""Output of a turn: control messages of its own and of others, along routes or to all neighbors.
 
 Source: docs/reference/inter-router-protocol.md#how-they-travel.
 """
@@ -27,7 +27,7 @@ _LONGEST_TO: Final = MAX_ROUTER_ID_CHARS + 100
 """Characters of the longest `to` that names a router."""
 
 ALL: Final = RouterId("all")
-"""What stands for every router in a `to`; no router is called so."""
+"""Name that stands for every router in a `to`; no router is called so."""
 
 
 def link_state_to(router: RouterId) -> str:
@@ -55,7 +55,7 @@ def _target_of(to: str) -> RouterId | None:
 
 
 class NeighborGroup(enum.Enum):
-    """Which neighbors get a copy."""
+    """Group of neighbors that get a copy."""
 
     EVERY = "every"
     PUSHING = "pushing"

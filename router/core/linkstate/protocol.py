@@ -209,7 +209,7 @@ class LinkState:
         )
 
     def own_advertisement(self) -> RouterAdvertisement:
-        """How far this router has got."""
+        """Advertisement of this router's newest sequence numbers."""
         return RouterAdvertisement(
             id=self.router_id, instance=self.instance, ls_seq=self.ls_seq, mobile_seq=self._mobile_seq()
         )
@@ -332,7 +332,7 @@ class LinkState:
     # Turns
 
     def next_deadline(self) -> float:
-        """When `settle` has something to do without any event, seconds; `math.inf` when never."""
+        """Time at which `settle` has something to do without any event, seconds; `math.inf` when never."""
         return min(
             self._greeter.next_hello,
             self._ra_at,

@@ -18,7 +18,7 @@ from router.core.linkstate.spf import Topology
 
 @attrs.frozen(kw_only=True)
 class RouteChange:
-    """What a computation changed."""
+    """Difference that a computation of routes made."""
 
     lost: tuple[RouterId, ...]
     found: tuple[RouterId, ...]

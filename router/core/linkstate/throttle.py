@@ -1,4 +1,4 @@
-"""How often something may be done: at once in calm times, in growing pauses while there is no end of reasons."""
+"""Throttle of repeated work: at once in calm times, in growing pauses while there is no end of reasons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 ROUTERS_A_PAUSE: Final = 32
-"""What is done costs in proportion to the routers: for each so many the longest pause grows by a shortest one."""
+"""Routers for which the longest pause grows by a shortest one: the work costs in proportion to them."""
 
 
 class Throttle:
@@ -22,7 +22,7 @@ class Throttle:
         self._last = -math.inf
 
     def due(self, now: float) -> float:
-        """When the next run is allowed, seconds; *now* after a calm time."""
+        """Time from which the next run is allowed, seconds; *now* after a calm time."""
         return now if self._is_calm(now) else max(now, self._last + self._pause_s)
 
     def ran(self, now: float, routers: int) -> None:

@@ -43,12 +43,12 @@ def digest(actions: Sequence[Action]) -> str:
 
 
 def kinds(actions: Sequence[Action]) -> dict[str, int]:
-    """How many there are of each kind of actions."""
+    """Count the actions of each kind."""
     return dict(sorted(Counter(type(action).__name__ for action in actions).items()))
 
 
 def standing(control: ControlPlane, now: float) -> dict[str, object]:
-    """How *control* stands at *now* (seconds), in a few numbers."""
+    """Sum up how *control* stands at *now* (seconds), in a few numbers."""
     due = control.next_deadline()
     return {
         "routers": control.known_routers,
@@ -117,7 +117,7 @@ class Entry:
     """Seconds, monotonic."""
     is_state: bool = False
     state: object = None
-    """What `to_plain` gave, if it is a state that was kept."""
+    """State as `to_plain` gave it, if one was kept."""
     events: Sequence[Event] | None = None
     """None at a deadline."""
     actions: Mapping[str, int] = attrs.field(factory=dict)
@@ -128,14 +128,14 @@ class Entry:
 
 @attrs.frozen(kw_only=True)
 class Recording:
-    """What stands in a file."""
+    """Content of a recording's file."""
 
     header: Mapping[str, Any]
     entries: Sequence[Entry]
     end: Mapping[str, Any] | None
     """`standing` when it was written; None when the end is missing."""
     fault: str = ""
-    """Why it could not be read to its end."""
+    """Reason why it could not be read to its end."""
 
 
 def decode(lines: Iterable[str]) -> Recording:

@@ -19,11 +19,11 @@ class Step:
 
     entry: Entry
     actions: Sequence[Action] | None
-    """What came out; None when it was no call, could not be played, or raised."""
+    """Actions that came out; None when it was no call, could not be played, or raised."""
     raised: str = ""
     """Class and words of what was raised."""
     difference: str = ""
-    """How the outcome differs from the recorded one; empty when it doesn't."""
+    """Difference of the outcome from the recorded one; empty when there is none."""
 
 
 class Player:
@@ -51,7 +51,7 @@ class Player:
             yield step
 
     def end_difference(self) -> str:
-        """How the control plane stands otherwise than it did when the recording was written; empty if it doesn't."""
+        """Difference between how the control plane stands and stood when it was recorded; empty if there is none."""
         if self.control is None or self.recording.end is None:
             return ""
         wanted = self.recording.end
@@ -97,7 +97,7 @@ class Player:
 
 
 def words(found: Mapping[str, int]) -> str:
-    """How many actions of each kind, in words."""
+    """Say in words how many actions of each kind there are."""
     return ", ".join(f"{count} {kind}" for kind, count in found.items()) or "no action"
 
 

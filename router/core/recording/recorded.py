@@ -1,4 +1,4 @@
-"""What has moved a control plane lately, kept within bounds: its last calls, and a state from which they follow.
+"""Control plane that keeps, within bounds, what moved it lately: its last calls, and a state from which they follow.
 
 There are two segments at most, each with the state that its first call found. When the newer one is full the older one
 is dropped and a third begins: so what is left always begins with a state. Each has three eighths of all room, since
@@ -50,12 +50,12 @@ class Mark:
     what: str
     """The event of the log."""
     of: str = ""
-    """What it happened to."""
+    """Name of what it happened to."""
 
 
 Outcome = Sequence[Action] | Raised | Mark
 Call = tuple[float, Sequence[Event] | None, Outcome]
-"""When (seconds, monotonic), the events, None for a deadline, and what came of it."""
+"""Call: its time (seconds, monotonic), the events, None for a deadline, and what came of it."""
 
 
 @attrs.define
@@ -157,7 +157,7 @@ class RecordedPlane:
             self._weigh(now)
 
     def segments(self) -> list[Segment]:
-        """What is kept, the oldest first: a copy that others may read while this goes on."""
+        """All that is kept, the oldest first: a copy that others may read while this goes on."""
         kept = [segment for segment in (self._older, self._newer) if segment is not None]
         return [attrs.evolve(segment, calls=list(segment.calls)) for segment in kept]
 

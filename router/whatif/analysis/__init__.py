@@ -1,1 +1,1 @@
-"""What is answered of a model or a run: limits, differences, availability, causes, what would help."""
+"""Answers from a model or a run: limits, differences, availability, causes, what would help."""

@@ -1,4 +1,4 @@
-"""How much of the time the mesh serves whom: scenarios weighted by their probabilities.
+"""Availability, the part of the time in which the mesh serves whom: scenarios weighted by their probabilities.
 
 A run plays some of all possible states of the mesh. What it did not play has a probability too, the *residual*, and in
 these states anything may be the case: so each availability is a range, whose ends differ by the residual.
@@ -53,7 +53,7 @@ class Range:
 
 @attrs.frozen(kw_only=True)
 class AddressTime:
-    """How much of the time an address is served."""
+    """Part of the time in which an address is served."""
 
     address: str
     demand: Range
@@ -64,7 +64,7 @@ class AddressTime:
 
 @attrs.frozen(kw_only=True)
 class PairTime:
-    """How much of the time one router has a path to another."""
+    """Part of the time in which one router has a path to another."""
 
     src: str
     dst: str
@@ -73,7 +73,7 @@ class PairTime:
 
 @attrs.frozen(kw_only=True)
 class Availability:
-    """What the scenarios of a run say about the time."""
+    """Availability as the scenarios of a run tell it."""
 
     scenarios: int
     """That have a probability and were counted."""

@@ -41,7 +41,7 @@ SHOWN: Final = 5
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What a mesh has to keep within; None and False: no such limit."""
+    """Limits that a mesh has to keep within; None and False: no such limit."""
 
     max_util: float | None = None
     """Utilisation of any link in any scenario, as a share."""
@@ -83,9 +83,9 @@ class LimitResult:
     found: str
     """In words."""
     faults: tuple[str, ...] = ()
-    """What is at fault, the worst first, up to SHOWN."""
+    """Items at fault, the worst first, up to SHOWN."""
     count: int = 0
-    """How many are at fault."""
+    """Number of items at fault."""
     scenarios: tuple[int, ...] = ()
     """Of the faults, where these are scenarios."""
 

@@ -1,4 +1,4 @@
-"""What holds a graph together: bridges and articulation points, by one walk in depth (Tarjan 1974).
+"""Connectivity of a graph: bridges and articulation points, by one walk in depth (Tarjan 1974).
 
 Works on numbers: nodes are 0..n-1, links 0..m-1, and parallel links are links of their own, so that neither of two is a
 bridge. Each bridge and each articulation point knows what falls off without it, as slices of one order of all nodes.

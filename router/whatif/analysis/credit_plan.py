@@ -31,7 +31,7 @@ MOST_PAIRS: Final = 10_000
 
 @attrs.frozen(kw_only=True)
 class CreditUse:
-    """How clients use credit, as far as a model does not say it."""
+    """Habits of clients with credit, as far as a model does not say them."""
 
     batch: int | None = 1
     """Credits that a subscriber grants at a time; None: half of its credit when half is used, as proton does."""

@@ -1,4 +1,4 @@
-"""What differs between two models, or two runs, and what of it makes the mesh worse."""
+"""Difference of two models, or two runs, and what of it makes the mesh worse."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LinkChange:
 
 @attrs.frozen(kw_only=True)
 class Impact:
-    """What the changes do while nothing fails, for routers that both models have."""
+    """Effect of the changes while nothing fails, for routers that both models have."""
 
     lost_pairs: tuple[tuple[str, str], ...]
     """Ordered pairs that have a path in the first model only; the first SHOWN."""
@@ -86,7 +86,7 @@ class ScenarioChange:
 
 @attrs.frozen(kw_only=True)
 class RunImpact:
-    """What differs between the scenarios of two runs."""
+    """Difference between the scenarios of two runs."""
 
     common: int
     only_before: int
@@ -169,7 +169,7 @@ def compare(before: Path, after: Path) -> Difference:
 def compare_models(
     before: Model, after: Model, *, has_spof: bool = True, are_split: Sequence[bool] = (False, False)
 ) -> Difference:
-    """What differs between two models, and what that does.
+    """Compare two models, and work out what the changes do.
 
     Args:
         has_spof: whether single points of failure are looked for, which takes the longest.

@@ -1,4 +1,4 @@
-"""How many messages should arrive: each once, but a multicast once at each router that has subscribers.
+"""Number of messages that should arrive: each once, but a multicast once at each router that has subscribers.
 
 What is lost is counted so, and shares are shares of this.
 """

@@ -1,4 +1,4 @@
-"""Where one more link helps most: every candidate is judged by a closed form, none is tried out.
+"""Search for the place where one more link helps most: every candidate is judged by a closed form, none is tried out.
 
 With a link of cost w between u and v the distance of x and y becomes
 

@@ -20,7 +20,7 @@ from router.whatif.kernel.network_arrays import TREATMENTS, Network
 
 @attrs.frozen(kw_only=True)
 class Flow:
-    """What the publishers of one router send to the subscribers of one router, of one address."""
+    """Messages that the publishers of one router send to the subscribers of one router, of one address."""
 
     address: int
     src: int
@@ -82,7 +82,7 @@ class Routes:
         return self._delays[pair]
 
     def delay_matrix(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """What `delay_us` gives, for all pairs at once, and whether there is a path: row by source.
+        """Compute `delay_us` for all pairs at once, and whether there is a path: row by source.
 
         Without a path: 0, and not known.
         """

@@ -24,7 +24,7 @@ Places = NDArray[np.intp]
 
 @attrs.frozen(eq=False)
 class Outcomes:
-    """What each scenario of a run came to."""
+    """Outcome of each scenario of a run."""
 
     table: pa.Table
     """As in the layout `scenario`."""
@@ -52,7 +52,7 @@ class Outcomes:
         return tuple(str(value) for value in pc.unique(self.table.column(name)).to_pylist())
 
     def having(self, name: str, value: str) -> NDArray[np.bool_]:
-        """Which rows have this text in a column."""
+        """Mask of the rows that have this text in a column."""
         found: NDArray[np.bool_] = pc.fill_null(pc.equal(self.table.column(name), value), fill_value=False).to_numpy()
         return found
 

@@ -30,7 +30,7 @@ Row = dict[str, object]
 
 @attrs.frozen(kw_only=True)
 class Harm:
-    """What a scenario takes from those that live; rates in millionths."""
+    """Harm that a scenario does to those that live; rates in millionths."""
 
     scenario: int | None
     pairs: int
@@ -115,7 +115,7 @@ def _row(kind: str, element: str, harm: Harm, calm: Harm) -> Iterator[Row]:
 
 
 def _candidates(elements: Elements, network: Network) -> Iterator[tuple[str, str, Iterable[int], Iterable[int]]]:
-    """What may be a single point of failure: kind, name, links and routers."""
+    """Candidates for a single point of failure: kind, name, links and routers."""
     found = analyse(len(elements.routers), elements.ends)
     has_bounds = bool((network.subscriber_credit >= 0).any()) and bool(
         (network.treatment == TREATMENTS.index(Treatment.BALANCED)).any()

@@ -41,7 +41,7 @@ class SubscriberPlacement:
 
     @property
     def gain(self) -> float:
-        """What is made better; 0 or less when nothing is."""
+        """Improvement; 0 or less when there is none."""
         return self.before - self.after
 
 
@@ -170,7 +170,7 @@ class SingleFailures:
     """Bridges, articulation points, and routers with subscribers: the router, None for a link; and the part of each
     router then, -1 of the failed one."""
     others: int
-    """How many links and routers there are beside these."""
+    """Number of links and routers beside these."""
 
     @property
     def routers_that_split(self) -> tuple[int, ...]:

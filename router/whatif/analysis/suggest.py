@@ -1,4 +1,4 @@
-"""What would help: links to be added, subscribers to be moved or added; the table `placement`."""
+"""Suggestions of what would help: links to be added, subscribers to be moved or added; the table `placement`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _untold(done: int, total: int) -> None:
 
 @attrs.frozen(kw_only=True)
 class SuggestOptions:
-    """What is asked for."""
+    """Options of a question for suggestions."""
 
     count: int = COUNT
     cost: int | None = None
@@ -78,7 +78,8 @@ class SuggestInput:
         self.cost: int = costs[(len(costs) - 1) // 2] if wish.cost is None else wish.cost
 
     def allowed(self, *, is_joining: bool) -> Bools:
-        """Where a link may be: between parts of the mesh without a path to each other, or within one."""
+        """Mask of the pairs of routers where a link may be: between parts of the mesh without a path to each other, or
+        within one."""
         part = self.connectivity.component
         found: Bools = (part[:, None] != part[None, :]) == is_joining
         if self.wish.max_km is not None:

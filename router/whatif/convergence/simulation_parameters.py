@@ -29,7 +29,7 @@ LABOR: Final = Labor(
 
 @attrs.frozen(kw_only=True)
 class SimulationParameters:
-    """Where the routers of a twin run."""
+    """Simulation parameters of a twin: network, processors, cost of each operation."""
 
     weather: Weather = Weather(delay_s=0.0005, jitter_s=0.0005)
     """Of links without a delay of their own."""

@@ -25,7 +25,7 @@ from router.whatif.convergence.simulation_parameters import SimulationParameters
 from router.whatif.model.mesh_model import Model
 
 STEP_S: Final = 0.01
-"""How often it is looked whether all are right. Times do not depend on it."""
+"""Time between two looks whether all are right, seconds. Results do not depend on it."""
 LIMIT_S: Final = 60.0
 """After so long, and three times `hello_max_age_s`, a mesh that is not right is given up."""
 UNASKED: Final = frozenset({"HELLO", "RA"})
@@ -35,7 +35,7 @@ Row = dict[str, object]
 
 
 class EventKind(StrEnum):
-    """What happens to a mesh."""
+    """Kind of an event that happens to a mesh."""
 
     START = "start"
     """All routers start at once."""
@@ -48,7 +48,7 @@ class EventKind(StrEnum):
     SILENT_ROUTER = "silent-router"
     """A machine is gone, and nobody is told."""
     REPAIR = "repair"
-    """What failed last is back."""
+    """Kind of the event that brings back what failed last."""
     CALM = "calm"
     """Nothing, for a while."""
 
@@ -60,12 +60,12 @@ FAILURES: Final = (EventKind.LINK, EventKind.ROUTER, EventKind.LINK, EventKind.R
 
 @attrs.frozen(kw_only=True)
 class TwinMesh:
-    """What a twin's mesh is made of: the routers and links of a model, or a shape that is generated."""
+    """Source of a twin's mesh: the routers and links of a model, or a shape that is generated."""
 
     name: str
     """Of the model or the shape."""
     routers: int
-    """How many there are."""
+    """Number of routers."""
     ids: tuple[str, ...] | None = None
     """Of the routers of a model, those without links too; None: a shape."""
     links: tuple[tuple[str, str, int, float | None], ...] = ()
@@ -94,12 +94,12 @@ class TwinCase:
     kinds: tuple[EventKind, ...] = FAILURES
     """They take turns."""
     is_repaired: bool = True
-    """What has failed is back before the next failure; else failures add up."""
+    """True when what has failed is back before the next failure; else failures add up."""
     calm_s: float = 0.0
     """Time without events at the end in which refreshes are counted, seconds."""
 
     def head(self) -> Row:
-        """What all its rows have in common, but for the size of its mesh."""
+        """Columns that all its rows have in common, but for the size of its mesh."""
         return {"mesh": self.ground.name, "seed": self.seed, **attrs.asdict(self.timers)}
 
 
@@ -240,7 +240,7 @@ class Twin:
 
 @attrs.frozen(kw_only=True)
 class _Counts:
-    """What all routers have done so far."""
+    """Counts of what all routers have done so far."""
 
     sent: Mapping[RouterId, Mapping[str, int]]
     sent_bytes: Mapping[RouterId, Mapping[str, int]]
@@ -261,7 +261,7 @@ class _Counts:
         )
 
     def until(self, after: _Counts, *, is_asked: bool) -> Row:
-        """What they have done since; *is_asked*: without what they send for no other reason than time."""
+        """Count what they have done since; *is_asked*: without what they send for no other reason than time."""
         left_out = UNASKED if is_asked else frozenset[str]()
 
         def grown(old: Mapping[RouterId, Mapping[str, int]], new: Mapping[RouterId, Mapping[str, int]]) -> list[int]:

@@ -126,7 +126,7 @@ def grid(
 
 
 def digest(case: TwinCase) -> str:
-    """What tells a case from any other one, as hexadecimal text."""
+    """Digest that tells a case from any other one, as hexadecimal text."""
     plain = json.dumps(attrs.asdict(case), sort_keys=True)
     return hashlib.sha256(plain.encode()).hexdigest()[:32]
 
@@ -136,7 +136,7 @@ def digest(case: TwinCase) -> str:
 
 @attrs.frozen(kw_only=True)
 class Engine:
-    """What the cases are run by."""
+    """Engine that runs the cases."""
 
     wants_spark: bool = False
     master: str | None = None

@@ -27,7 +27,7 @@ PARQUET: Final = (".parquet", ".pq")
 
 @attrs.frozen
 class Columns:
-    """What a file has."""
+    """Columns that a file has."""
 
     table: pa.Table
     """Of CSV every column is text, with null where nothing stands."""

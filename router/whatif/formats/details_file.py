@@ -1,4 +1,4 @@
-"""What an operator knows of a mesh beside its links: groups, failure rates, capacities, subscribers. YAML.
+"""Details that an operator knows of a mesh beside its links: groups, failure rates, capacities, subscribers. YAML.
 
 defaults: {link: {failures_per_year: 2, repair_hours: 4}, router: {failures_per_year: 0.5, repair_hours: 6}}
 routers: [{id: A, site: east}]
@@ -39,7 +39,7 @@ def _optional(cls: type[attrs.AttrsInstance], name: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class RouterDefaults:
-    """What routers have where nothing else is said."""
+    """Values of routers where nothing else is said."""
 
     failures_per_year: float | None = _optional(RouterNode, "failures_per_year")
     repair_hours: float | None = _optional(RouterNode, "repair_hours")
@@ -47,7 +47,7 @@ class RouterDefaults:
 
 @attrs.frozen(kw_only=True)
 class RouterDetails(RouterDefaults):
-    """What is known of one router."""
+    """Details of one router."""
 
     id: str = setting("Id of the router.")
     site: str | None = setting("Where it stands.", default=None)
@@ -57,7 +57,7 @@ class RouterDetails(RouterDefaults):
 
 @attrs.frozen(kw_only=True)
 class LinkDefaults:
-    """What links have where nothing else is said."""
+    """Values of links where nothing else is said."""
 
     delay_ms: float | None = _optional(LinkEdge, "delay_ms")
     capacity_msgs: float | None = _optional(LinkEdge, "capacity_msgs")
@@ -68,7 +68,7 @@ class LinkDefaults:
 
 @attrs.frozen(kw_only=True)
 class LinkDetails(LinkDefaults):
-    """What is known of one link."""
+    """Details of one link."""
 
     id: str = setting("Id of the link: `a--b`, the smaller router id first; of parallel links `a--b#2` and so on.")
     cost: int | None = _optional(LinkEdge, "cost")
@@ -85,7 +85,7 @@ class NewLink(LinkDefaults):
 
 @attrs.frozen(kw_only=True)
 class Defaults:
-    """What many have in common."""
+    """Values that many have in common."""
 
     router: RouterDefaults = setting("Of routers.", factory=RouterDefaults)
     link: LinkDefaults = setting("Of links.", factory=LinkDefaults)
@@ -108,11 +108,11 @@ IDENTITY: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
     "subscribers": lambda it: (it.address, it.router),
     "groups": lambda it: (it.name,),
 }
-"""What an item of each list is known by."""
+"""Fields by which an item of each list is known."""
 
 
 Item = tuple[Node, Any]
-"""Where an item stands, and what it says."""
+"""Place of an item, and its content."""
 
 
 def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Model:
@@ -265,7 +265,7 @@ def _values(details: attrs.AttrsInstance) -> dict[str, Any]:
 
 
 def _replaced(old: Iterable[Any], items: list[Item], *fields: str) -> list[Any]:
-    """What the model has, and the items; of two with the same *fields* the later one."""
+    """Join what the model has with the items; of two with the same *fields* the later one stays."""
     every = (*old, *(item for _, item in items))
     return list({tuple(getattr(it, field) for field in fields): it for it in every}.values())
 

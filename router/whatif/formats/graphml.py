@@ -28,7 +28,7 @@ _BITS: Final = 8.0
 
 @attrs.frozen
 class _Key:
-    """What a `key` element declares: the name of an attribute, and what it is where none is given."""
+    """Declaration by a `key` element: the name of an attribute, and what it is where none is given."""
 
     name: str
     default: str | None

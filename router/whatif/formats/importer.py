@@ -20,7 +20,7 @@ from router.whatif.model.mesh_model import Model, ModelError
 
 
 class Form(enum.StrEnum):
-    """What a file may be."""
+    """Format of a file."""
 
     MESH = "mesh"
     GRAPHML = "graphml"
@@ -79,7 +79,7 @@ def completed(
 
 
 def _form(file: FilePath) -> Form:
-    """What a file is, by the end of its name, or else by its first characters."""
+    """Recognize the format of a file, by the end of its name, or else by its first characters."""
     found = BY_SUFFIX.get(Path(file).suffix.lower())
     if found is not None:
         return found

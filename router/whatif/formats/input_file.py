@@ -1,4 +1,4 @@
-"""What all readers share: files of a bounded size, and findings collected until the whole file has been looked at."""
+"""Base of all readers: files of a bounded size, and findings collected until the whole file has been looked at."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FileFindings:
     def number(
         self, text: object, cls: SettingsClass, field: str, *, line: int | None = None, key: tuple[Step, ...] = ()
     ) -> Any:
-        """What *text* says of a field of a model's class, int or float as the field has it; None when it can't.
+        """Read *text* as a field of a model's class, int or float as the field has it; None when it can't be.
 
         Args:
             text: a number, or text of one.

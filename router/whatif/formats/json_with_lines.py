@@ -10,7 +10,7 @@ from typing import Any, Final
 from router.whatif.formats.input_file import FileFindings
 
 SPACE: Final = " \t\n\r"
-"""What JSON allows between its words."""
+"""Characters that JSON allows between its words."""
 EXCERPT: Final = 20
 """Characters shown of where a text stops being JSON."""
 _MARKS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\n]')
@@ -21,7 +21,7 @@ class JsonObject(dict[str, Any]):
     """A mapping of a file."""
 
     line: int = 0
-    """Where it begins, from 1."""
+    """Line at which it begins, from 1."""
 
 
 def read(text: str, faults: FileFindings) -> Any:

@@ -22,7 +22,7 @@ from router.whatif.model.elements import AddressNode, LinkCounter, LinkEdge, Rou
 from router.whatif.model.mesh_model import Model
 
 ATTEMPTS: Final = 3
-"""How often everything is asked when the mesh changes meanwhile."""
+"""Attempts to ask everything when the mesh changes meanwhile."""
 MICROS: Final = 1e6
 TREATMENTS: Final = frozenset(it.value for it in Treatment)
 
@@ -60,7 +60,7 @@ class ManagementQueries(Protocol):
 
 @attrs.frozen(kw_only=True)
 class RouterReading:
-    """What one router tells."""
+    """Reading of one router."""
 
     site: str | None
     connections: tuple[Row, ...]
@@ -70,7 +70,7 @@ class RouterReading:
 
 @attrs.frozen(kw_only=True)
 class Reading:
-    """What a mesh tells at one time."""
+    """Reading of a mesh at one time."""
 
     asked: str
     """The router through which the others were asked."""
@@ -138,7 +138,7 @@ def snapshot_model(
 
 
 def measured_demands(before: Reading, after: Reading, seconds: float) -> list[Demand]:
-    """What publishers sent between two readings: a demand for each address and router where messages entered the mesh.
+    """Measure what publishers sent between two readings: a demand for each address and router where messages entered.
 
     Sizes are the mean of all that the router's clients sent, everything of AMQP included.
     Args:
@@ -175,7 +175,7 @@ def _ask(client: ManagementQueries, router: str | None, me: str) -> RouterReadin
 def _rows(
     client: ManagementQueries, entity: str, attributes: Sequence[Attribute], router: str | None, me: str
 ) -> tuple[Row, ...]:
-    """What a router tells of its entities of one type, as it must be. Raises: SettingsError"""
+    """Check what a router tells of its entities of one type. Raises: SettingsError"""
     rows = client.query(entity, tuple(it.name for it in attributes), router=router)
     return checked_rows(rows, attributes, entity=entity, router=me if router is None else router)
 
@@ -267,7 +267,7 @@ def _addresses(routers: Mapping[str, RouterReading], used: Iterable[str], faults
 
 
 def _treatment(text: str, said: Mapping[str, str], faults: FileFindings) -> Treatment:
-    """What the first router says; the built-in one where that is none that a mobile address can have, or nothing."""
+    """Treatment that the first router tells; the built-in one where a mobile address can't have it, or none is told."""
     word, router = next(iter(said.items()), ("", ""))
     if word in TREATMENTS:
         return Treatment(word)

@@ -1,4 +1,4 @@
-"""What routers must tell of themselves for a model to be made of it: which attributes, and of which types.
+"""Attributes that routers must tell of themselves for a model to be made of them: which attributes, and of which types.
 
 A reply comes from outside: another version or another program may leave out what is needed, or mean something else.
 """
@@ -42,7 +42,7 @@ class Kind(enum.Enum):
 
 @attrs.frozen
 class Attribute:
-    """What is asked for."""
+    """Attribute that is asked for."""
 
     name: str
     kind: Kind

@@ -51,7 +51,7 @@ def mesh_model(mesh: MeshSettings) -> Model:
 
 
 class _Treatments:
-    """What the routers of a mesh do with an address; a warning where they don't do the same."""
+    """Treatments that the routers of a mesh give an address; a warning where they don't do the same."""
 
     def __init__(self, mesh: MeshSettings, faults: FileFindings) -> None:
         routers = sorted(mesh.routers.items())

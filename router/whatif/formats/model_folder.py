@@ -179,7 +179,7 @@ def _is_optional(field: attrs.Attribute[Any]) -> bool:
 
 
 def _head(folder: Path) -> dict[str, Any]:
-    """What `model.json` says. Raises: ModelError."""
+    """Read `model.json`. Raises: ModelError."""
     place = _place(folder / HEAD)
     try:
         head = json.loads((folder / HEAD).read_text(encoding="utf-8"))

@@ -112,7 +112,7 @@ def _traffic(demands: Any, faults: FileFindings) -> Iterator[Traffic]:
 
 
 def _key(item: JsonObject, name: str, path: Path, faults: FileFindings) -> str:
-    """What a node is called: a number or a text, for keys of JSON are always text."""
+    """Key of a node: a number or a text, for keys of JSON are always text."""
     value = item.get(name)
     if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
         return str(value)

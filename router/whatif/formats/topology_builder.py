@@ -33,7 +33,7 @@ class Node:
     """A node of a topology."""
 
     key: str
-    """What edges and demands call it."""
+    """Key by which edges and demands name it."""
     label: str | None = None
     longitude: float | None = None
     """Degrees, or something else when any of the file is out of range: then no node has coordinates."""

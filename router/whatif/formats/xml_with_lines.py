@@ -45,5 +45,5 @@ def read(text: str, faults: FileFindings) -> Element:
 
 
 def text_of(element: Element) -> str:
-    """What stands in an element before any other, without blanks around."""
+    """Text of an element before any other, without blanks around."""
     return (element.text or "").strip()

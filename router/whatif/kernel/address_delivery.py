@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Who gets what is sent to addresses, by treatment, and what failures change in that.
+"""Delivery of what is sent to addresses, by treatment, repaired after each failure.
 
 - closest: the nearest routers with subscribers; equally near ones share, by turns from the lowest id.
 - balanced: the nearest router, of equally near ones the one with the lowest id. Where credit bounds what a router's
@@ -25,7 +25,7 @@ if not cython.compiled:  # else they come by the .pxd
 
 
 class AddressDelivery:
-    """What each publisher sends where as it is now, and who finds nobody."""
+    """State of delivery: what each publisher sends where as it is now, and who finds nobody."""
 
     def __init__(self, trees: SpfTrees, loads: LinkLoads, network: Network) -> None:
         self.trees = trees
@@ -302,7 +302,7 @@ class AddressDelivery:
         return True
 
     def note(self, publisher: int, rate: int, volume: int, is_starved: bool) -> None:
-        """What of a publisher's messages reaches nobody, and whether it finds no subscriber for some of it."""
+        """Note what of a publisher's messages reaches nobody, and whether it finds no subscriber for some of it."""
         self.reviewed[self.reviewed_count] = publisher
         self.reviewed_count += 1
         self.loads.lose(rate - self.missing[2 * publisher], volume - self.missing[2 * publisher + 1])

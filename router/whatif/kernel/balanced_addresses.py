@@ -107,7 +107,7 @@ class BalancedAddresses:
             audience.note(publisher, self.left[2 * index], self.left[2 * index + 1], is_starved)
 
     def _list_offers(self, address: int) -> int:
-        """Which publisher can reach which site, by (distance, publisher, site) in one number. Returns: how many."""
+        """List which publisher reaches which site, by (distance, publisher, site) in one number. Returns: how many."""
         audience = self.audience
         trees = self.trees
         group = audience.group_firsts[address]

@@ -55,7 +55,7 @@ class EcmpLoads(LinkLoads):
         self.entering[at + 1] += size
 
     def _gather(self, dst: int) -> None:
-        """What passes through each router on its way to *dst*, and the order of their distances."""
+        """Sum up what passes through each router on its way to *dst*, and the order of their distances."""
         trees = self.trees
         n = trees.size
         row = dst * n

@@ -137,7 +137,7 @@ class Graph:
         return True
 
     def keep_failures(self) -> None:
-        """What has failed until now is part of the base state: it is not taken back."""
+        """Make what has failed until now part of the base state: it is not taken back."""
         for index in range(self.hit_count):
             pair = self.hits[index]
             self.base_links[pair] = self.used_links[pair]

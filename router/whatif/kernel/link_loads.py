@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""What the arcs carry: demands sent hop by hop, every router by its own tree, and what failures change in that.
+"""Loads of the arcs: demands sent hop by hop, every router by its own tree, and what failures change in that.
 
 For each destination the first hops that all routers take toward it make a tree, and the base state knows what passes
 through each router on that tree. A failure changes the next hop of few routers; at each of them what passed through is
@@ -75,7 +75,7 @@ class LinkLoads:
         self.base_lost_bytes = self.lost_bytes
 
     def _gather(self, dst: int) -> None:
-        """What passes through each router on its way to *dst*, from the leaves of the tree inward."""
+        """Sum up what passes through each router on its way to *dst*, from the leaves of the tree inward."""
         trees = self.trees
         n = trees.size
         incoming, ready = self.changes, self.new_slots

@@ -52,7 +52,7 @@ class Kernel:
         self._take_base()
 
     def _make_summary(self) -> None:
-        """What is told of every scenario."""
+        """Make the arrays of what is told of every scenario."""
         self.unreachable_pairs = 0
         """Ordered pairs of routers that had a path and have none, those with a failed router included."""
         self.dead_end_pairs = 0
@@ -102,7 +102,7 @@ class Kernel:
         self.stretches = OrderStatistics(array("q", [0]))
 
     def _limits(self) -> NDArray[np.float64]:
-        """What each link can carry in a direction, of messages and of bytes; see `Network.free_capacity`."""
+        """Capacity of each link in a direction, of messages and of bytes; see `Network.free_capacity`."""
         found = self.network.link_capacity.copy()
         is_free = np.isinf(found).all(axis=1)
         free = np.where(self.network.free_capacity == 0, self.busiest(), self.network.free_capacity)

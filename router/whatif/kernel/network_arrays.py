@@ -25,7 +25,7 @@ MICRO: Final = 1_000_000
 MAX_ROUTERS: Final = 32_000
 """Places of routers are numbers of 16 bits."""
 MAX_RATE: Final = 2**62
-"""What all demands together may come to, in millionths; sums of them fit into 64 bits."""
+"""Sum that all demands together may come to, in millionths; sums of them fit into 64 bits."""
 MAX_CREDIT: Final = 4_000_000
 """Messages; more credit than this at one router counts as this."""
 CREDIT_UNIT: Final = MICRO * MICRO
@@ -40,7 +40,7 @@ class NetworkError(ValueError):
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Network:
-    """What the kernel needs of a model.
+    """Arrays of a model, as the kernel needs them.
 
     A pair of neighbors is an adjacency, however many links are between them; each of its two directions is an arc.
     The arcs that leave a router are next to each other, by the place of their head. Direction 0 of a link leads from

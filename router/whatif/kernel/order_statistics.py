@@ -62,7 +62,7 @@ class OrderStatistics:
         self.room *= 2
 
     def size(self) -> int:
-        """How many numbers there are now."""
+        """Number of the numbers that are there now."""
         return self.count - self.removed_count + self.added_count
 
     def at(self, rank: int) -> int:

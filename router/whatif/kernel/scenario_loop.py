@@ -52,7 +52,7 @@ def fail_one_by_one(
 
 
 def run_with_shared_failures(failures: Sequence[Failure], place: int) -> tuple[int, Failure]:
-    """Where the scenarios from *place* on that share something end, and what all of them share."""
+    """Find the end of the scenarios from *place* on that share something, and what all of them share."""
     links, routers = failures[place]
     stop = place + 1
     if len(links) + len(routers) < 2:  # to hold down all of a scenario helps no other

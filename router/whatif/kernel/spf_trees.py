@@ -50,7 +50,7 @@ class SpfTrees:
         self._put_base_slots()
 
     def _take_pointers(self, graph: Graph) -> None:
-        """What is often looked at lies here too."""
+        """Keep pointers to the arrays that are often looked at."""
         self.size = graph.size
         self.firsts = graph.firsts
         self.heads = graph.heads
@@ -104,7 +104,7 @@ class SpfTrees:
         self.is_base = False
 
     def _make_log(self, n: int) -> None:
-        """What was changed by failures: each pair of a root and a router at most once."""
+        """Make the log of what failures changed: each pair of a root and a router at most once."""
         self._log_roots = array("h", bytes(2 * n * n))
         self.log_roots = shorts(self._log_roots)
         self._log_nodes = array("h", bytes(2 * n * n))
@@ -400,7 +400,7 @@ class SpfTrees:
         self.ways_in[node] = way_in
 
     def _settle(self, root: int, node: int, distance: int, way_in: int) -> None:
-        """Where a router is in the tree now; its predecessor is there already."""
+        """Set the place of a router in the tree; its predecessor is there already."""
         base = root * self.size
         at = base + node
         slot = via = NONE

@@ -16,7 +16,7 @@ MAX_COST: Final = 65535
 
 
 class GroupKind(enum.StrEnum):
-    """What the members of a group have in common."""
+    """Kind of a group, by what its members have in common."""
 
     SRLG = "srlg"
     SITE = "site"
@@ -104,7 +104,7 @@ class Group:
 
 @attrs.frozen(kw_only=True)
 class LinkCounter:
-    """What one router has sent over a link since the link came up."""
+    """Count of what one router has sent over a link since the link came up."""
 
     link: str = setting("Id of the link.", pattern=TEXT_PATTERN)
     src: str = setting("The router that sent.", pattern=ID_PATTERN)

@@ -1,4 +1,4 @@
-"""What a mesh is, as far as what-if questions go: routers, links, subscribers, demands, groups. Plain data, no I/O.
+"""Model of a mesh, as far as what-if questions go: routers, links, subscribers, demands, groups. Plain data, no I/O.
 
 A model has one form: everything is sorted, so equal meshes are equal models with equal digests, whatever file they came
 from and in whatever order it was written. Functions at the end make changed models: other costs, links added, growth.
@@ -68,7 +68,7 @@ class Model:
     counters: tuple[LinkCounter, ...] = attrs.field(default=(), converter=_counters)
     """Of a snapshot of a live mesh; empty in others."""
     origin: str = attrs.field(default="", eq=False)
-    """Where it came from, for reports. Not part of what it is: equal models may have different origins."""
+    """Origin of the model, for reports. Not part of what it is: equal models may have different origins."""
 
     @property
     def has_capacities(self) -> bool:

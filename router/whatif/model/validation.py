@@ -1,4 +1,4 @@
-"""What is wrong with a model: each value by itself, then how they fit each other."""
+"""Validation of a model: each value by itself, then how they fit each other."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ KEYS: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
     "groups": lambda it: (it.name,),
     "counters": lambda it: (it.link, it.src),
 }
-"""What an item of each part of a model is known by."""
+"""Fields by which an item of each part of a model is known."""
 
 
 class Parts(Protocol):
-    """What a model consists of."""
+    """Parts of a model."""
 
     @property
     def routers(self) -> tuple[RouterNode, ...]:
@@ -98,7 +98,7 @@ def model_findings(model: Parts) -> Iterator[Finding]:
 
 
 def demand_findings(demands: Demands, routers: Collection[str], addresses: Collection[str]) -> Iterator[Finding]:
-    """What is wrong with demands between these routers and to these addresses."""
+    """Find what is wrong with demands between these routers and to these addresses."""
     is_router = demands.places(list(routers)) != NOBODY
     is_address = demands.places(list(addresses)) != NOBODY
     has_dst, has_address = demands.dst != NOBODY, demands.address != NOBODY

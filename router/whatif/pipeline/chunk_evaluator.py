@@ -31,11 +31,11 @@ LOST: Final = "lost"
 CHANGED: Final = "changed"
 NO_PAIRS: Final = "none"
 PAIRS: Final = (LOST, CHANGED, NO_PAIRS)
-"""Which pairs `pair_impact` lists."""
+"""Choices of the pairs that `pair_impact` lists."""
 MESH: Final = "mesh"
 ECMP: Final = "ecmp"
 ROUTINGS: Final = (MESH, ECMP)
-"""How the mesh routes."""
+"""Choices of how the mesh routes."""
 
 BASE_LOADS: Final = "base_loads"
 WORST_LOADS: Final = "worst_loads"
@@ -66,7 +66,7 @@ WORST_SCHEMA: Final = pa.schema(
 
 @attrs.frozen(kw_only=True)
 class VariantWork:
-    """What whoever works out scenarios of one variant must know. It travels as it is."""
+    """Work on one variant: all that must be known to work out its scenarios. It travels as it is."""
 
     key: str
     """Two works with the same key are the same."""
@@ -238,7 +238,7 @@ class Evaluator:
         return pa.table(columns, schema=ADDRESS_IMPACT.schema)
 
     def _worst_loads(self, chunk: Chunk) -> pa.Table:
-        """What the chunk has among the highest loads of all that was played here: all chunks together have them all."""
+        """Loads of the chunk among the highest of all that was played here: all chunks together have them all."""
         link, number, *amounts = self._worst.rows()
         own = (number >= chunk.first) & (number < chunk.stop)
         columns = [link.astype(np.int64), number, *amounts]

@@ -43,10 +43,10 @@ Finish = Callable[[Path], None]
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """How a run is made. Tables depend on `pairs` and `routing` alone."""
+    """Options of a run. Tables depend on `pairs` and `routing` alone."""
 
     pairs: str = LOST
-    """Which pairs `pair_impact` lists: one of `chunk_evaluator.PAIRS`."""
+    """Choice of the pairs that `pair_impact` lists: one of `chunk_evaluator.PAIRS`."""
     routing: str = MESH
     """One of `chunk_evaluator.ROUTINGS`."""
     engine: str = AUTO
@@ -72,7 +72,7 @@ class Options:
 
 @attrs.frozen(kw_only=True)
 class RunSummary:
-    """What was run."""
+    """Summary of a run."""
 
     scenarios: int
     resumed: int
@@ -135,7 +135,7 @@ def run(
 
 
 def _identity(model: Model, request: Request, plan: Plan, options: Options) -> dict[str, object]:
-    """What tables depend on."""
+    """Identity of a run: all that its tables depend on."""
     return {
         "format": FORMAT,
         "version": __version__,
@@ -150,7 +150,7 @@ def _identity(model: Model, request: Request, plan: Plan, options: Options) -> d
 def _works(
     variants: Sequence[tuple[str, Model]], plan: Plan, chunks: Sequence[Chunk], identity: Mapping[str, object]
 ) -> dict[int, VariantWork]:
-    """What must be known of each variant that has something left to be played."""
+    """Collect what must be known of each variant that has something left to be played."""
     networks = {place: _network(*variants[place]) for place in sorted({0, *(chunk.variant for chunk in chunks)})}
     if len(variants) > 1:
         busiest = Kernel(networks[0], is_split=identity["routing"] == ECMP).busiest()

@@ -50,7 +50,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.maxResultSize": "0",
 }
-"""What is set unless the caller says otherwise."""
+"""Settings of Spark unless the caller says otherwise."""
 
 VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "MASTER")
 """Of the environment, by which others than the caller say where Spark is."""
@@ -71,7 +71,7 @@ Done = Callable[[Chunk], None]
 
 @attrs.frozen(kw_only=True)
 class SparkAddress:
-    """Where Spark is."""
+    """Address of Spark."""
 
     master: str | None = None
     """Such as `local[2]` or `spark://host:7077`; None: as spark-submit says, else this machine."""
@@ -91,7 +91,7 @@ class SparkAddress:
 
 
 def describe(session: SparkSession, address: SparkAddress) -> str:
-    """Where it runs, in words."""
+    """Describe where it runs."""
     try:
         return f"spark {session.sparkContext.master}"
     except PySparkException:
@@ -287,7 +287,7 @@ def _run_job(session: SparkSession, work: VariantWork, chunks: Sequence[Chunk]) 
 def _function(
     work: VariantWork, chunks: tuple[Chunk, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does, for `mapInArrow`: to the places of chunks it gives their files."""
+    """Make the function of a task, for `mapInArrow`: to the places of chunks it gives their files."""
 
     def files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         evaluator = evaluator_of(work)

@@ -119,7 +119,7 @@ def are_equal(left: pa.Table, right: pa.Table, name: str) -> bool:
 
 
 def _bits(column: pa.ChunkedArray) -> list[pa.Array]:
-    """What two equal columns have in common: reals as integers with their bits, so that NaN equals itself."""
+    """Form in which two equal columns are the same: reals as integers with their bits, so that NaN equals itself."""
     array = column.combine_chunks()
     if pa.types.is_list(array.type):
         return [array.value_lengths(), *_bits(pa.chunked_array([array.flatten()]))]

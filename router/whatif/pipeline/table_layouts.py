@@ -45,7 +45,7 @@ class Column:
 
 @attrs.frozen(kw_only=True)
 class Layout:
-    """What a table looks like."""
+    """Layout of a table."""
 
     name: str
     doc: str

@@ -23,7 +23,7 @@ class Column:
 
     title: str
     value: Callable[[Any], object]
-    """What a row has there; numbers are sorted as such. None: nothing."""
+    """Value that a row has there; numbers are sorted as such. None: nothing."""
     text: Callable[[Any], str] = str
     """A value as it is shown."""
     is_number: bool = True
@@ -83,7 +83,7 @@ def paragraph(text: str) -> str:
 
 
 def hint(text: str, *, command: str) -> str:
-    """What a command does: the command, then the text."""
+    """Hint at what a command does: the command, then the text."""
     return f"<p><code>{escaped(command)}</code> {escaped(text)}</p>\n"
 
 
@@ -117,7 +117,7 @@ def cards(verdicts: Sequence[Verdict]) -> str:
 
 
 SIGNS = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION SIGN}", "plain": ""}
-"""What colors say, for those who do not see them."""
+"""Signs for what colors say, for those who do not see them."""
 
 
 def _card(verdict: Verdict) -> str:

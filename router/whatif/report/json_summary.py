@@ -26,7 +26,7 @@ def schema() -> Any:
 
 
 def summary(facts: Facts, found: list[Verdict]) -> dict[str, object]:
-    """What the report says, in short; numbers are in the units of the tables."""
+    """Sum up the report; numbers are in the units of the tables."""
     run = facts.run
     return {
         "schema": SCHEMA,

@@ -257,7 +257,7 @@ def _direction(link: LinkFacts, most: int = 27) -> str:
 
 
 def losses(facts: Facts) -> Picture | None:
-    """How much demand is lost in how many scenarios, by family."""
+    """Draw how much demand is lost in how many scenarios, by family."""
     outcomes = facts.outcomes
     lost = outcomes.numbers("lost_msgs_per_s")
     is_base = outcomes.having("variant", BASE)
@@ -302,7 +302,7 @@ def falling(values: NDArray[Any]) -> Curve:
 
 
 def stretches(facts: Facts) -> Picture | None:
-    """How much longer paths become, over all scenarios of the mesh as it is."""
+    """Draw how much longer paths become, over all scenarios of the mesh as it is."""
     outcomes: Outcomes = facts.outcomes
     failing = outcomes.having("variant", BASE) & ~outcomes.having("family", NOTHING)
     columns = (("stretch_p50", "half of the paths"), ("stretch_p95", "95 %"), ("stretch_p99", "99 %"))

@@ -1,4 +1,4 @@
-"""Where routers stand in a picture: on a map when the model knows where they are, else so that distances show.
+"""Positions of routers in a picture: on a map when the model knows where they are, else so that distances show.
 
 All of it is computed the same way each time: the same mesh gives the same picture.
 """

@@ -1,4 +1,4 @@
-"""What a report says, read from the tables of a run: nothing is worked out anew, and nothing is drawn here."""
+"""Facts of a report, read from the tables of a run: nothing is worked out anew, and nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HARMS: Final = ("lost_msgs_per_s", "living_pairs", "max_utilisation", "stretch_p
 
 @attrs.frozen(kw_only=True)
 class FamilyFacts:
-    """What the scenarios of one family in one variant came to."""
+    """Outcome of the scenarios of one family in one variant."""
 
     variant: str
     family: str
@@ -56,7 +56,7 @@ class VariantFacts:
 
     name: str
     growth: float
-    """What its demands are multiplied by."""
+    """Factor of its demands."""
     is_changed: bool
     """Whether more than demand is changed: costs, links or subscribers."""
     base_utilisation: float
@@ -86,7 +86,7 @@ class LinkFacts:
 
 @attrs.frozen(kw_only=True)
 class AddressFacts:
-    """What scenarios do to an address."""
+    """Effects of scenarios on an address."""
 
     address: str
     treatment: str
@@ -133,7 +133,7 @@ class Facts:
 
     @property
     def wanted_msgs_per_s(self) -> float:
-        """What should arrive: as `sent_msgs_per_s`, but a multicast counts for each router with subscribers."""
+        """Messages that should come: as `sent_msgs_per_s`, but a multicast counts for each router with subscribers."""
         return deliveries(self.model)
 
     @property
@@ -284,7 +284,7 @@ def _links(folder: Path) -> tuple[LinkFacts, ...]:
 
 
 def _addresses(folder: Path, model: Model, outcomes: Outcomes, calm: Mapping[str, float]) -> list[AddressFacts]:
-    """What scenarios of the mesh as it is do to addresses.
+    """Find what scenarios of the mesh as it is do to addresses.
 
     Args:
         calm: as `calm_losses` has it.

@@ -129,10 +129,10 @@ class Picture:
     """A word, different for each picture of a page."""
     title: str
     caption: str
-    """What is to be seen in it, for readers who see it and those who do not."""
+    """Caption: what is to be seen in it, for readers who see it and those who do not."""
     svg: str
     legend: tuple[tuple[str, float, str], ...] = ()
-    """What the page shows beside it, where letters stay readable: name of a color, width in pixels, words."""
+    """Legend that the page shows beside it, where letters stay readable: name of a color, width in pixels, words."""
 
 
 @contextmanager

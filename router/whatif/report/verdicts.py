@@ -1,4 +1,4 @@
-"""What a run found, in short: a handful of findings, each with a value, a sentence, and whether it is trouble."""
+"""Verdicts on a run: a handful of findings, each with a value, a sentence, and whether it is trouble."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _credit(facts: Facts) -> Iterator[Verdict]:
 
 
 def _changes(facts: Facts) -> Iterator[Verdict]:
-    """What the changes that were asked for make of the mesh as it is."""
+    """Tell what the changes that were asked for make of the mesh as it is."""
     before = next(it for it in facts.variants if it.name == BASE)
     after = next((it for it in facts.variants if it.is_changed and it.growth == 1), None)
     if after is None:
@@ -203,7 +203,7 @@ def _changes(facts: Facts) -> Iterator[Verdict]:
 
 
 def _growth(facts: Facts) -> Iterator[Verdict]:
-    """How much more all can send."""
+    """Tell how much more all can send."""
     for is_changed, label in ((False, "Room to grow"), (True, "Room to grow with the changes")):
         steps = [it for it in facts.variants if it.is_changed == is_changed]
         steps.sort(key=_factor)

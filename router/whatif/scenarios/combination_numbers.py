@@ -116,7 +116,7 @@ class Shuffle:
         return [int.from_bytes(digest[place : place + 8], "little") for place in range(0, len(digest), 8)]
 
     def places(self, first: int, stop: int) -> Ranks:
-        """What stands at places *first* to *stop* - 1."""
+        """Numbers at places *first* to *stop* - 1."""
         if self.size >= VECTOR_LIMIT:
             return np.array([self.at(place) for place in range(first, stop)], dtype=object)
         values = np.arange(first, stop, dtype=np.uint64)
@@ -127,7 +127,7 @@ class Shuffle:
         return values.astype(np.int64)
 
     def at(self, place: int) -> int:
-        """What stands at one place."""
+        """Number at one place."""
         half = self._half
         mask = 2**half - 1
         while True:

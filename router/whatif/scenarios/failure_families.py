@@ -1,4 +1,4 @@
-"""What may fail in a mesh, and families of failures: each counts its members and makes any of them from its number."""
+"""Families of failures: each counts its members and makes any of them from its number."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Members:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Elements:
-    """What may fail in a mesh: routers and links by their places in the order of ids, and groups by name.
+    """Elements of a mesh that may fail: routers and links by their places in the order of ids, and groups by name.
 
     Each fails independently of the others, a group besides its members; odds are time down by time up.
     """
@@ -167,7 +167,7 @@ class Family(Protocol):
         """The group that it is about, if it is about one."""
 
     def count(self, elements: Elements) -> int:
-        """How many there are."""
+        """Number of its members."""
 
     def batch(self, elements: Elements, numbers: Ranks) -> Batch:
         """Some of them."""
@@ -237,7 +237,7 @@ WORDS: Final[Mapping[GroupKind, str]] = {
     GroupKind.SRLG: "srlg",
     GroupKind.SITE: "sites",
 }
-"""What operators call the failures of all groups of a kind. What is down for maintenance is no failure by itself."""
+"""Names of the failures of all groups of a kind. What is down for maintenance is no failure by itself."""
 
 
 @attrs.frozen

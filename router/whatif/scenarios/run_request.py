@@ -1,4 +1,4 @@
-"""What an operator asks of a run: failures, maintenance, changes of the mesh, growth; as text and as a plan."""
+"""Request of an operator for a run: failures, maintenance, changes of the mesh, growth; as text and as a plan."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CHANGED: Final = "changed"
 """The variant with all changes that were asked for."""
 MAX_GROWTH_STEPS: Final = 1000
 LINK_AMOUNTS: Final = ("delay_ms", "capacity_msgs", "capacity_bytes")
-"""What may be said of a link that is added: fields of `LinkEdge`."""
+"""Amounts that may be said of a link that is added: fields of `LinkEdge`."""
 
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What is asked of a run. All texts, so that it can be written into a table and read again."""
+    """Request for a run. All texts, so that it can be written into a table and read again."""
 
     families: str = DEFAULT_FAMILIES
     """As after `--fail`."""
@@ -74,7 +74,7 @@ class Request:
 
     @classmethod
     def from_json(cls, text: str) -> Request:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         for name, value in fields.items():
             fields[name] = tuple(value) if isinstance(value, list) else value
@@ -171,7 +171,7 @@ def _new_links(model: Model, texts: Sequence[str]) -> Iterator[LinkEdge]:
 
 
 def _amounts(text: str, words: Sequence[str]) -> dict[str, float]:
-    """What is said of a link by `FIELD=NUMBER`."""
+    """Read what is said of a link by `FIELD=NUMBER`."""
     found: dict[str, float] = {}
     for word in words:
         name, sign, number = (part.strip() for part in word.partition("="))

@@ -55,7 +55,7 @@ def plan_error(key: str, message: str, expected: str = "", near: str | None = No
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """What fails in one scenario, by ids."""
+    """Elements that fail in one scenario, by ids."""
 
     number: int
     variant: str
@@ -157,7 +157,7 @@ class Plan:
         return found
 
     def failure(self, number: int) -> Failure:
-        """What fails in one scenario. Raises: PlanError"""
+        """Failure of one scenario. Raises: PlanError"""
         section = self.section(number)
         variant = self.variants[section.variant]
         elements = variant.elements
@@ -182,7 +182,7 @@ class Plan:
         return section.family.batch(self.variants[section.variant].elements, chosen)
 
     def batches(self, first: int, stop: int) -> Iterator[tuple[Section, int, Batch]]:
-        """What fails in scenarios *first* to *stop* - 1, section by section, each with its first number."""
+        """Failures of scenarios *first* to *stop* - 1, section by section, each with its first number."""
         for section in self.sections:
             low, high = max(first, section.first), min(stop, section.stop)
             if low < high:
@@ -232,7 +232,7 @@ class Plan:
         return tuple(found)
 
     def of_variant(self, place: int) -> Plan:
-        """What concerns one variant alone, with the same numbers."""
+        """Part of the plan that concerns one variant alone, with the same numbers."""
         own = (attrs.evolve(section, variant=0) for section in self.sections if section.variant == place)
         return Plan(variants=(self.variants[place],), sections=tuple(own), seed=self.seed)
 

@@ -51,7 +51,7 @@ Connect = Callable[[str], AbstractContextManager[link_counters.ManagementQueries
 
 
 class CounterSource(DataSource):
-    """What has passed over each link of a mesh: the columns of `link_counters.LinkTraffic`.
+    """Source of what has passed over each link of a mesh: the columns of `link_counters.LinkTraffic`.
 
     Options: `urls`, a JSON list of routers that are asked, one when the one before doesn't answer; `connect`,
     `module:name` of a Connect; `links`, a JSON list of the model's links.
@@ -116,7 +116,7 @@ class CounterReader(DataSourceStreamReader):
         return [Interval(start["reading"], end["reading"])] if start != end else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """What has passed between the readings of a partition."""
+        """Read what has passed between the readings of a partition."""
         assert isinstance(partition, Interval)
         before, after = link_counters.from_text(partition.before), link_counters.from_text(partition.after)
         for row in link_counters.passed(before, after, self._links):
@@ -132,7 +132,7 @@ def _now() -> int:
 
 @attrs.frozen(kw_only=True)
 class Watch:
-    """What is watched, and where it is kept."""
+    """Watch of a mesh: what is watched, and where it is kept."""
 
     urls: tuple[str, ...]
     connect: str
@@ -237,7 +237,7 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def _latest(file: Path, table: pa.Table) -> pa.Table:
-    """What is in *file*, with the rows of *table* in the place of older ones of the same links."""
+    """Content of *file*, with the rows of *table* in the place of older ones of the same links."""
     rows = pq.read_table(file).to_pylist() if file.exists() else []
     latest = {(row["link"], row["src"]): row for row in [*rows, *table.to_pylist()]}
     return pa.Table.from_pylist([latest[key] for key in sorted(latest)], schema=table.schema)

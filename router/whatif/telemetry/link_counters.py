@@ -35,7 +35,7 @@ class ManagementQueries(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Connection:
-    """What one router has counted on one connection to a neighbor with a larger id."""
+    """Counters of one router on one connection to a neighbor with a larger id."""
 
     peer: str
     cost: int
@@ -48,12 +48,12 @@ class Connection:
 
 @attrs.frozen(kw_only=True)
 class RouterCounters:
-    """What one router has counted."""
+    """Counters of one router."""
 
     instance: int
     """Boot number: another one when it has started anew. Microseconds since 1970."""
     at: int
-    """When it was asked, microseconds since 1970, by the clock of who asked."""
+    """Time at which it was asked, microseconds since 1970, by the clock of who asked."""
     connections: Mapping[str, Connection]
     """By identity, which no other connection of the same start of the router has."""
 
@@ -64,7 +64,7 @@ Reading = Mapping[str, RouterCounters]
 
 @attrs.frozen(kw_only=True)
 class LinkTraffic:
-    """What has passed over a link in one direction between two readings."""
+    """Traffic over a link in one direction between two readings."""
 
     link: str
     src: str
@@ -163,7 +163,7 @@ def from_text(text: str) -> Reading:
 
 
 def passed(before: Reading, after: Reading, links: tuple[LinkEdge, ...] = ()) -> Iterator[LinkTraffic]:
-    """What has passed over each link in each direction, by link and sender.
+    """Traffic over each link in each direction, by link and sender.
 
     Routers that were not asked the second time are left out: what they have counted is in a later difference.
     Args:

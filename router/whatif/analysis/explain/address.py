@@ -56,7 +56,7 @@ def _what(subject: BaseAndScenario, text: str) -> Iterator[str]:
 
 
 def _fate(subject: BaseAndScenario, text: str, number: int) -> Iterator[str]:
-    """What becomes of its messages."""
+    """Explain what becomes of its messages."""
     network = subject.network
     here = network.publisher_address == number
     sent = int(network.publisher_rate[here].sum())
@@ -73,7 +73,7 @@ def _fate(subject: BaseAndScenario, text: str, number: int) -> Iterator[str]:
 
 
 def _single(subject: BaseAndScenario, text: str) -> Iterator[str]:
-    """Which single failures leave it without subscribers."""
+    """List the single failures that leave it without subscribers."""
     known = [site.router for site in subject.model.subscribers if site.address == text]
     sites = [router for router in known if router not in subject.routers]
     if not sites:
@@ -196,7 +196,7 @@ def _subscribers(subject: BaseAndScenario, text: str) -> Listing | None:
 
 
 def _flows(subject: BaseAndScenario, text: str, number: int) -> Listing | None:
-    """Who sends to whom, and the credit that it takes."""
+    """List who sends to whom, and the credit that it takes."""
     keys = ("src", "dst", "msgs_per_s", "rtt_ms", "needed", "shared_needed", "configured", "limit_msgs_per_s")
     words = {True: "yes", False: "no", None: None}
     found: list[dict[str, Any]] = [

@@ -137,7 +137,7 @@ class BaseAndScenario:
 
     @property
     def failure(self) -> str:
-        """What is down, in words."""
+        """Failed elements in words."""
         row = self.row or {"group": None, "family": ""}
         return failure(self.links, self.routers, row["group"], row["family"])
 
@@ -190,7 +190,7 @@ class BaseAndScenario:
 
     @cached_property
     def wanted_msgs_per_s(self) -> float:
-        """What should arrive; a multicast counts for each router with subscribers."""
+        """Messages a second that should arrive; a multicast counts for each router with subscribers."""
         return deliveries(self.model)
 
     def rows(self, table: str, **values: object) -> list[dict[str, Any]]:
@@ -217,7 +217,7 @@ class BaseAndScenario:
         return Outcomes.read(self.folder)
 
     def failures(self, scenarios: Sequence[int]) -> dict[int, str]:
-        """What fails in scenarios of the run, in words, by number."""
+        """Failures of scenarios of the run, in words, by number."""
         if self.folder is None or not scenarios:
             return {}
         places = np.searchsorted(self.outcomes.numbers("scenario"), sorted(scenarios))

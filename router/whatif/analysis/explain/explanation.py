@@ -1,4 +1,4 @@
-"""What an explanation consists of: sentences, small tables, and what a picture of it shows."""
+"""Parts of an explanation: sentences, small tables, and what a picture of it shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Listing:
 
 @attrs.frozen(kw_only=True)
 class Marks:
-    """What is set off in a picture of the mesh."""
+    """Marks that set something off in a picture of the mesh."""
 
     utilisation: Mapping[str, float] = attrs.field(factory=dict)
     """By link id."""

@@ -46,7 +46,7 @@ def explain_link(subject: BaseAndScenario, name: str) -> Explanation:
 
 
 def _link(subject: BaseAndScenario, place: int) -> str:
-    """What a link is."""
+    """Describe a link."""
     link = subject.model.links[place]
     said = f"It joins {link.a} and {link.b} at cost {link.cost}"
     if link.delay_ms is not None:
@@ -61,7 +61,7 @@ def _link(subject: BaseAndScenario, place: int) -> str:
 
 
 def _standing(subject: BaseAndScenario, link: LinkEdge, parallel: Sequence[LinkEdge]) -> str:
-    """Which of parallel links is in use."""
+    """Tell which of parallel links is in use."""
     used = min((each for each in parallel if subject.is_up(each)), key=lambda each: (each.cost, each.id), default=None)
     if used is None:
         return "none is up"
@@ -134,7 +134,7 @@ def _worst(subject: BaseAndScenario, name: str) -> Listing | None:
 
 
 def _loss(subject: BaseAndScenario, without: Routes) -> Iterator[str]:
-    """What the loss of something that is up does, on top of what is down."""
+    """Explain what the loss of something that is up does, on top of what is down."""
     kernel, now = without.kernel, subject.now.kernel
     pairs = _lost_pairs(subject, without)
     dead = kernel.dead_addresses - now.dead_addresses
@@ -210,7 +210,7 @@ def _router(subject: BaseAndScenario, place: int) -> str:
 
 
 def _clients(subject: BaseAndScenario, place: int) -> Iterator[str]:
-    """What is published and subscribed to at a router."""
+    """List what is published and subscribed to at a router."""
     network = subject.network
     sent = (
         network.demand_rate[network.demand_src == place].sum()

@@ -14,7 +14,7 @@ from router.whatif.wording import amount, counted, listed, milliseconds, rate
 
 
 def explain_pair(subject: BaseAndScenario, src: str, dst: str) -> Explanation:
-    """What connects two routers. Raises: TableError when the model has none of these names."""
+    """Explain what connects two routers. Raises: TableError when the model has none of these names."""
     one, other = subject.router(src), subject.router(dst)
     now, before = subject.now.path(one, other), subject.base.path(one, other)
     said = [*_paths(subject, one, other), *_demand(subject, one, other), *_separating(subject, one, other)]

@@ -18,7 +18,7 @@ SHOWN: Final = 10
 
 
 def explain_scenario(subject: BaseAndScenario) -> Explanation:
-    """What is down, and all that follows."""
+    """Explain a scenario: what is down, and all that follows."""
     listings = (_addresses(subject), _rising(subject), _longer(subject))
     return Explanation(
         title=title(subject),
@@ -35,7 +35,7 @@ def explain_scenario(subject: BaseAndScenario) -> Explanation:
 
 
 def title(subject: BaseAndScenario) -> str:
-    """What is down."""
+    """Title of a scenario: what is down."""
     number = f"Scenario {subject.row['scenario']}: " if subject.row else ""
     said = f"{number}{subject.failure} down" if subject.is_failing else f"{number}nothing down"
     variant = subject.variant
@@ -63,7 +63,7 @@ def _what(subject: BaseAndScenario) -> Iterator[str]:
 
 
 def _parts(subject: BaseAndScenario) -> Iterator[str]:
-    """Who can't reach whom any more."""
+    """List who can't reach whom any more."""
     kernel = subject.now.kernel
     pairs = kernel.unreachable_pairs - kernel.dead_end_pairs
     if not pairs:
@@ -94,7 +94,7 @@ def _cut_off(src: list[int], dst: list[int]) -> list[frozenset[int]]:
 
 
 def lost(subject: BaseAndScenario, routes: Routes) -> Iterator[str]:
-    """What reaches nobody in some state."""
+    """Describe what reaches nobody in some state."""
     now, before = routes.kernel.lost_rate / MICRO, subject.base.kernel.lost_rate / MICRO
     if not subject.wanted_msgs_per_s:
         return
