@@ -132,6 +132,15 @@ def test_sources_cite_no_paper_that_is_not_here() -> None:
     assert foreign == []
 
 
+# Releases
+
+
+def test_the_newest_release_in_the_changelog_is_this_version() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", changes, re.MULTILINE)
+    assert found[0] == router.__version__
+
+
 # Docstrings
 
 RIDDLES = ("How", "What", "When", "Where", "Which", "Who", "Whom", "Whose")
