@@ -158,6 +158,12 @@ RINGS = (
     *(Ring(step.folder, (*step.ours, *step.packages), step.others) for step in WHATIF),
     # Nothing else knows lxml.
     Ring("router.whatif.formats.xml_with_lines", ours=("router.whatif.formats.input_file",), others=("lxml",)),
+    # Nothing else knows Jinja2.
+    Ring(
+        "router.whatif.report.html_page",
+        ours=("router.whatif.report", "router.whatif.analysis", "router.whatif.wording"),
+        others=("jinja2",),
+    ),
     # Nothing else knows Spark.
     Ring(
         "router.whatif.pipeline.spark_engine",
@@ -310,6 +316,7 @@ def test_a_module_imports_only_what_its_ring_may(module: str) -> None:
         ("router.whatif.pipeline.run", "router.whatif.analysis.spof", False),
         ("router.whatif.analysis.spof", "matplotlib", False),
         ("router.whatif.formats.graphml", "lxml", False),
+        ("router.whatif.report.html_parts", "jinja2", False),
         ("router.whatif.convergence.twin", "router.simulation.mesh", True),
         ("router.whatif.analysis.spof", "router.simulation.mesh", False),
         ("router.engine.connection", "router.guard.frame_guard", True),

@@ -59,6 +59,14 @@ def test_hot_modules_are_there_compiled_as_source_and_with_their_declarations(si
     assert not [file for file in files if file.endswith(".html") and f"{file[:-5]}.pxd" in files]  # Cython's remarks
 
 
+def test_what_the_report_is_made_of_is_in_the_wheel(site_packages: Path | None) -> None:
+    if site_packages is None:
+        pytest.skip("a developer's checkout")
+    files = {str(file) for file in importlib.metadata.files("amqp-mesh") or []}
+    parts = ("page.css", "page.html", "page.js", "summary.schema.json")
+    assert {f"router/whatif/report/{name}" for name in parts} <= files
+
+
 def test_the_command_is_installed(site_packages: Path | None) -> None:
     if site_packages is None:
         pytest.skip("a developer's checkout")

@@ -4,39 +4,48 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
-from string import Template
 from typing import Any, Final
+
+import jinja2
 
 from router.whatif.analysis.availability import AddressTime, PairTime, Range
 from router.whatif.analysis.suggest import MOST_ROUTERS
-from router.whatif.report import html_parts
-from router.whatif.report.html_parts import Column, escaped, name, paragraph, section, table
+from router.whatif.report.html_parts import Column, Figures, Paragraph, Part, Section, Table, Terms, name
 from router.whatif.report.run_facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.whatif.report.svg_drawing import Picture, style_of_colors
 from router.whatif.report.verdicts import Verdict
 from router.whatif.wording import BASE, amount, counted, failure_of, per_year, percent, served
 
+SIGNS: Final = {"good": "\N{CHECK MARK}", "fair": "!", "bad": "\N{MULTIPLICATION SIGN}", "plain": ""}
+"""Signs for what colors say, for those who do not see them."""
+
 
 def page(facts: Facts, found: list[Verdict], drawn: list[Picture]) -> str:
     """The whole page."""
-    pictures = {picture.name: html_parts.figure(picture) for picture in drawn}
-    sections = [(topic, title, make(facts, pictures)) for topic, title, make in SECTIONS]
-    sections = [(topic, title, parts) for topic, title, parts in sections if parts]
-    body = section("short", "In short", [html_parts.cards(found)]) if found else ""
-    body += "".join(section(topic, title, parts) for topic, title, parts in sections)
+    pictures = {picture.name: picture for picture in drawn}
+    sections = [Section(topic, title, make(facts, pictures)) for topic, title, make in SECTIONS]
     script = _part("page.js")
-    return Template(_part("page.html")).substitute(
-        title=escaped(f"What if: {facts.run['model']}"),
-        heading=escaped(f"What if: {facts.run['model']}"),
-        intro=paragraph(_intro(facts)),
-        contents="".join(f'<li><a href="#{topic}">{escaped(title)}</a></li>\n' for topic, title, _ in sections),
+    # All is escaped but what the template says is safe: pictures, style and script, of our own making.
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(_part("page.html")).render(
+        heading=f"What if: {facts.run['model']}",
+        intro=_intro(facts),
+        verdicts=found,
+        signs=SIGNS,
+        sections=[section for section in sections if section.parts],
+        most_rows=ROWS,
         colors=style_of_colors(),
         style=_part("page.css"),
         script=script,
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        body=body,
     )
 
 
@@ -53,17 +62,23 @@ def _intro(facts: Facts) -> str:
     )
 
 
-Pictures = dict[str, str]
-"""Figures as HTML by the name of the picture; there is none of what there is nothing to be seen of."""
+Pictures = dict[str, Picture]
+"""By name; there is none of what there is nothing to be seen of."""
 
 
-def _mesh(facts: Facts, pictures: Pictures) -> list[str]:
-    return [pictures["mesh"]]
+def _figures(pictures: Pictures, *names: str) -> list[Part]:
+    """Those pictures of *names* that there are, beside each other if several are asked for."""
+    found = [pictures[key] for key in names if key in pictures]
+    return [Figures(found, are_beside=len(names) > 1)] if found else []
 
 
-def _spof(facts: Facts, pictures: Pictures) -> list[str]:
+def _mesh(facts: Facts, pictures: Pictures) -> list[Part]:
+    return _figures(pictures, "mesh")
+
+
+def _spof(facts: Facts, pictures: Pictures) -> list[Part]:
     if not facts.spof:
-        return [paragraph("None: whatever fails alone, all others keep their paths, and every address a subscriber.")]
+        return [Paragraph("None: whatever fails alone, all others keep their paths, and every address a subscriber.")]
     columns = [
         name("kind", lambda row: row["kind"]),
         name("what fails", lambda row: row["element"]),
@@ -74,11 +89,11 @@ def _spof(facts: Facts, pictures: Pictures) -> list[str]:
         Column("publishers without subscriber", lambda row: row["starved_publishers"], _whole),
     ]
     caption = "What fails alone and takes something from others. Pairs are ordered, and of routers that live."
-    return [table(caption, columns, facts.spof, most=ROWS, source="router_spof")]
+    return [Table(caption, columns, facts.spof, "router_spof")]
 
 
-def _scenarios(facts: Facts, pictures: Pictures) -> list[str]:
-    parts = [html_parts.beside(pictures[key] for key in ("losses", "stretches") if key in pictures)]
+def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
+    parts = _figures(pictures, "losses", "stretches")
     if facts.families:
         parts.append(_families(facts))
     if facts.worst:
@@ -94,14 +109,14 @@ def _scenarios(facts: Facts, pictures: Pictures) -> list[str]:
             Column("probability", lambda row: row["probability"], _probability),
         ]
         caption = "The worst scenarios by demand lost, pairs lost, utilisation and stretch."
-        parts.append(table(caption, columns, facts.worst, most=ROWS, source="scenario"))
+        parts.append(Table(caption, columns, facts.worst, "scenario"))
         parts.append(
-            html_parts.hint("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER")
+            Paragraph("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER")
         )
-    return [part for part in parts if part]
+    return parts
 
 
-def _families(facts: Facts) -> str:
+def _families(facts: Facts) -> Table:
     columns = [
         name("what fails", lambda it: it.family),
         Column("scenarios", lambda it: it.scenarios, _whole),
@@ -113,10 +128,10 @@ def _families(facts: Facts) -> str:
     ]
     caption = "Scenarios by what fails. Harm is that living routers lose a path or a subscriber."
     rows: list[FamilyFacts] = [it for it in facts.families if it.variant == BASE]
-    return table(caption, columns, rows, most=ROWS, source="scenario")
+    return Table(caption, columns, rows, "scenario")
 
 
-def _links(facts: Facts, pictures: Pictures) -> list[str]:
+def _links(facts: Facts, pictures: Pictures) -> list[Part]:
     columns = [
         name("link", lambda it: it.link),
         name("toward", lambda it: it.dst),
@@ -128,7 +143,7 @@ def _links(facts: Facts, pictures: Pictures) -> list[str]:
         name("when this fails", _cause_of({row["scenario"]: row for row in facts.link_rows}), is_long=True),
     ]
     caption = "Links in their busier direction, as they are and in the worst case."
-    return [pictures.get("loads", ""), table(caption, columns, facts.links, most=ROWS, source="link_worst")]
+    return [*_figures(pictures, "loads"), Table(caption, columns, facts.links, "link_worst")]
 
 
 def _cause_of(rows: dict[int, Row]) -> Callable[[LinkFacts], str | None]:
@@ -142,7 +157,7 @@ def _cause_of(rows: dict[int, Row]) -> Callable[[LinkFacts], str | None]:
     return cause
 
 
-def _addresses(facts: Facts, pictures: Pictures) -> list[str]:
+def _addresses(facts: Facts, pictures: Pictures) -> list[Part]:
     if not facts.addresses:
         return []
     columns = [
@@ -155,10 +170,10 @@ def _addresses(facts: Facts, pictures: Pictures) -> list[str]:
         Column("in scenario", lambda it: it.worst_scenario, _whole),
     ]
     rows: tuple[AddressFacts, ...] = facts.addresses
-    return [table("Addresses, those in danger first.", columns, rows, most=ROWS, source="address_impact")]
+    return [Table("Addresses, those in danger first.", columns, rows, "address_impact")]
 
 
-def _credit(facts: Facts, pictures: Pictures) -> list[str]:
+def _credit(facts: Facts, pictures: Pictures) -> list[Part]:
     if not facts.credit:
         return []
     columns = [
@@ -176,10 +191,10 @@ def _credit(facts: Facts, pictures: Pictures) -> list[str]:
     ]
     caption = "Credit that each path needs for its rate, what is not enough first."
     law = "A path carries at most its credit divided by the time from the grant of a credit to its next grant."
-    return [paragraph(law), table(caption, columns, facts.credit, most=ROWS, source="credit_plan")]
+    return [Paragraph(law), Table(caption, columns, facts.credit, "credit_plan")]
 
 
-def _variants(facts: Facts, pictures: Pictures) -> list[str]:
+def _variants(facts: Facts, pictures: Pictures) -> list[Part]:
     if len(facts.variants) < 2:
         return []
     columns = [
@@ -192,10 +207,10 @@ def _variants(facts: Facts, pictures: Pictures) -> list[str]:
     ]
     rows: tuple[VariantFacts, ...] = facts.variants
     caption = "Variants of the mesh: when nothing fails, and in the worst case."
-    return [pictures.get("growth", ""), table(caption, columns, rows, most=ROWS, source="scenario")]
+    return [*_figures(pictures, "growth"), Table(caption, columns, rows, "scenario")]
 
 
-def _availability(facts: Facts, pictures: Pictures) -> list[str]:
+def _availability(facts: Facts, pictures: Pictures) -> list[Part]:
     found = facts.availability
     if found is None:
         return []
@@ -205,10 +220,10 @@ def _availability(facts: Facts, pictures: Pictures) -> list[str]:
             f"They cover {percent(found.coverage)} of the time; in the other {percent(found.residual)} anything may be "
             "the case, so each share is a range."
         )
-    parts = [paragraph(said)]
+    parts: list[Part] = [Paragraph(said)]
     for what, share in (("messages delivered", found.demand), ("pairs with a path", found.pairs)):
         if share is not None:
-            parts.append(paragraph(f"Of all {what}: {_range(share)}; {per_year(1 - share.at_least)} a year at most."))
+            parts.append(Paragraph(f"Of all {what}: {_range(share)}; {per_year(1 - share.at_least)} a year at most."))
     address_columns = [
         name("address", lambda it: it.address),
         *_shares("messages delivered", lambda it: it.demand),
@@ -217,7 +232,7 @@ def _availability(facts: Facts, pictures: Pictures) -> list[str]:
     addresses: tuple[AddressTime, ...] = found.addresses
     if addresses:
         caption = "Addresses, the least available first."
-        parts.append(table(caption, address_columns, addresses, most=ROWS, source="address_impact"))
+        parts.append(Table(caption, address_columns, addresses, "address_impact"))
     pairs: tuple[PairTime, ...] = found.worst_pairs
     if pairs:
         pair_columns = [
@@ -226,7 +241,7 @@ def _availability(facts: Facts, pictures: Pictures) -> list[str]:
             *_shares("time with a path", lambda it: it.connected),
         ]
         caption = "Pairs of routers that are without a path for longest; both ends may fail too."
-        parts.append(table(caption, pair_columns, pairs, most=ROWS, source="pair_impact"))
+        parts.append(Table(caption, pair_columns, pairs, "pair_impact"))
     return parts
 
 
@@ -243,7 +258,7 @@ def _shares(title: str, of: Callable[[Any], Range]) -> list[Column]:
     return [column("at least", lambda it: it.at_least), column("at most", lambda it: it.at_most)]
 
 
-def _placement(facts: Facts, pictures: Pictures) -> list[str]:
+def _placement(facts: Facts, pictures: Pictures) -> list[Part]:
     columns = [
         Column("rank", lambda row: row["rank"]),
         name("between", lambda row: f"{row['a']} and {row['b']}"),
@@ -260,7 +275,7 @@ def _placement(facts: Facts, pictures: Pictures) -> list[str]:
         name("to", lambda row: row["b"]),
         *columns[3:],
     ]
-    parts = []
+    parts: list[Part] = []
     for kind, caption, chosen in (
         ("link", "Where one more link helps most.", columns),
         ("move", "Where subscribers had better sit.", moves),
@@ -268,14 +283,14 @@ def _placement(facts: Facts, pictures: Pictures) -> list[str]:
     ):
         rows = [row for row in facts.placement if row["kind"] == kind]
         if rows:
-            parts.append(table(caption, chosen, rows, most=ROWS, source="placement"))
+            parts.append(Table(caption, chosen, rows, "placement"))
     if facts.run["routers"] > MOST_ROUTERS:
         said = f"With more than {MOST_ROUTERS} routers a run does not look for links that make paths or loads better: "
-        parts.append(paragraph(f"{said}ask amqp-mesh whatif suggest."))
+        parts.append(Paragraph(f"{said}ask amqp-mesh whatif suggest."))
     return parts
 
 
-def _about(facts: Facts, pictures: Pictures) -> list[str]:
+def _about(facts: Facts, pictures: Pictures) -> list[Part]:
     run = facts.run
     said = [
         ("Model", run["model"]),
@@ -289,8 +304,7 @@ def _about(facts: Facts, pictures: Pictures) -> list[str]:
         ("Started", run["started"]),
         ("Time", f"{amount(run['wall_s'])} s, {amount(run['scenarios_per_s'])} scenarios/s"),
     ]
-    terms = "".join(f"<dt>{escaped(term)}</dt><dd>{escaped(text)}</dd>\n" for term, text in said)
-    return [f"<dl>\n{terms}</dl>\n"]
+    return [Terms(said)]
 
 
 def _whole(value: int) -> str:
@@ -301,7 +315,7 @@ def _probability(value: float) -> str:
     return "0" if value == 0 else f"{value:.2g}"
 
 
-SECTIONS: Final[tuple[tuple[str, str, Callable[[Facts, Pictures], list[str]]], ...]] = (
+SECTIONS: Final[tuple[tuple[str, str, Callable[[Facts, Pictures], Sequence[Part]]], ...]] = (
     ("mesh", "The mesh", _mesh),
     ("spof", "Single points of failure", _spof),
     ("scenarios", "Scenarios", _scenarios),
