@@ -15,6 +15,7 @@ import trio
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, Role, RouterSettings
 from router import __version__, speed
+from router.engine.connection import Connection
 from router.net.connector import Connector
 from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.poller import Poller
@@ -155,12 +156,16 @@ class Daemon:
     async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
         await self._serve(sock, settings, guest)
 
-    async def _serve_connected(self, sock: socket.socket, connector: Connector) -> None:
-        await self._serve(sock, connector.settings, None)
+    async def _serve_connected(self, sock: socket.socket, connector: Connector) -> str:
+        connection = await self._serve(sock, connector.settings, None)
+        if connection is None or connection.was_of_use:
+            return ""
+        return connection.fault or "the other side closed it"
 
     async def _serve(
         self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, guest: Guest | None
-    ) -> None:
+    ) -> Connection | None:
+        """Serve until the end of the connection. Returns: it, None where none could be made."""
         runtime = self.runtime
         is_server = guest is not None
         try:
@@ -168,7 +173,7 @@ class Daemon:
         except Exception as error:  # a fault of ours, such as no memory, must end one connection and not the router
             sock.close()
             runtime.turn_fault(error)
-            return
+            return None
         connection.host, connection.since = peer_name(sock), runtime.clock()
         pump = Pump(sock, connection, runtime, self._poller)
         runtime.add_connection(connection, pump.flush, lambda: octets(sock), pump.abort)
@@ -190,6 +195,7 @@ class Daemon:
             runtime.connection_fault(connection, error)
         finally:
             runtime.remove_connection(connection)
+        return connection
 
     # Time
 

@@ -92,6 +92,7 @@ class PeerEvents:
             self.neighbors[connection.id] = neighbor
             self._data_plane.ports[connection.id] = connection.port
         else:
+            connection.was_of_use = True
             connection.port.close_link = partial(self._close_link, connection)
             if getattr(settings, "vhost_prefix", False) and peer.hostname:
                 connection.port.vhost = peer.hostname
@@ -119,13 +120,16 @@ class PeerEvents:
             elif pn.pn_link_state(link) & pn.LOCAL_UNINIT:
                 self._client_links.attach(connection, link)
         except RemoteProtocolError as error:
-            self._log.warning(
-                "attach_refused",
-                connection=connection.id,
-                host=connection.host,
-                condition=str(error.condition),
-                reason=str(error),
-            )
+            # A router that takes this for a neighbor's listener is refused twenty links in a row.
+            if connection.told_refusal != str(error):
+                connection.told_refusal = str(error)
+                self._log.warning(
+                    "attach_refused",
+                    connection=connection.id,
+                    host=connection.host,
+                    condition=str(error.condition),
+                    reason=str(error),
+                )
             refuse(link, error.condition, str(error))
             connection.refused += 1
         connection.port.touch()
@@ -151,6 +155,12 @@ class PeerEvents:
         neighbor = self.neighbors.get(connection.id)
         circuits = neighbor.circuits if neighbor is not None else None
         if neighbor is not None and neighbor.is_control(link):
+            if not (connection.is_server or connection.was_of_use):
+                condition = proton_data.read_condition(pn.pn_link_remote_condition(link))
+                connection.fault = f"{connection.host} wants no neighbor: {condition}"
+                connection.close(Condition.CONNECTION_FORCED, "no control links")
+                connection.end()
+                return
             neighbor.detach(link)
             self._emit(ControlLinkDown(connection=connection.id))
         elif link in connection.closed_links:
@@ -227,6 +237,7 @@ class PeerEvents:
         message = neighbor.read_control(delivery)
         if message is None:
             return
+        connection.was_of_use = True
         try:
             control = codec.decode_control(message)
         except RemoteProtocolError as error:

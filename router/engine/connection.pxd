@@ -18,6 +18,8 @@ cdef class Connection(ByteStreams):
     cdef public object host
     cdef public double since
     cdef public Py_ssize_t refused
+    cdef public bint was_of_use
+    cdef public str told_refusal
     cdef public set closed_links
     cdef public dict _sessions
     cdef public MemoryMeter weight

@@ -16,7 +16,8 @@ CONNECT_TIMEOUT_S: Final = 10.0
 STABLE_S: Final = 5.0
 """A connection that lived so long starts the back-off from the beginning."""
 
-Serve = Callable[[socket.socket, "Connector"], Awaitable[None]]
+Serve = Callable[[socket.socket, "Connector"], Awaitable[str]]
+"""Returns: why the connection was of no use, empty when it was."""
 
 
 class Connector:
@@ -29,6 +30,8 @@ class Connector:
         """`connecting`, `connected` or `failed`."""
         self.message = ""
         """Reason of the last failure."""
+        self._told = ""
+        """The reason that was told last since it was of use."""
         self._is_stopped = False
         self._not_serving = trio.CancelScope()
 
@@ -38,7 +41,10 @@ class Connector:
         return self.settings.name or f"{self.settings.host}:{self.settings.port}"
 
     async def run(self, serve: Serve, failed: Callable[[Connector], None]) -> None:
-        """Connect and serve until `stop`; *failed* hears of the first failure after each success."""
+        """Connect and serve until `stop`.
+
+        *failed* hears of the first failure after each success, and of each with another reason than the one before.
+        """
         pause = self.settings.reconnect_initial_s
         while not self._is_stopped:
             began = trio.current_time()
@@ -46,10 +52,12 @@ class Connector:
             with trio.CancelScope() as self._not_serving:
                 sock = await self._dial(failed)
             if sock is not None:
-                self.status = "connected"
-                self.message = ""
-                await serve(sock, self)
-                self.status = "connecting"
+                self.status, self.message = "connected", ""
+                reason = await serve(sock, self)
+                if not reason:
+                    self.status, self._told = "connecting", ""
+                elif not self._is_stopped:
+                    self._fail(reason, failed)
                 if trio.current_time() - began >= STABLE_S:
                     pause = self.settings.reconnect_initial_s
             with trio.CancelScope() as self._not_serving:
@@ -67,12 +75,14 @@ class Connector:
             with trio.fail_after(CONNECT_TIMEOUT_S):
                 return await self._connect()
         except (OSError, trio.TooSlowError) as error:
-            is_news = self.status != "failed"
-            self.status = "failed"
-            self.message = _reason(error)
-            if is_news:
-                failed(self)
+            self._fail(_reason(error), failed)
             return None
+
+    def _fail(self, reason: str, failed: Callable[[Connector], None]) -> None:
+        self.status, self.message = "failed", reason
+        if reason != self._told:
+            self._told = reason
+            failed(self)
 
     async def _connect(self) -> socket.socket:
         stream = await trio.open_tcp_stream(self.settings.host, self.settings.port)

@@ -267,6 +267,36 @@ def test_a_neighbor_answers_each_begin_once(bench: Bench) -> None:
     assert ["amqp:not-allowed" in error for error in closing(end.read)] == [True]
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_neighbor_that_detaches_the_control_links_unheard_is_left_and_why(bench: Bench, answers: bool) -> None:
+    plug = bench.plug(bench.router("A"), role=Role.INTER_ROUTER, is_server=False)
+    end = RawEnd()
+    bench.raw_ends.append(bench.wire(end, plug))
+    end.write(frames.SASL_HEADER + frames.write(0x40, [symbol("ANONYMOUS")], kind=1))
+    end.write(frames.write(0x44, [ubyte(0)], kind=1))
+    end.write(frames.AMQP_HEADER + frames.write(0x10, ["B"]))
+    bench.run()
+    asked = list(frames.read(end.read))
+    for frame in asked:
+        if frame.name == "begin":
+            end.write(frames.write(0x11, [ushort(frame.channel), *BEGIN[1:]], channel=frame.channel))
+    refusal = frames.Described(frames.ulong(0x1D), [symbol("qd:forbidden"), "not for routers"])
+    for frame in asked:
+        if frame.name == "attach":
+            if answers:  # as qdrouterd does
+                fields = [*frame.fields[:2], not frame.field(2), 0, 0, frame.field(5), frame.field(6)]
+            else:
+                fields = [*frame.fields[:2], not frame.field(2), 0, 0, None, None]
+            if frame.field(2):
+                fields += [None, None, 0]  # a sender's initial-delivery-count
+            end.write(frames.write(0x12, fields, channel=frame.channel))
+            end.write(frames.write(0x16, [frame.field(1), True, refusal], channel=frame.channel))
+    bench.run()
+    assert len(closing(end.read)) == 1
+    assert not plug.connection.was_of_use
+    assert str(plug.connection.fault).endswith("wants no neighbor: qd:forbidden: not for routers")
+
+
 @pytest.mark.parametrize("piece", [0, 1])
 def test_what_came_before_a_violation_still_counts(piece: int) -> None:
     bench = Bench(piece=piece)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from proton import Condition, Data, Described, Endpoint, Link, Terminus, symbol, ulong
+from structlog.testing import capture_logs
 
 from mesh_config.models import Role
 from router.runtime import Runtime
@@ -460,6 +461,21 @@ def test_clients_are_not_served_where_routers_connect(bench: Bench) -> None:
     # an array of capabilities is not a router's way to say it (docs/reference/inter-router-protocol.md#links)
     assert peer.receiver(None, capabilities=["qd.router"]).closed == "qd:no-route-to-dest"
     assert peer.closed is None
+
+
+def test_a_router_that_connects_where_clients_do_leaves_and_it_is_told_once(bench: Bench) -> None:
+    with capture_logs() as lines:
+        listening, dialling = bench.router("A"), bench.router("B")
+        dialled = bench.plug(dialling, role=Role.INTER_ROUTER, is_server=False)
+        bench.wire(dialled, bench.plug(listening))
+        bench.run()
+        bench.advance(0.1)
+    reason = "qd:forbidden: this listener is for clients, not for routers"
+    assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["attach_refused"]
+    assert str(dialled.connection.fault).endswith(f"wants no neighbor: {reason}")
+    assert not dialled.connection.was_of_use
+    assert not listening.connections
+    assert not dialling.connections
 
 
 # What an attach says

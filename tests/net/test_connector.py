@@ -22,13 +22,14 @@ async def test_a_connector_that_is_stopped_connects_no_more(where: str, autojump
         connector = Connector(ConnectorSettings(host=host, port=port), random.Random(1))
         is_over = trio.Event()
 
-        async def serve(sock: socket.socket, served: Connector) -> None:
+        async def serve(sock: socket.socket, served: Connector) -> str:
             taken.append(served)
             sock.close()
             if where == "serving":
                 connector.stop()
                 await trio.sleep(100)  # what is there goes on
                 is_over.set()
+            return ""
 
         with trio.fail_after(10_000):
             async with trio.open_nursery() as nursery:
@@ -41,3 +42,22 @@ async def test_a_connector_that_is_stopped_connects_no_more(where: str, autojump
     await trio.sleep(1000)
     assert len(taken) == count
     assert (count == 0) == (where == "dialling")
+
+
+async def test_what_failed_is_told_once_for_each_reason_and_again_after_success(autojump_clock: object) -> None:
+    reasons = iter(["wrong listener", "wrong listener", "gone", "", "gone"])
+    told: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connector = Connector(ConnectorSettings(host="127.0.0.1", port=server.getsockname()[1]), random.Random(1))
+
+        async def serve(sock: socket.socket, served: Connector) -> str:
+            sock.close()
+            reason = next(reasons, None)
+            if reason is None:
+                assert served.status == "connected"
+                connector.stop()
+            return reason or ""
+
+        with trio.fail_after(10_000):
+            await connector.run(serve, lambda failed: told.append(failed.message))
+    assert told == ["wrong listener", "gone", "gone"]
