@@ -110,9 +110,9 @@ def run(per_s: float, p50_us: float | None = None, cpu_us: float | None = None) 
 
 def test_ratios_are_medians_of_those_of_the_rounds() -> None:
     rounds = [
-        suite.Round(runs={"direct": run(100), "1 hop": run(50, 40.0, 2.0)}, stream_per_s=1000, echo_us=20.0),
-        suite.Round(runs={"direct": run(1000), "1 hop": run(200, 90.0, 4.0)}, stream_per_s=1000, echo_us=30.0),
-        suite.Round(runs={"direct": run(10), "1 hop": run(4, 80.0, 3.0)}, stream_per_s=1000, echo_us=10.0),
+        suite.CaseRound(runs={"direct": run(100), "1 hop": run(50, 40.0, 2.0)}, stream_per_s=1000, echo_us=20.0),
+        suite.CaseRound(runs={"direct": run(1000), "1 hop": run(200, 90.0, 4.0)}, stream_per_s=1000, echo_us=30.0),
+        suite.CaseRound(runs={"direct": run(10), "1 hop": run(4, 80.0, 3.0)}, stream_per_s=1000, echo_us=10.0),
     ]
     case, path = cases.CASES[-1], cases.Path(name="1 hop", hops=1)
     found = suite.figures_of(case, path, rounds)
