@@ -30,7 +30,13 @@ def mortal(command: Sequence[str]) -> list[str]:
 
 
 def main(parent: int, command: list[str]) -> None:
-    """Tell the kernel to kill this process when *parent* dies, and become *command*."""
+    """Tell the kernel to kill this process when *parent* dies, and become *command*.
+
+    Args:
+        parent: process id.
+        command: program and arguments.
+    Raises: OSError when the command can not be started.
+    """
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:  # it died before the kernel was told

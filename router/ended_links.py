@@ -82,13 +82,21 @@ class EndedLinks:
         self._look_on(now)
 
     def free(self, connection: Connection, now: float) -> None:
-        """Give a connection back to proton, here if it had little. None of its handles may be used any more."""
+        """Give a connection back to proton, here if it had little. None of its handles may be used any more.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if not connection.free_some(LINKS_AT_ONCE):
             self._freeing.append(connection)
             self._look_on(now)
 
     def go_on(self, now: float) -> None:
-        """Take away the next ones, of what ended first, and free the next ones."""
+        """Take away the next ones, of what ended first, and free the next ones.
+
+        Args:
+            now: seconds, monotonic.
+        """
         for teardown in self._left:
             self._take_some(teardown)
             break

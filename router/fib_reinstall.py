@@ -37,21 +37,38 @@ class FibReinstall:
         self._rests_until = -math.inf
 
     def want(self, now: float) -> None:
-        """An action has failed, or an event was not heard: install all anew at once, or after a pause if that fails."""
+        """Install all anew at once, or after a pause if that fails: an action has failed, or an event was not heard.
+
+        Args:
+            now: seconds, monotonic.
+        """
         self.at = min(self.at, now)
 
     def rest(self, now: float) -> None:
-        """The control plane itself has failed: ask it nothing for a while, then install all anew."""
+        """Ask the control plane nothing for a while, since it has failed itself, then install all anew.
+
+        Args:
+            now: seconds, monotonic.
+        """
         self._rests_until = now + self._pause_s
         self.at = min(self.at, self._rests_until)
 
     def deadline(self, now: float) -> float:
-        """Time at which the control plane is to be asked next, or this is due, seconds."""
+        """Time at which the control plane is to be asked next, or this is due, seconds.
+
+        Args:
+            now: seconds, monotonic.
+        Returns: seconds.
+        """
         due = min(self._control.next_deadline(), self.at)
         return max(due, self._rests_until) if self._rests_until > now else due
 
     def actions(self, now: float) -> list[Action]:
-        """Orders that withdraw what the control plane does not hold and install all that it holds."""
+        """Orders that withdraw what the control plane does not hold and install all that it holds.
+
+        Args:
+            now: seconds, monotonic.
+        """
         self.at = math.inf
         installed = self._control.installed()
         routers = {action.router for action in installed if isinstance(action, InstallRouter)}
@@ -80,7 +97,11 @@ class FibReinstall:
             yield SubscriptionAdded(address=address, treatment=subscribed[address])
 
     def finish(self, now: float) -> None:
-        """All was installed: without a fault, or else it is tried again after a pause that grows."""
+        """Note that all was installed: without a fault, or else it is tried again after a pause that grows.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if self.at > now:
             self._pause_s = FIRST_PAUSE_S
             return

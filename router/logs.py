@@ -108,7 +108,11 @@ class RateLimit:
         return next(iter(self._left_out.values())).since + SUMMARY_S if self._left_out else math.inf
 
     def summaries(self, now: float) -> list[tuple[str, str, int]]:
-        """Event, host and number of the lines that were left out up to `SUMMARY_S` ago."""
+        """Event, host and number of the lines that were left out up to `SUMMARY_S` ago.
+
+        Args:
+            now: seconds, monotonic.
+        """
         found = []
         for key, kind in list(self._left_out.items()):
             if kind.since + SUMMARY_S > now:
@@ -171,7 +175,11 @@ class LineWriter:
             self._changed.notify()
 
     def close(self, timeout_s: float = CLOSE_S) -> None:
-        """Write what is there, but wait no longer than *timeout_s* for whoever reads it."""
+        """Write what is there.
+
+        Args:
+            timeout_s: seconds to wait at most for whoever reads it.
+        """
         with self._changed:
             self._is_closed = True
             self._changed.notify()

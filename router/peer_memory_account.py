@@ -115,7 +115,11 @@ class PeerMemoryAccount:
         self._waiting.pop(connection.id, None)
 
     def handle_deadline(self, now: float) -> None:
-        """Time has passed: see who can go on."""
+        """See who can go on, since time has passed.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if self._deadline > now:
             return
         self._deadline = math.inf

@@ -182,7 +182,11 @@ class RunToCompletion:
     # What the runtime sees to
 
     def handle(self, events: list[Event], now: float) -> None:
-        """Have the control plane handle *events*."""
+        """Have the control plane handle *events*.
+
+        Args:
+            now: seconds, monotonic.
+        """
         raise NotImplementedError
 
     def refuse(self, connection: Connection, condition: Condition, description: str) -> None:
@@ -198,5 +202,9 @@ class RunToCompletion:
         raise NotImplementedError
 
     def report_refused(self, now: float) -> None:
-        """Tell of messages for which there was no room."""
+        """Tell of messages for which there was no room.
+
+        Args:
+            now: seconds, monotonic.
+        """
         raise NotImplementedError

@@ -212,7 +212,11 @@ class Runtime(RunToCompletion):
             heap_trim.trim()
 
     def handle(self, events: list[Event], now: float) -> None:
-        """Have the control plane handle *events*, each of them, whatever becomes of the others."""
+        """Have the control plane handle *events*, each of them, whatever becomes of the others.
+
+        Args:
+            now: seconds, monotonic.
+        """
         rest = events
         while True:
             try:
@@ -285,7 +289,11 @@ class Runtime(RunToCompletion):
             self.connection_fault(connection, error)
 
     def report_refused(self, now: float) -> None:
-        """Tell of messages for which there was no room to wait: once a burst, however many they are."""
+        """Tell of messages for which there was no room to wait: once a burst, however many they are.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if now < self._silent_until:
             return
         refused = self.data_plane.waiting.refused

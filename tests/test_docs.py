@@ -173,6 +173,35 @@ def test_docstrings_begin_with_what_a_thing_is_or_does_and_no_question() -> None
     assert riddles == []
 
 
+def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether it is a command, whose docstring its operators read."""
+    return any("command" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def public_functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Those of a module and of its public classes."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef) and not child.name.startswith("_"):
+            yield from public_functions(child)
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not child.name.startswith("_"):
+            yield child
+
+
+def test_docstrings_of_public_functions_speak_of_arguments_that_have_a_unit() -> None:
+    silent = []
+    for path in SOURCES:
+        name = path.relative_to(Path(router.__file__).parents[1]).as_posix()
+        for function in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            text = ast.get_docstring(function) or ""
+            if name.startswith(UNREAD) or is_command(function) or text.startswith("See `"):
+                continue
+            for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+                kind = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+                if kind in ("float", "float | None") and not re.search(rf"\b{argument.arg}\b", text):
+                    silent.append(f"{name}:{function.lineno}: {function.name}({argument.arg})")
+    assert silent == []
+
+
 def test_no_name_of_a_test_is_longer_than_80_characters() -> None:
     names = [
         node.name

@@ -66,22 +66,22 @@ class Endpoint:
         """Whether the peer has attached all of its links."""
 
     def begin(self, connection: Connection) -> None:
-        """The connection is new: attach, if that is this side's part."""
+        """Attach on a new connection, if that is this side's part."""
 
     def attached(self, connection: Connection, link: Handle) -> None:
-        """The peer attached a link, or answered one."""
+        """Handle a link that the peer attached, or its answer to one."""
 
     def flowed(self, link: Handle) -> None:
-        """The peer may have granted credit."""
+        """Send what the credit allows: the peer may have granted some."""
 
     def drained(self) -> None:
-        """Everything that was sent is written."""
+        """Send more: everything that was sent is written."""
 
     def delivered(self, link: Handle, delivery: Handle) -> None:
-        """Bytes of a message arrived, or the outcome of one."""
+        """Handle bytes of a message that arrived, or the outcome of one."""
 
     def resume(self) -> None:
-        """The tally was switched on: send."""
+        """Send: the tally was switched on."""
 
 
 class Connection:
@@ -243,7 +243,7 @@ class Connection:
             raise PeerRefusedError(f"the peer of {self._container} ended {what}: {reason}")
 
     def _lost(self) -> None:
-        """The socket is at its end."""
+        """End the connection: its socket is at its end."""
         pn.pn_transport_close_tail(self._transport)
         self._dispatch()  # the engine may know better why
         self.is_closed = True
@@ -253,7 +253,11 @@ class Connection:
     # The end
 
     def tick(self, now_ms: int) -> None:
-        """Let the engine look at the time."""
+        """Let the engine look at the time.
+
+        Args:
+            now_ms: milliseconds, monotonic.
+        """
         pn.pn_transport_tick(self._transport, now_ms)
         self.turn()
 
@@ -322,24 +326,26 @@ class Loop:
     # Called by connections
 
     def block(self, connection: Connection) -> None:
-        """Its socket is full: tell it when there is room."""
+        """Tell a connection when there is room: its socket is full."""
         connection.is_blocked = True
         self._poll.modify(connection.fd, select.EPOLLIN | select.EPOLLOUT)
 
     def defer(self, connection: Connection) -> None:
-        """It has more to write: give it another turn when others had theirs."""
+        """Give a connection that has more to write another turn when others had theirs."""
         self._deferred.append(connection)
 
     def forget(self, connection: Connection) -> None:
-        """Its socket is at its end."""
+        """Forget a connection whose socket is at its end."""
         if self._connections.pop(connection.fd, None) is not None:
             self._poll.unregister(connection.fd)
 
     # Running
 
     def step(self, timeout_s: float) -> None:
-        """Wait at most so long for something to happen, and act on all of it.
+        """Wait for something to happen, and act on all of it.
 
+        Args:
+            timeout_s: seconds to wait at most.
         Raises: BenchError
         """
         look_for_signals()
@@ -367,6 +373,8 @@ class Loop:
     def run_for(self, seconds: float) -> None:
         """Step for so long.
 
+        Args:
+            seconds: of real time.
         Raises: BenchError
         """
         end = now_ns() + int(seconds * 1e9)
@@ -374,8 +382,11 @@ class Loop:
             self.step(left / 1e9)
 
     def run_until(self, is_so: Callable[[], bool], seconds: float) -> bool:
-        """Step until *is_so*, for at most so long. Returns whether it is.
+        """Step until *is_so*.
 
+        Args:
+            seconds: of real time, at most.
+        Returns: whether it is.
         Raises: BenchError
         """
         end = now_ns() + int(seconds * 1e9)

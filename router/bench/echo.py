@@ -55,8 +55,11 @@ class EchoServer:
             self._process.communicate()
 
     def round_trip_us(self, seconds: float) -> float:
-        """The median of all round trips that fit into so long.
+        """Measure the median of all round trips that fit into so long.
 
+        Args:
+            seconds: time to measure.
+        Returns: microseconds.
         Raises: BenchError
         """
         times = []

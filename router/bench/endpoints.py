@@ -97,7 +97,7 @@ class Sender(Endpoint):
         self._link = connection.new_sender(self._session, self._address, self._is_presettled)
 
     def attached(self, connection: Connection, link: Handle) -> None:
-        """The receiving side has answered."""
+        """Note that the receiving side has answered."""
         self.is_attached = True
 
     def resume(self) -> None:
@@ -107,11 +107,11 @@ class Sender(Endpoint):
             self._connection.turn()
 
     def flowed(self, link: Handle) -> None:
-        """There is credit."""
+        """Use the credit that has come."""
         self._send()
 
     def drained(self) -> None:
-        """There is room."""
+        """Send more: there is room."""
         self._send()
 
     def _send(self) -> None:
@@ -156,7 +156,7 @@ class Receiver(Endpoint):
             connection.new_receiver(connection.new_session(), self._address, self._credit)
 
     def attached(self, connection: Connection, link: Handle) -> None:
-        """The sending side has answered, or attached."""
+        """Note that the sending side has answered, or attached."""
         if pn.pn_link_state(link) & pn.LOCAL_UNINIT:
             answer(link, self._credit)
         self.is_attached = True
@@ -205,7 +205,10 @@ class Caller(Endpoint):
         self._replies = connection.new_receiver(connection.new_session(), None, ANONYMOUS_CREDIT + 1)
 
     def attached(self, connection: Connection, link: Handle) -> None:
-        """A link was answered; that of replies tells where they are to be sent."""
+        """Note that a link was answered; that of replies tells where they are to be sent.
+
+        Raises: BenchError when the address for replies is too long.
+        """
         if link == self._replies:
             reply_to = pn.text(pn.pn_terminus_get_address(pn.pn_link_remote_source(link)))
             if reply_to is None:
@@ -222,7 +225,7 @@ class Caller(Endpoint):
             self._connection.turn()
 
     def flowed(self, link: Handle) -> None:
-        """There may be credit for a call."""
+        """Call, if there is credit for it."""
         self._call()
 
     def _call(self) -> None:
@@ -291,7 +294,7 @@ class Responder(Endpoint):
             connection.new_receiver(connection.new_session(), self._address, self._credit)
 
     def attached(self, connection: Connection, link: Handle) -> None:
-        """A link was answered, or is the peer's: the one for its requests or the one for its replies."""
+        """Handle a link that was answered, or is the peer's: the one for its requests or the one for its replies."""
         if not pn.pn_link_is_sender(link):
             if pn.pn_link_state(link) & pn.LOCAL_UNINIT:
                 answer(link, self._credit)

@@ -128,8 +128,10 @@ class LoadConnections:
     # Running
 
     def warm(self, seconds: float) -> None:
-        """Start, and run for so long after every sender has had an answer.
+        """Start, and run for a while.
 
+        Args:
+            seconds: of real time, after every sender has had an answer.
         Raises: BenchError
         """
         tally = self._tally
@@ -151,8 +153,10 @@ class LoadConnections:
         return tally.received if self._case.is_presettled or self._case.is_rpc else tally.accepted
 
     def measure(self, seconds: float) -> Run:
-        """The measured part: so long, or until a message has passed.
+        """Measure.
 
+        Args:
+            seconds: of real time, at least; until a message has passed.
         Raises: BenchError
         """
         tally, pids, hops = self._tally, self._path.pids, self._path.hops

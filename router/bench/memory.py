@@ -55,14 +55,14 @@ class _Many(Endpoint):
             connection.new_receiver(session, address, 0)
 
     def attached(self, connection: Connection, link: Handle) -> None:
-        """One more is answered."""
+        """Count one more link that is answered."""
         if pn.pn_terminus_get_type(pn.pn_link_remote_source(link)) != pn.UNSPECIFIED:
             self._left -= 1
             self.is_attached = self._left == 0
 
 
 def measure_memory(line: RouterLine, *, connections: int, links: int) -> list[Cost]:
-    """The costs at the first router of a line of two that was just started.
+    """Measure the costs at the first router of a line of two that was just started.
 
     Args:
         connections: to attach, each with one link to the same address.

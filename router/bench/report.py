@@ -21,7 +21,12 @@ _DISTRIBUTIONS: Final = ("python-qpid-proton", "trio", "Cython")
 
 
 def document(plan: Plan, outcome: Outcome, *, began: dt.datetime, seconds: float) -> dict[str, Any]:
-    """The document: numbers in the units that their names end with. Its schema is `results.schema.json`."""
+    """Make the document: numbers in the units that their names end with. Its schema is `results.schema.json`.
+
+    Args:
+        began: time of the begin.
+        seconds: that the whole took.
+    """
     return {
         "schema": SCHEMA,
         "version": VERSION,

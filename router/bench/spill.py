@@ -78,7 +78,7 @@ class Server(Endpoint):
         self._link = connection.new_receiver(connection.new_session(), self._address, CREDIT)
 
     def attached(self, connection: Connection, link: Handle) -> None:
-        """A link was answered."""
+        """Note that a link was answered."""
         self.is_attached = self.is_attached or link == self._link
 
     def delivered(self, link: Handle, delivery: Handle) -> None:
@@ -109,7 +109,11 @@ class Server(Endpoint):
         return self._working[0][0] if self._working else float("inf")
 
     def tick(self, now: float) -> None:
-        """Answer what is done, and take what waits."""
+        """Answer what is done, and take what waits.
+
+        Args:
+            now: seconds, monotonic.
+        """
         while self._working and self._working[0][0] <= now:
             self._answer(heapq.heappop(self._working)[2])
             self._take(now)

@@ -264,14 +264,14 @@ class _Progress:
         self._report = report
 
     def begin(self, what: str) -> None:
-        """Something that is no step."""
+        """Report something that is no step."""
         self._report(what, self._begun, self._steps)
 
     def step(self, what: str) -> None:
-        """The next step begins."""
+        """Report that the next step begins."""
         self._report(what, self._begun, self._steps)
         self._begun += 1
 
     def end(self) -> None:
-        """All is done."""
+        """Report that all is done."""
         self._report("done", self._steps, self._steps)

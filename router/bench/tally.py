@@ -35,7 +35,11 @@ class Tally:
         self._coarse = array("I", bytes(4 * BINS))
 
     def record(self, duration_ns: int) -> None:
-        """A message or call took so long."""
+        """Count how long a message or call took.
+
+        Args:
+            duration_ns: nanoseconds.
+        """
         if duration_ns < 0:
             duration_ns = 0
         at = duration_ns // FINE_NS

@@ -77,5 +77,10 @@ def _memory(outcome: Outcome) -> Table:
 
 
 def number(value: float | None, digits: int) -> str:
-    """A number as a table shows it; nothing for None."""
+    """Write a number as a table shows it; nothing for None.
+
+    Args:
+        value: in the unit of its column.
+        digits: behind the point.
+    """
     return "" if value is None else f"{value:,.{digits}f}"

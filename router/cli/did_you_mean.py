@@ -14,7 +14,7 @@ class HintingChoice(click.Choice[str]):
     """One of some words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The word.
+        """Check the word.
 
         Raises:
             BadParameter: it is none of them.

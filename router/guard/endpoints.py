@@ -157,7 +157,7 @@ def pair(own: OwnSession, peer: PeerSession) -> None:
 
 
 def add_peer_link(session: PeerSession, handle: int, link: PeerLink) -> None:
-    """The peer has attached a link."""
+    """Note a link that the peer has attached."""
     session.links.put(handle, link)
     roles = session.roles
     size = len(session.links.dense)
@@ -187,7 +187,8 @@ def add_own_link(session: OwnSession, link: OwnLink) -> None:
 
 
 def remove_peer_link(session: PeerSession, handle: int) -> None:
-    """The peer has detached a link; its handle is free. What this side has attached may yet belong to another one."""
+    """Forget a link that the peer has detached; its handle is free. What this side has attached may yet belong to
+    another one."""
     link: PeerLink = session.links.pop(handle)
     if handle < len(session.roles):
         session.roles[handle] = NOBODY

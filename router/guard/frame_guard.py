@@ -171,7 +171,7 @@ class FrameGuard(HandshakeGuard):
     # Frames
 
     def _check_frame(self, data: bytes | memoryview, at: int, end: int) -> bool:
-        """A whole frame. Returns: whether it may be handed on."""
+        """Check a whole frame. Returns: whether it may be handed on."""
         body = at + 4 * data[at + 4]
         if body < at + 8 or body > end or data[at + 5] != 0:
             return self._break(FRAMING_ERROR, f"type {data[at + 5]}, data offset {data[at + 4]}: no frame of AMQP")
@@ -476,7 +476,7 @@ class FrameGuard(HandshakeGuard):
     # Flows with `echo`
 
     def _ask(self, session: PeerSession, link: PeerLink | None) -> None:
-        """The peer wants to hear a link's state, or a session's. Asked again before the answer, it gets one."""
+        """Note that the peer asks for a link's state, or a session's. Asked again before the answer, it gets one."""
         if link is None:
             if session.asks:
                 return

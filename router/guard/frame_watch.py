@@ -87,7 +87,7 @@ class FrameWatch(PerformativeReader):
         self.watch(joined, len(joined))
 
     def _watch_frame(self, data: bytes | memoryview, at: int, end: int, is_whole: bool) -> bool:
-        """A frame, or the head of one. Returns: whether that was enough of it."""
+        """Note a frame, or the head of one. Returns: whether that was enough of it."""
         if end - at < 12 or data[at + 5] != 0:
             return True
         code = data[at + 10]

@@ -55,7 +55,7 @@ class Guest:
         self._give_up = give_up
 
     def opened(self) -> None:
-        """Its peer has said who it is."""
+        """Note that its peer has said who it is."""
         self._opened(self)
 
     def give_up(self, reason: str) -> None:

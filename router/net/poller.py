@@ -40,10 +40,10 @@ class Channel(Protocol):
     """The poller's own: the number of its last turn as a heavy one."""
 
     def read(self) -> None:
-        """The kernel has something: take it, or a bounded piece of it."""
+        """Take what the kernel has, or a bounded piece of it."""
 
     def write(self) -> None:
-        """The kernel takes more."""
+        """Write on: the kernel takes more."""
 
     def go_on(self) -> None:
         """Take more of what was read: it is as it asked for by `Poller.go_on`."""
@@ -56,20 +56,29 @@ class RoundHandler(Protocol):
     """Handler of what a round has read."""
 
     def begin(self, now: float) -> None:
-        """A round begins; seconds."""
+        """Begin a round.
+
+        Args:
+            now: seconds, monotonic.
+        """
 
     def settle_round(self) -> bool:
-        """It is over: handle what follows from it, and write. Returns: whether the next one is due at once."""
+        """End a round: handle what follows from it, and write. Returns: whether the next one is due at once."""
 
     def turn_fault(self, error: Exception) -> None:
-        """The begin or the end of a round has raised: tell of it. Must not raise."""
+        """Tell of a fault in the begin or the end of a round. Must not raise."""
 
 
 class Poller:
     """Waits for sockets and tells their channels."""
 
     def __init__(self, clock: Callable[[], float], turns: RoundHandler) -> None:
-        """*clock*: seconds; *turns*: told of the begin and the end of each round of reading and writing."""
+        """Make a poller that has no sockets yet.
+
+        Args:
+            clock: seconds, monotonic.
+            turns: told of the begin and the end of each round of reading and writing.
+        """
         self._clock = clock
         self._turns = turns
         self._epoll = select.epoll()

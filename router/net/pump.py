@@ -35,16 +35,16 @@ class BytesHandler(Protocol):
     """Handler of what the bytes of a connection cause."""
 
     def arrived(self, connection: Connection) -> None:
-        """Bytes were fed: handle their events; `settle` follows."""
+        """Handle the events of bytes that were fed; `settle` follows."""
 
     def written(self, connection: Connection) -> None:
-        """Output was written after the kernel had refused some; `settle` follows."""
+        """Note that output was written after the kernel had refused some; `settle` follows."""
 
     def turn(self, connection: Connection) -> None:
         """Handle what the bytes, or the time, of a connection have caused, and everything that follows."""
 
     def connection_fault(self, connection: Connection, error: Exception) -> None:
-        """A fault of ours concerns this connection: end it. Never raises."""
+        """End a connection that a fault of ours concerns. Never raises."""
 
 
 class Pump:
@@ -205,14 +205,14 @@ class Pump:
             self.read()
 
     def write(self) -> None:
-        """The kernel takes more."""
+        """Write on: the kernel takes more."""
         if self._is_blocked:
             self._wait_for(reads=self._is_reading, writes=False)
             self.flush()
             self._turns.written(self._connection)
 
     def fail(self, error: Exception) -> None:
-        """A fault of ours while it was served: its connection ends, and no other."""
+        """End the connection, and no other, after a fault of ours while it was served."""
         self._turns.connection_fault(self._connection, error)
 
     # Writing
@@ -253,7 +253,7 @@ class Pump:
     # Time
 
     def wake(self) -> None:
-        """The engine's next deadline may have changed."""
+        """Look at the engine's next deadline, which may have changed."""
         self._wake.set()
 
     def _taste(self) -> None:

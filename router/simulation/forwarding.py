@@ -32,7 +32,12 @@ class Forwarding:
         """Set by `TopologyChanged`; for whoever keeps trees."""
 
     def carry_out(self, action: Action, now: float) -> None:
-        """Do what *action* says. Raises: AssertionError when it may not come at this point."""
+        """Do what *action* says.
+
+        Args:
+            now: seconds.
+        Raises: AssertionError when it may not come at this point.
+        """
         self.changed_at = now
         self.changes += 1
         match action:

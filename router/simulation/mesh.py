@@ -233,7 +233,12 @@ class Mesh:
         return router
 
     def connect(self, near: str, far: str, cost: int = 1, *, delay_s: float | None = None) -> Wire:
-        """Keep up a connection between two routers; several between the same two are parallel connections."""
+        """Keep up a connection between two routers; several between the same two are parallel connections.
+
+        Args:
+            cost: of the connection, at both ends.
+            delay_s: time on the way, seconds; None: that of the weather.
+        """
         ends = (self.routers[RouterId(near)], self.routers[RouterId(far)])
         wire = Wire(number=len(self.wires), ends=ends, cost=cost, delay_s=delay_s)
         self.wires.append(wire)

@@ -46,7 +46,11 @@ class Network:
         self._last: dict[Hashable, float] = {}
 
     def call_at(self, time: float, call: Callable[[], None]) -> None:
-        """Call *call* at *time*, or now when that is past; calls of one time in the order of being asked for."""
+        """Call *call* at a time, or now when that is past; calls of one time in the order of being asked for.
+
+        Args:
+            time: virtual time, seconds.
+        """
         self._count += 1
         heapq.heappush(self._queue, (max(time, self.now), self._count, call))
 

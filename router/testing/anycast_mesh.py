@@ -134,7 +134,11 @@ class AnycastMesh(ClientMesh[AnycastRouter]):
 
 
 def jain_index(values: Iterable[float]) -> float:
-    """Jain's fairness index: 1 when all are equal, 1/n when one has everything."""
+    """Jain's fairness index: 1 when all are equal, 1/n when one has everything.
+
+    Args:
+        values: what each got, 0 or more.
+    """
     shares = list(values)
     squares = sum(share * share for share in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares else 1.0

@@ -160,7 +160,12 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
     # Clients
 
     def add_publisher(self, router: str, *, is_settled: bool = True) -> SimPublisher:
-        """A publisher attaches to *router*."""
+        """Attach a publisher to a router.
+
+        Args:
+            router: its id.
+            is_settled: its messages are pre-settled.
+        """
         home = self.routers[RouterId(router)]
         publisher = SimPublisher(len(self.publishers), self._client_link(), self._publish, is_settled=is_settled)
         self.publishers[publisher.key] = publisher
@@ -174,7 +179,7 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
         return self._home[publisher.key]
 
     def remove_publisher(self, publisher: SimPublisher) -> None:
-        """A publisher detaches."""
+        """Detach a publisher."""
         if publisher.is_attached:
             publisher.is_attached = False
             publisher.backlog = 0
@@ -192,7 +197,16 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
         workers: int = 1,
         accepts: Accepts = Accepts.NEVER,
     ) -> SimSubscriber:
-        """A subscriber attaches to *router* and grants *credit*."""
+        """Attach a subscriber to a router; it grants its credit at once.
+
+        Args:
+            router: its id.
+            credit: what it grants at most, messages.
+            top_up: when it grants again.
+            service_s: time for one message, seconds.
+            workers: messages that it works on at a time.
+            accepts: when it settles messages.
+        """
         home = self.routers[RouterId(router)]
         link = self._client_link()
         # Attach and grant go the way of a subscriber's frames: against the transfers.
@@ -210,7 +224,7 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
             self._spread_news()
 
     def remove_subscriber(self, subscriber: SimSubscriber) -> None:
-        """A subscriber detaches."""
+        """Detach a subscriber."""
         if subscriber.is_attached:
             subscriber.is_attached = False
             home = self.routers[self.subscribers.pop(subscriber)]
@@ -284,14 +298,24 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
     # Time
 
     def run_for(self, duration_s: float) -> None:
-        """Let virtual time pass."""
+        """Let time pass.
+
+        Args:
+            duration_s: virtual seconds.
+        """
         end = self.network.now + duration_s
         while self.network.next_time() <= end:
             self.network.step()
         self.network.now = end
 
     def run_until_true(self, is_done: Callable[[], bool], *, limit_s: float) -> bool:
-        """Run until *is_done* or for *limit_s*, seconds. Returns which of them."""
+        """Run until something is so.
+
+        Args:
+            is_done: asked after each thing that happens.
+            limit_s: virtual seconds at most.
+        Returns: whether it is.
+        """
         end = self.network.now + limit_s
         while not is_done():
             if self.network.next_time() > end:

@@ -17,7 +17,11 @@ class Machine(Protocol):
     """A credit machine."""
 
     def turn(self, now: float) -> None:
-        """Do what is to be done after a batch of events."""
+        """Do what is to be done after a batch of events.
+
+        Args:
+            now: seconds, monotonic.
+        """
 
     def next_deadline(self) -> float:
         """Time at which `turn` is due without an event, seconds."""

@@ -33,7 +33,11 @@ class AgesUnderWay:
     """Older than 10 s."""
 
     def add(self, transfer: Transfer, now: float) -> None:
-        """Count one message."""
+        """Count one message.
+
+        Args:
+            now: seconds, monotonic.
+        """
         age = now - transfer.arrived
         self.sent += transfer.state == SENT
         self.late += age > DELAYED_S[0]

@@ -71,7 +71,11 @@ def harm_of(row: Mapping[str, Any]) -> str:
 
 
 def amount(value: float) -> str:
-    """A number as one reads it: three digits at least, whole from 100 on, thousands apart."""
+    """Write a number as one reads it: three digits at least, whole from 100 on, thousands apart.
+
+    Args:
+        value: any number.
+    """
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -82,12 +86,20 @@ def amount(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Messages per second."""
+    """Write a rate.
+
+    Args:
+        value: messages a second.
+    """
     return f"{amount(value)} msg/s"
 
 
 def percent(share: float) -> str:
-    """A share as percent: `61 %`, `0.34 %`, `99.95 %`; never rounded up to 100 % or down to 0 %."""
+    """Write a share as percent: `61 %`, `0.34 %`, `99.95 %`; never rounded up to 100 % or down to 0 %.
+
+    Args:
+        share: 0 to 1, or more.
+    """
     value = 100 * share
     if value == 0 or value >= 100 or 10 <= value < 99.5:
         return f"{value:,.0f} %"
@@ -97,19 +109,31 @@ def percent(share: float) -> str:
 
 
 def served(share: float) -> str:
-    """A share of the time, near 1: what is missing to 100 % has two digits, such as `98.6 %` and `99.9971 %`."""
+    """Write a share of the time, near 1: what is missing to 100 % has two digits, such as `98.6 %` and `99.9971 %`.
+
+    Args:
+        share: 0 to 1.
+    """
     missing = 100 * (1 - share)
     digits = min(9, max(0, 1 - math.floor(math.log10(missing)))) if missing > 0 else 0
     return f"{100 * share:.{digits}f} %"
 
 
 def milliseconds(value: float) -> str:
-    """A time."""
+    """Write a time.
+
+    Args:
+        value: milliseconds.
+    """
     return f"{amount(value)} ms"
 
 
 def per_year(share: float) -> str:
-    """The time in a year that a share is: `3 h 12 min`, `41 s`."""
+    """Write the time in a year that a share is: `3 h 12 min`, `41 s`.
+
+    Args:
+        share: 0 to 1.
+    """
     seconds = share * 365 * 86400
     for size, unit, part, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if seconds >= size:

@@ -133,7 +133,11 @@ class Caller:
         return True
 
     def run(self, calls_per_s: float) -> None:
-        """Call and cast until told to stop."""
+        """Call and cast until told to stop.
+
+        Args:
+            calls_per_s: calls a second, to all destinations together.
+        """
         share = calls_per_s / len(self._destinations)
         threads = [threading.Thread(target=self.report.print_until, args=(self.is_over,))]
         for where in self._destinations:
@@ -198,7 +202,11 @@ class Pace:
 
 
 def call(name: str, url: str, calls_per_s: float) -> None:
-    """Be a caller until told to stop."""
+    """Be a caller until told to stop.
+
+    Args:
+        calls_per_s: calls a second, to all destinations together.
+    """
     caller = Caller(name, url)
     caller.report.print(ready=caller.attach())
     _await_word("go")

@@ -23,7 +23,11 @@ UNDERWAY_S = 0.5
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest of *values* that is not exceeded by *share* (0 to 1) of them; NaN when there are none."""
+    """Find the smallest of *values* that is not exceeded by *share* of them; NaN when there are none.
+
+    Args:
+        share: 0 to 1.
+    """
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
 
@@ -63,7 +67,11 @@ class Stream:
         return self.before, self.after
 
     def forget_old(self, now: float) -> None:
-        """Let `recent` be the last `RECENT_S`."""
+        """Let `recent` be the last `RECENT_S`.
+
+        Args:
+            now: seconds.
+        """
         while self.recent and self.recent[0][0] < now - RECENT_S:
             self.recent.popleft()
 
@@ -102,7 +110,13 @@ class Measures:
     """End of the first call of `CUT_STREAM` that was begun after the cut, so it has come by another way."""
 
     def add_call(self, router: str, where: str, began: float, ended: float, server: str, error: str) -> None:
-        """A call has ended: *server* answered, or there is an *error*."""
+        """Count a call that has ended.
+
+        Args:
+            began, ended: seconds.
+            server: who answered; empty with an error.
+            error: its text; empty when there was none.
+        """
         stream = self.streams[router, where]
         phase = stream.before if ended < self.cut_at else stream.after
         if error:
@@ -164,6 +178,10 @@ class Measures:
 
 
 def rate(streams: Sequence[Stream], now: float, began_at: float) -> float:
-    """Calls answered per second, lately."""
+    """Calls answered per second, lately.
+
+    Args:
+        began_at, now: seconds.
+    """
     time_s = min(RECENT_S, now - began_at)
     return sum(len(stream.recent) for stream in streams) / time_s if time_s > 0 else 0.0

@@ -27,12 +27,21 @@ WIDE = 110
 
 
 def milliseconds(seconds: float, digits: int = 1) -> str:
-    """Seconds as a number of milliseconds; a dash for none."""
+    """Write a duration as a number of milliseconds; a dash for none.
+
+    Args:
+        seconds: a duration; NaN or infinite for none.
+        digits: behind the point.
+    """
     return f"{1000 * seconds:.{digits}f}" if math.isfinite(seconds) else "-"
 
 
 def event_line(at: float, words: str) -> str:
-    """Line of an event: the time, and what happened."""
+    """Line of an event: the time, and what happened.
+
+    Args:
+        at: seconds since the begin.
+    """
     return f"{at:6.1f} s  {words}"
 
 
@@ -46,7 +55,7 @@ class View(Protocol):
     ) -> None: ...
 
     def say(self, words: str) -> None:
-        """Something has happened."""
+        """Show that something has happened."""
 
     def refresh(self) -> None:
         """Show the scene as it is now; called several times a second."""

@@ -18,7 +18,12 @@ ANSWER_S = 5.0
 
 
 def main(pause_s: float, urls: Mapping[str, str]) -> None:
-    """Until killed."""
+    """Print what the routers tell of their routes, until killed.
+
+    Args:
+        pause_s: seconds between two looks.
+        urls: of the routers, by id.
+    """
     clients: dict[str, ManagementClient] = {}
     while True:
         routes = {}

@@ -166,7 +166,12 @@ def _stops() -> Iterator[threading.Event]:
 
 @contextmanager
 def connect(url: str) -> Iterator[_Client]:
-    """A client of management as the data source asks it. Raises: OSError when the router does not answer."""
+    """Connect a client of management as the data source asks it.
+
+    Args:
+        url: of a router.
+    Raises: OSError when the router does not answer.
+    """
     try:
         with ManagementClient(url, timeout_s=TIMEOUT_S) as client:
             yield _Client(client)
@@ -231,7 +236,11 @@ class Screen:
             self._console.print(f"and {len(found) - ROWS:,} more")
 
     def complain(self, patience_s: float, urls: tuple[str, ...]) -> None:
-        """Say once when nothing has come for so long, seconds."""
+        """Say once when nothing has come for so long.
+
+        Args:
+            patience_s: seconds.
+        """
         if not self._has_complained and time.monotonic() - self._told_at > patience_s:
             self._has_complained = True
             click.echo(f"no router answers at {' or '.join(urls)}, or none has a link; going on", err=True)

@@ -93,12 +93,12 @@ class AddressSync:
     # This router's own
 
     def add(self, event: SubscriptionAdded) -> None:
-        """An address has its first local subscriber, or another treatment."""
+        """Note that an address has its first local subscriber, or another treatment."""
         self.own[event.address] = event.treatment
         self._touched[event.address] = None
 
     def remove(self, event: SubscriptionRemoved) -> None:
-        """An address has lost its last local subscriber."""
+        """Note that an address has lost its last local subscriber."""
         del self.own[event.address]
         self._touched[event.address] = None
 
@@ -158,12 +158,17 @@ class AddressSync:
     # Messages
 
     def on_request(self, received: ControlReceived, message: MobileAddressRequest) -> None:
-        """A MAR came; it is answered at the end of the turn, with what changed in the turn."""
+        """Note a MAR; it is answered at the end of the turn, with what changed in the turn."""
         if message.id != self.router_id and message.have_seq < self.mobile_seq:
             self._questions[message.id] = (message, received.connection)
 
     def on_advertised(self, router: RouterId, mobile_seq: int, now: float) -> None:
-        """*router* has got as far as *mobile_seq*."""
+        """Note how far *router* has got.
+
+        Args:
+            mobile_seq: newest state of its addresses.
+            now: seconds, monotonic.
+        """
         held = self.routers.get(router)
         if held is None:
             if mobile_seq == 0:
@@ -173,7 +178,11 @@ class AddressSync:
         self._want_rest(router, held, now)
 
     def on_update(self, received: ControlReceived, message: MobileAddressUpdate, now: float) -> None:
-        """A MAU came from a router that is known."""
+        """Handle a MAU of a router that is known.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if message.id == self.router_id:
             return
         held = self.routers.get(message.id)
@@ -234,7 +243,11 @@ class AddressSync:
     # Reachability
 
     def reach(self, router: RouterId, now: float) -> None:
-        """*router* is reachable now."""
+        """Install the addresses of *router*, which is reachable now.
+
+        Args:
+            now: seconds, monotonic.
+        """
         held = self.routers.get(router)
         if held is None:
             return
@@ -244,7 +257,7 @@ class AddressSync:
         self._want_rest(router, held, now)
 
     def lose(self, router: RouterId) -> None:
-        """*router* is unreachable now; what it had is kept."""
+        """Withdraw the addresses of *router*, which is unreachable now; what it had is kept."""
         self._answers.pop(router, None)
         held = self.routers.get(router)
         if held is None:
@@ -257,7 +270,7 @@ class AddressSync:
         held.asked = 0
 
     def forget(self, router: RouterId) -> None:
-        """*router* started anew, or is gone for good."""
+        """Forget the addresses of *router*, which started anew or is gone for good."""
         held = self.routers.pop(router, None)
         if held is not None:
             self._count -= len(held.addresses)
@@ -272,7 +285,11 @@ class AddressSync:
         return self._asks.next
 
     def ask(self, now: float) -> None:
-        """Ask for the addresses that are due."""
+        """Ask for the addresses that are due.
+
+        Args:
+            now: seconds, monotonic.
+        """
         for router in self._asks.take(now) if self._asks.next <= now else ():
             held = self.routers.get(router)
             if held is None or held.ask_at is None:

@@ -100,6 +100,6 @@ class Arriving:
         return message.mobile_seq == self.mobile_seq and message.part == self.next_part
 
     def keep(self, message: MobileAddressUpdate) -> None:
-        """A change that came before all parts were there."""
+        """Keep a change that came before all parts were there."""
         if message.mobile_seq > self.mobile_seq and len(self.changes) < MOST_CHANGES:
             self.changes[message.mobile_seq] = message

@@ -46,7 +46,13 @@ class Forwarder:
         self._held: list[Held] = []
 
     def forward(self, received: ControlReceived, target: RouterId, now: float) -> None:
-        """Pass on *received*, at once if there is a way."""
+        """Pass on *received*, at once if there is a way.
+
+        Args:
+            received: a message for another router.
+            target: that router.
+            now: seconds, monotonic.
+        """
         if self._outbox.forward(received, target) or self._answer(received, target):
             return
         if len(self._held) < MAX_HELD:
@@ -64,7 +70,11 @@ class Forwarder:
         return self._held[0].expiry if self._held else math.inf
 
     def elapse(self, now: float) -> None:
-        """Give up what has waited for too long."""
+        """Give up what has waited for too long.
+
+        Args:
+            now: seconds, monotonic.
+        """
         kept = [item for item in self._held if item.expiry > now]
         self.dropped += len(self._held) - len(kept)
         self._held = kept

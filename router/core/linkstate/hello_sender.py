@@ -36,20 +36,32 @@ class HelloSender:
         self._rng = rng
 
     def elapse(self, now: float) -> None:
-        """Find who fell silent, and say HELLO when it is due."""
+        """Find who fell silent, and say HELLO when it is due.
+
+        Args:
+            now: seconds, monotonic.
+        """
         late_s = now - self.next_hello
         self._neighbors.elapse(now, late_s=late_s if late_s > self._interval_s / 2 else 0.0)
         if self.next_hello <= now:
             self.hello(now)
 
     def hello(self, now: float) -> None:
-        """Say HELLO to everybody now."""
+        """Say HELLO to everybody now.
+
+        Args:
+            now: seconds, monotonic.
+        """
         for connection in self._neighbors.speakers(now):
             self._write(connection)
         self.next_hello = self._due(now) if self._neighbors.connections else math.inf
 
     def settle(self, now: float) -> None:
-        """End a turn: close what was refused, answer who was heard for the first time."""
+        """End a turn: close what was refused, answer who was heard for the first time.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if self._neighbors.refusals:
             self._refuse()
         if self._neighbors.greetings:

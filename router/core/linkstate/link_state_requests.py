@@ -41,7 +41,11 @@ class LinkStateRequests:
         self.next_ask = self._due.next
 
     def ask(self, now: float) -> None:
-        """Ask for what is due."""
+        """Ask for what is due.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if self.next_ask > now:
             return
         for router in self._due.take(now):
@@ -61,10 +65,7 @@ class LinkStateRequests:
         self.next_ask = self._due.next
 
     def answer_for(self, received: ControlReceived, target: RouterId) -> bool:
-        """*received* is for *target* and finds no way: answer it, if it is an LSR and link state is held.
-
-        Returns: whether it was answered.
-        """
+        """Answer *received*, an LSR for *target* that finds no way, if link state of *target* is held."""
         node = self._database.nodes.get(target)
         if not isinstance(received.message, LinkStateRequest) or node is None or node.is_behind:
             return False

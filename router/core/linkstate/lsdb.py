@@ -141,6 +141,10 @@ class LinkStateDatabase:
 
         It is the time of the start, so the higher is the newer. A lower one is believed, since a clock may have been
         set back, when the one held was not heard for `ra_interval_s`, or for `hello_max_age_s` and is unreachable.
+
+        Args:
+            instance: boot number of a message.
+            now: seconds, monotonic.
         """
         if node.instance is None or node.instance == instance:
             return BootComparison.HELD
@@ -153,14 +157,24 @@ class LinkStateDatabase:
         return node.instance_since + self._settings.hello_max_age_s <= now
 
     def restart(self, node: Node, instance: int, now: float) -> None:
-        """*node* started anew: forget its link state."""
+        """Forget the link state of *node*, which started anew.
+
+        Args:
+            instance: boot number of the new start.
+            now: seconds, monotonic.
+        """
         self._clear(node, now)
         node.instance = instance
         node.instance_since = node.heard_at = now
         node.relayed_at = -math.inf
 
     def take_instance(self, node: Node, instance: int, now: float) -> None:
-        """*node* was heard with *instance*, which is not older than the one held."""
+        """Note that *node* was heard.
+
+        Args:
+            instance: boot number that it was heard with, not older than the one held.
+            now: seconds, monotonic.
+        """
         if node.instance is None:
             node.instance_since = now
             node.instance = instance
@@ -174,7 +188,12 @@ class LinkStateDatabase:
         return is_news
 
     def store(self, node: Node, update: LinkStateUpdate, now: float) -> bool:
-        """Replace the link state of *node*; *update* is newer. Returns: whether its peers changed."""
+        """Replace the link state of *node*; *update* is newer.
+
+        Args:
+            now: seconds, monotonic.
+        Returns: whether its peers changed.
+        """
         peers = {peer: cost for peer, cost in sorted(update.peers.items()) if peer != node.id}
         is_change = not node.has_link_state or peers != node.peers
         node.has_link_state = True
@@ -187,13 +206,15 @@ class LinkStateDatabase:
         return is_change
 
     def lose(self, router: RouterId) -> None:
-        """*router*, which is known, is unreachable now; what it said is kept."""
+        """Mark *router*, which is known, as unreachable; what it said is kept."""
         node = self.nodes[router]
         node.is_reachable = node.is_update_spread = node.is_advertisement_spread = False
 
     def age(self, now: float) -> tuple[list[RouterId], bool]:
         """Forget what nobody refreshed for `remote_ls_max_age_s`.
 
+        Args:
+            now: seconds, monotonic.
         Returns: routers forgotten altogether, which were unreachable; whether the graph may have changed.
         """
         forgotten: list[RouterId] = []
@@ -216,7 +237,7 @@ class LinkStateDatabase:
         return forgotten, is_change
 
     def edges(self, own_peers: Mapping[RouterId, int]) -> dict[RouterId, dict[RouterId, int]]:
-        """The graph: an edge counts when both ends advertise it, or the far end has said nothing yet.
+        """Make the graph: an edge counts when both ends advertise it, or the far end has said nothing yet.
 
         In that case the near end's cost counts in both directions.
         """

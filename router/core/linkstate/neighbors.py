@@ -124,7 +124,11 @@ class Neighbors:
     # What happened
 
     def attach(self, event: ControlLinkUp, now: float) -> None:
-        """Both control links of a connection are there."""
+        """Take in a connection of which both control links are there.
+
+        Args:
+            now: seconds, monotonic.
+        """
         assert event.connection not in self.connections
         made = ControlConnection(
             connection=event.connection,
@@ -145,7 +149,11 @@ class Neighbors:
         self.greetings[event.connection] = None
 
     def detach(self, connection: ConnectionId, now: float) -> None:
-        """The connection or a control link of it is gone; nothing happens when it was refused before."""
+        """Forget a connection: it, or a control link of it, is gone. Nothing happens when it was refused before.
+
+        Args:
+            now: seconds, monotonic.
+        """
         gone = self.connections.pop(connection, None)
         if gone is not None:
             self._leave(gone)
@@ -153,8 +161,11 @@ class Neighbors:
             self._choose(gone.router, now)
 
     def hear(self, connection: ConnectionId, hello: Hello, now: float) -> bool:
-        """A HELLO came by *connection*, which is known.
+        """Take in a HELLO that came by a connection.
 
+        Args:
+            connection: one that is known.
+            now: seconds, monotonic.
         Returns: whether it speaks for the neighbor; not so that of a challenger or of a connection just refused.
         """
         heard = self.connections[connection]
@@ -187,6 +198,7 @@ class Neighbors:
         """Find who fell silent.
 
         Args:
+            now: seconds, monotonic.
             late_s: how long this router itself was held up, seconds; HELLOs may lie unread for as long. Whoever is not
                 heard yet is given at least another `hello_interval_s` to speak, once after each HELLO.
         """
@@ -217,7 +229,11 @@ class Neighbors:
         return {router: self.active[router].cost for router in sorted(self.active)}
 
     def speakers(self, now: float) -> list[ConnectionId]:
-        """Connections on which HELLOs are due periodically."""
+        """Connections on which HELLOs are due periodically.
+
+        Args:
+            now: seconds, monotonic.
+        """
         due = (c for c in self.connections.values() if self._speaks(c) or self._probes(c) or self._echoes(c, now))
         return [connection.connection for connection in due]
 

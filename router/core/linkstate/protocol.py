@@ -125,7 +125,11 @@ class LinkState:
     # Messages
 
     def on_hello(self, received: ControlReceived, hello: Hello, now: float) -> None:
-        """A HELLO came by a known connection."""
+        """Handle a HELLO that came by a known connection.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if not self._neighbors.hear(received.connection, hello, now):
             return
         node = self.database.node(hello.id, now, hello.id)
@@ -139,7 +143,12 @@ class LinkState:
             self.database.take_instance(node, hello.instance, node.heard_at)
 
     def on_advertisement(self, received: ControlReceived, message: RouterAdvertisement, now: float) -> bool:
-        """An RA came. Returns: whether it speaks for the present boot of its origin, another router."""
+        """Handle an RA.
+
+        Args:
+            now: seconds, monotonic.
+        Returns: whether it speaks for the present boot of its origin, another router.
+        """
         if message.id == self.router_id:
             self.on_own_claim(message.instance, message.ls_seq, message.mobile_seq, received, now)
             return False
@@ -160,7 +169,11 @@ class LinkState:
         return True
 
     def on_update(self, received: ControlReceived, message: LinkStateUpdate, now: float) -> None:
-        """An LSU came, asked for or pushed."""
+        """Handle an LSU, asked for or pushed.
+
+        Args:
+            now: seconds, monotonic.
+        """
         if message.id == self.router_id:
             self.on_own_claim(message.instance, message.ls_seq, 0, received, now)
             return
@@ -188,7 +201,7 @@ class LinkState:
             self._doubt(node)
 
     def on_request(self, received: ControlReceived, message: LinkStateRequest) -> None:
-        """An LSR came: answer with the link state last advertised, which is what its sequence stands for."""
+        """Answer an LSR with the link state last advertised, which is what its sequence stands for."""
         # DEV-11: never with changes that have no number yet.
         if message.id == self.router_id:
             return
@@ -237,7 +250,7 @@ class LinkState:
     # What others say in this router's name
 
     def on_own_claim(self, instance: int, ls_seq: int, mobile_seq: int, received: ControlReceived, now: float) -> None:
-        """Somebody speaks in this router's name. What is newer than its own word is overruled: it says more still.
+        """Overrule what somebody says in this router's name, when it is newer than its own word: say more still.
 
         Args:
             instance, ls_seq, mobile_seq: what others may now take for this router's; 0 for what was not said.
@@ -290,7 +303,7 @@ class LinkState:
             self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement())
 
     def _doubt(self, node: Node) -> None:
-        """*node* itself said less than others said in its name: tell it, so that it can say more."""
+        """Tell *node*, which said less itself than others said in its name, so that it can say more."""
         if node.is_behind and node.doubted_seq < node.advertised_ls_seq:
             node.doubted_seq = node.advertised_ls_seq
             claim = RouterAdvertisement(
@@ -345,7 +358,11 @@ class LinkState:
         )
 
     def elapse(self, now: float) -> None:
-        """Do what is due by the clock alone."""
+        """Do what is due by the clock alone.
+
+        Args:
+            now: seconds, monotonic.
+        """
         self._greeter.elapse(now)
         if self._overrule_at <= now:
             self._overrule(now)
@@ -360,7 +377,12 @@ class LinkState:
                 self._compute_by(now)
 
     def settle(self, now: float) -> RouteChange | None:
-        """End a turn: greet, advertise, compute. Returns: what became of the routes."""
+        """End a turn: greet, advertise, compute.
+
+        Args:
+            now: seconds, monotonic.
+        Returns: what became of the routes.
+        """
         self._started_at = min(self._started_at, now)
         self._greeter.settle(now)
         if self._neighbors.revision != self._revision or self._own_at <= now:
@@ -397,7 +419,7 @@ class LinkState:
             self._compute_by(now if is_route_lost else self._spf_throttle.due(now))
 
     def _advertise(self, now: float) -> None:
-        """The own link state is new: tell everybody."""
+        """Tell everybody of the own link state, which is new."""
         self.ls_seq += 1
         # DEV-13 and DEV-14: at once, and unasked to those that take it so.
         self._outbox.flood(ALL_LINK_STATE_TO, self.own_update(), NeighborGroup.PUSHING)
@@ -415,7 +437,11 @@ class LinkState:
                 self._outbox.do(Report.info(what, neighbor=router, connection=connection, cost=cost))
 
     def expect_flux(self, now: float) -> None:
-        """Something changed that a lost message could hide from others: advertise again soon."""
+        """Advertise again soon: something changed that a lost message could hide from others.
+
+        Args:
+            now: seconds, monotonic.
+        """
         self._ra_at = min(self._ra_at, now + self._jittered(self._settings.ra_interval_flux_s))
 
     def _ra_interval(self, now: float) -> float:

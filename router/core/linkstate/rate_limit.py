@@ -43,6 +43,6 @@ class NeighborRateLimits:
         return True
 
     def forget(self, connection: ConnectionId) -> None:
-        """*connection* is gone."""
+        """Forget *connection*, which is gone."""
         self._left.pop(connection, None)
         self._exceeded.discard(connection)

@@ -50,6 +50,7 @@ class Routes:
 
         Args:
             own_peers: this router's link state; each of them has an active connection.
+            now: seconds, monotonic.
         """
         self.runs += 1
         is_topology = self.topology.replace(self._database.edges(own_peers))

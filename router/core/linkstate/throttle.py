@@ -26,7 +26,12 @@ class Throttle:
         return now if self._is_calm(now) else max(now, self._last + self._pause_s)
 
     def ran(self, now: float, routers: int) -> None:
-        """It was done in a mesh of so many routers."""
+        """Note a run.
+
+        Args:
+            routers: in the mesh, known here.
+            now: seconds, monotonic.
+        """
         longest_s = self._shortest_s * (2 + routers // ROUTERS_A_PAUSE)
         self._pause_s = self._shortest_s if self._is_calm(now) else min(2 * self._pause_s, longest_s)
         self._last = now

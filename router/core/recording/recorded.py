@@ -150,7 +150,11 @@ class RecordedPlane:
         return actions
 
     def keep(self, now: float, events: Sequence[Event] | None, outcome: Outcome) -> None:
-        """Keep what is no call, or no usual one. Never raises."""
+        """Keep what is no call, or no usual one. Never raises.
+
+        Args:
+            now: seconds, monotonic.
+        """
         calls = self._calls
         calls.append((now, events, outcome))
         if len(calls) >= self._weigh_at:

@@ -280,7 +280,12 @@ def _new_distances(distance: Floats, weight: Floats, cost: float, connectivity: 
 
 
 def mean_distance(distance: Floats, weight: Floats) -> float | None:
-    """The weighted mean of all distances of different nodes that have a path; None when there is none."""
+    """Weighted mean of all distances of different nodes that have a path; None when there is none.
+
+    Args:
+        distance: from row to column, a square; infinite without a path.
+        weight: of the same shape.
+    """
     counts = np.isfinite(distance) & (weight > 0)
     np.fill_diagonal(counts, val=False)
     whole = float(weight[counts].sum())

@@ -75,7 +75,14 @@ class Outcomes:
         return self.rows([place])[0]
 
     def worst(self, values: NDArray[Any], count: int, among: NDArray[np.bool_] | None = None) -> Places:
-        """Rows with the largest *values*, the largest first, then the lowest number; 0 is none of them."""
+        """Find the rows with the largest *values*, the largest first, then the lowest number; 0 is none of them.
+
+        Args:
+            values: one for each row.
+            count: of rows at most.
+            among: mask of the rows that are looked at; None: all.
+        Returns: places of rows.
+        """
         found = np.flatnonzero((values > 0) if among is None else (values > 0) & among)
         if len(found) > 8 * count:  # to sort all of a million would take longer than all else
             edge = np.partition(values[found], len(found) - count)[len(found) - count]

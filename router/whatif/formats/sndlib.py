@@ -36,6 +36,7 @@ def read_native(text: str, faults: FileFindings, *, name: str, message_bytes: fl
 
     Args:
         name: of the model; the format has none.
+        message_bytes: size of a message where the file gives traffic without one, bytes.
     Raises: SettingsError.
     """
     nodes: list[Node] = []
@@ -126,7 +127,12 @@ def _refuse(tokens: Tokens, line: int, at: tuple[str, ...], expected: str, fault
 
 
 def read_xml(root: Element, faults: FileFindings, *, name: str, message_bytes: float = MESSAGE_BYTES) -> Model:
-    """The model of a document whose root is `network`. Raises: SettingsError."""
+    """Read the model of a document whose root is `network`.
+
+    Args:
+        message_bytes: size of a message where the file gives traffic without one, bytes.
+    Raises: SettingsError
+    """
     structure = root.find("networkStructure")
     if root.tag != "network" or structure is None:
         expected = "`network` with `networkStructure`"

@@ -22,7 +22,12 @@ Path = tuple[str | int, ...]
 
 
 def read_topohub(root: Any, faults: FileFindings, *, message_bytes: float = MESSAGE_BYTES) -> Model:
-    """The model of a document read by `json_text`. Raises: SettingsError."""
+    """Read the model of a document read by `json_text`.
+
+    Args:
+        message_bytes: size of a message where the file gives traffic without one, bytes.
+    Raises: SettingsError
+    """
     if not isinstance(root, JsonObject):
         faults.fail(found_words(root), line=1, expected="a mapping with `nodes` and `edges`")
     if root.get("directed"):

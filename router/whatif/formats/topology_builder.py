@@ -173,7 +173,12 @@ def delay_ms(one: Node, other: Node) -> float | None:
 
 
 def fibre_ms(km: float) -> float:
-    """Delay of so many kilometres of fibre."""
+    """Delay of so much fibre.
+
+    Args:
+        km: kilometres.
+    Returns: milliseconds.
+    """
     return round(km / KM_PER_MS, 6)
 
 

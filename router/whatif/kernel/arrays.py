@@ -40,10 +40,10 @@ def ints(cells: array[int]) -> array[int]:
 
 
 def longs(cells: array[int]) -> array[int]:
-    """Of 64 bits, type code `q`."""
+    """Cells of 64 bits, type code `q`."""
     return cells
 
 
 def doubles(cells: array[float]) -> array[float]:
-    """Of 64 bits, type code `d`."""
+    """Cells of 64 bits, type code `d`."""
     return cells

@@ -176,8 +176,11 @@ class Network:
 
 
 def micro(amounts: Floats) -> Longs:
-    """Whole millionths, rounded, half to even.
+    """Convert amounts to whole millionths, rounded, half to even.
 
+    Args:
+        amounts: each 0 or more.
+    Returns: of the same shape.
     Raises: NetworkError when sums of them would not fit into 64 bits.
     """
     if amounts.sum() * MICRO > MAX_RATE:

@@ -89,7 +89,14 @@ class Demands(Sequence[Demand]):
         msgs_per_s: Amounts,
         msg_bytes: Amounts,
     ) -> Demands:
-        """Columns in any order, with names in any order, some of them perhaps unused; each name once."""
+        """Make demands of columns in any order, with names in any order, some of them perhaps unused; each name once.
+
+        Args:
+            names: those that the next four columns point into, by place.
+            src, dst, address, klass: places in *names*, or NOBODY.
+            msgs_per_s: messages a second.
+            msg_bytes: bytes of a message.
+        """
         used = np.unique(np.concatenate([column[column >= 0] for column in (src, dst, address, klass)]))
         in_order = sorted(used.tolist(), key=names.__getitem__)
         place = np.full(len(names) + 1, NOBODY, dtype=np.int32)  # the last one is where NOBODY points to
@@ -104,7 +111,11 @@ class Demands(Sequence[Demand]):
         return cls(tuple(names[number] for number in in_order), *arrays)
 
     def chosen(self, mask: NDArray[np.bool_]) -> Demands:
-        """Those at which *mask* is true."""
+        """Choose the demands at which *mask* is true.
+
+        Args:
+            mask: one for each demand.
+        """
         return Demands.of_columns(
             self.names,
             self.src[mask],
@@ -116,7 +127,11 @@ class Demands(Sequence[Demand]):
         )
 
     def grown(self, factor: float) -> Demands:
-        """The same with *factor* times the messages."""
+        """Multiply the messages.
+
+        Args:
+            factor: 0 or more.
+        """
         return Demands.of_columns(
             self.names,
             self.src,

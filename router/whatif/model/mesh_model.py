@@ -183,7 +183,12 @@ def with_groups(model: Model, groups: Iterable[Group]) -> Model:
 
 
 def grown(model: Model, factor: float) -> Model:
-    """The model with *factor* times the messages of every demand."""
+    """Make the model of grown traffic.
+
+    Args:
+        factor: of the messages of every demand, 0 to 1000000.
+    Raises: ModelError when the factor, or what it leads to, is out of range.
+    """
     if not 0 <= factor <= 1e6:
         finding = _place("demands").finding(f"growth by {factor}", expected="a factor from 0 to 1000000")
         raise ModelError([finding])

@@ -166,7 +166,11 @@ def _draw_links(
 
 
 def class_of(utilisation: float) -> int:
-    """The class of a utilisation: a place in CLASSES."""
+    """Class of a utilisation: a place in CLASSES.
+
+    Args:
+        utilisation: a share, 1 is full.
+    """
     return int(np.searchsorted(STEPS, utilisation))
 
 
@@ -290,8 +294,10 @@ def _styles() -> list[tuple[str, Any]]:
 
 
 def falling(values: NDArray[Any]) -> Curve:
-    """Values from the largest on, over their rank from 1; thinned so that a curve looks the same.
+    """Curve of the values from the largest on, over their rank from 1; thinned so that it looks the same.
 
+    Args:
+        values: one dimension.
     Returns: ranks, values.
     """
     if not values.size:
@@ -331,7 +337,12 @@ def stretches(facts: Facts) -> Picture | None:
 
 
 def rising(values: NDArray[Any]) -> Curve:
-    """The share of values that are at most each of some: (share, value), from the least value on."""
+    """Curve of the share of values that are at most each of some, from the least value on.
+
+    Args:
+        values: one dimension, at least one.
+    Returns: shares, values.
+    """
     ordered = np.sort(values)
     places = np.unique(np.linspace(0, len(ordered) - 1, POINTS).astype(np.int64))
     at_most = np.searchsorted(ordered, ordered[places], side="right") / len(ordered)

@@ -137,7 +137,11 @@ class Picture:
 
 @contextmanager
 def figure(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure, in pixels; draw in it, then call `svg_of` before leaving."""
+    """Begin an empty figure; draw in it, then call `svg_of` before leaving.
+
+    Args:
+        width, height: pixels.
+    """
     with mpl.rc_context(STYLE):
         made = Figure(figsize=(width / 72, height / 72))
         FigureCanvasSVG(made)

@@ -23,7 +23,12 @@ Places = NDArray[np.int32]
 
 
 def odds_of_failure(failures_per_year: float | None, repair_hours: float | None) -> float:
-    """Time down by time up, of something that fails so often while it is up; 0 when a rate is not known."""
+    """Time down by time up, of something that fails so often; 0 when a rate is not known.
+
+    Args:
+        failures_per_year: while it is up.
+        repair_hours: hours that a repair takes.
+    """
     if failures_per_year is None or repair_hours is None:
         return 0.0
     return failures_per_year * repair_hours / HOURS_PER_YEAR
