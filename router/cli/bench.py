@@ -20,6 +20,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 import router
 from router.bench import cases, suite
@@ -196,7 +197,9 @@ def _words(command: str) -> Sequence[str]:
 
 
 def _list() -> None:
+    shown = Table(box=None, pad_edge=False, show_header=False)
     for case in cases.CASES:
-        click.echo(f"{case.name:16} {case.group:7} {cases.describe(case)}")
-    click.echo(f"{cases.SPILL:16} {cases.SPILL:7} calls to four slow servers at the routers of a ring")
-    click.echo(f"{cases.MEMORY:16} {cases.MEMORY:7} memory of a router for each connection, link and address")
+        shown.add_row(case.name, case.group, cases.describe(case))
+    shown.add_row(cases.SPILL, cases.SPILL, "calls to four slow servers at the routers of a ring")
+    shown.add_row(cases.MEMORY, cases.MEMORY, "memory of a router for each connection, link and address")
+    Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH).print(shown)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 
 from tests.fuzz.volume import ALL
+from tests.helpers.tables import console, table
 
 BYTES, FILES = 10_000_000, 1_000_000
 VOLUME = re.compile(r": (\d+) inputs, (\d+) of them read, (\d+) finds, .*?, (\d+)/s, (\d+) MiB")
@@ -49,9 +50,10 @@ def main() -> int:
             guided, lines = ((found[1] if found else "") for found in (GUIDED.search(said), LINES.search(said)))
         rows.append((name, *(figures.groups() if figures else ("",) * 5), guided, lines))
         status |= failed != 0
-    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
-    for row in (HEAD, *rows):
-        print("  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)))
+    shown = table(*HEAD[1:], first=HEAD[0])
+    for row in rows:
+        shown.add_row(*row)
+    console().print(shown)
     return status
 
 

@@ -24,6 +24,7 @@ import attrs
 from router.speed import describe
 from router.whatif.formats.model_folder import write_model
 from tests.helpers.processes import resident_bytes
+from tests.helpers.tables import console, table
 from tests.whatif.speed import random_mesh
 
 LOOK_S = 0.2
@@ -107,15 +108,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="whole_runs", description="Measure whole runs of what-if.")
     parser.add_argument("cases", nargs="*", help="with what their names begin; all when there is none")
     wanted = tuple(parser.parse_args(arguments).cases) or ("",)
-    print(f"Whole runs, {describe()}: time, processor time, largest process")
+    shown = table("engine", "time", "processor time", "largest process", title=f"Whole runs, {describe()}")
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
             if not case.name.startswith(wanted):
                 continue
             for engine in ENGINES:
                 cost = measure(case, engine, Path(folder))
-                figures = f"{cost.wall_s:6.1f} s {cost.cpu_s:7.1f} s {cost.largest / 1e6:6.0f} MB"
-                print(f"{case.name:<36}{engine:<7}{figures}", flush=True)
+                print(f"{case.name}, {engine}: {cost.wall_s:.1f} s", file=sys.stderr, flush=True)
+                figures = (f"{cost.wall_s:.1f} s", f"{cost.cpu_s:.1f} s", f"{cost.largest / 1e6:.0f} MB")
+                shown.add_row(case.name, engine, *figures)
+    console().print(shown)
 
 
 if __name__ == "__main__":

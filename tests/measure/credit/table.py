@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from tests.helpers import tables
 from tests.measure.credit.stand import Row
 
-FILE_COLUMNS = 160
-"""Width where the output is no terminal."""
 VERDICTS = {True: ("met", "green"), False: ("NOT MET", "bold red"), None: ("", "")}
 
 
 def show(rows: Sequence[Row], titles: Mapping[int, str]) -> None:
     """Print the table and a line that sums it up; *titles* by number of figure."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("figure", no_wrap=True)
+    table = tables.table(first="figure")
     for title in ("measured", "wanted", ""):
         table.add_column(title, overflow="fold")
     last = 0
@@ -30,8 +26,6 @@ def show(rows: Sequence[Row], titles: Mapping[int, str]) -> None:
         table.add_row(Text(f"   {row.what}"), Text(row.measured), Text(row.wanted), Text(verdict, style=style))
     failed = sum(row.is_met is False for row in rows)
     asked = sum(row.is_met is not None for row in rows)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=FILE_COLUMNS)
+    console = tables.console()
     console.print(table)
-    console.print(f"{asked - failed} of {asked} met, {len(rows) - asked} reported only", highlight=False)
+    console.print(f"{asked - failed} of {asked} met, {len(rows) - asked} reported only")

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table as RichTable
-
+from tests.helpers import tables
 from tests.measure.scale.stand import Figure, Table
-
-FILE_COLUMNS = 160
-"""Width where the output is no terminal."""
 
 
 def show(table: Table) -> None:
     """Print one."""
     sizes = sorted({size for figure in table.figures.values() for size in figure.values})
-    rich = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", title_justify="left")
-    rich.title = table.title
-    rich.add_column("", no_wrap=True)
-    for size in sizes:
-        rich.add_column(f"{size:,}", justify="right")
-    rich.add_column("exponent", justify="right")
+    rich = tables.table(*(f"{size:,}" for size in sizes), "exponent", title=table.title)
     for figure in table.figures.values():
         exponent = figure.exponent
         values = [text(figure, figure.values[size]) if size in figure.values else "" for size in sizes]
         rich.add_row(figure.what, *values, f"{exponent:.2f}" if exponent is not None else "")
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=FILE_COLUMNS)
+    console = tables.console()
     console.print(rich)
     console.print()
 

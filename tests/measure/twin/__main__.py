@@ -20,14 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
-from rich.console import Console
-from rich.table import Table
 
 from router.whatif.convergence.simulation_parameters import LOOPBACK
+from tests.helpers.tables import console, table
 from tests.measure.twin import labor, processes, thousand
 
 SUBJECTS = ("labor", "processes", "thousand")
-WIDTH = 140
 
 
 def main() -> None:
@@ -58,22 +56,23 @@ def main() -> None:
 
 def _labor(folder: Path) -> None:
     found = labor.measure(folder)
-    table = _table("what the work of a router costs, and a mesh on loopback", "measured", "the twin has")
+    shown = table("measured", "the twin has", title="what the work of a router costs, and a mesh on loopback")
     assert LOOPBACK.labor is not None
     for field in attrs.fields(type(found.labor)):
         if field.name != "cores":
-            table.add_row(field.name, *(_us(getattr(one, field.name)) for one in (found.labor, LOOPBACK.labor)))
+            shown.add_row(field.name, *(_us(getattr(one, field.name)) for one in (found.labor, LOOPBACK.labor)))
     for name in ("delay_s", "jitter_s"):
-        table.add_row(name, *(_us(getattr(one, name)) for one in (found.weather, LOOPBACK.weather)))
-    table.add_row("detection_s", _us(found.detection_s), _us(LOOPBACK.detection_s))
+        shown.add_row(name, *(_us(getattr(one, name)) for one in (found.weather, LOOPBACK.weather)))
+    shown.add_row("detection_s", _us(found.detection_s), _us(LOOPBACK.detection_s))
     for routers, seconds in found.paths_s.items():
-        table.add_row(f"paths of {routers:,} routers", _us(seconds), "")
-    _console().print(table)
+        shown.add_row(f"paths of {routers:,} routers", _us(seconds), "")
+    console().print(shown)
 
 
 def _processes(folder: Path, sizes: Sequence[int], starts: int) -> bool:
     is_well = True
-    table = _table("from an event until the last router knew: median, least and most", "processes", "twin", "ratio", "")
+    title = "from an event until the last router knew: median, least and most"
+    shown = table("processes", "twin", "ratio", "", title=title)
     for size in sizes:
         real, twin = processes.measure(size, folder, starts=starts)
         for what, times, predicted in (("start", real.start_s, twin.start_s), ("SIGKILL", real.kill_s, twin.kill_s)):
@@ -82,13 +81,13 @@ def _processes(folder: Path, sizes: Sequence[int], starts: int) -> bool:
             agrees = 1 / processes.AGREE <= ratio <= processes.AGREE if what == "SIGKILL" else True
             is_well &= agrees
             verdict = "" if what == "start" else "agrees" if agrees else "DOES NOT AGREE"
-            table.add_row(f"{size} routers, {what}", _range(times), _range(predicted), f"{ratio:.2f}", verdict)
-    _console().print(table)
+            shown.add_row(f"{size} routers, {what}", _range(times), _range(predicted), f"{ratio:.2f}", verdict)
+    console().print(shown)
     return is_well
 
 
 def _thousand() -> bool:
-    table = _table("a thousand control planes", "agree", "messages", "MB", "computations", "wrong")
+    shown = table("agree", "messages", "MB", "computations", "wrong", title="a thousand control planes")
 
     def told(row: thousand.Row) -> None:
         print(row["event"], row["kind"], row["what"], row["converge_s"], file=sys.stderr, flush=True)
@@ -96,7 +95,7 @@ def _thousand() -> bool:
     rows, processor_s, memory = thousand.measure(told)
     for row in rows:
         took = row["converge_s"]
-        table.add_row(
+        shown.add_row(
             f"{row['event']} {row['kind']} {row['what']}",
             f"{took:.3f} s" if isinstance(took, float) else "-",
             f"{row['messages']:,}",
@@ -104,22 +103,9 @@ def _thousand() -> bool:
             f"{row['spf_runs']:,}",
             str(row["wrong"]),
         )
-    _console().print(table)
+    console().print(shown)
     print(f"{processor_s:.0f} s of CPU, {memory:,.0f} MB")
     return not any(row["wrong"] for row in rows)
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("")
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table
-
-
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=WIDTH)
 
 
 def _us(seconds: float) -> str:
