@@ -4,7 +4,8 @@
     python proton_pair.py send --url amqp://127.0.0.1:5672/orders --count 5
 
 The sender starts whenever it likes: without a receiver anywhere in the mesh it gets no credit, and waits. Where the
-router refuses the link, the condition is printed and the exit status is 1.
+router refuses the link, the condition is printed and the exit status is 1. A router that can't be reached is said, and
+tried again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ class Client(MessagingHandler):
     """Ends when its link is refused, and says why."""
 
     is_refused = False
+    was_told = False
+
+    def on_transport_error(self, event: Event) -> None:
+        if not self.was_told:
+            self.was_told = True
+            print(f"{event.transport.condition.description}; trying again", file=sys.stderr, flush=True)
 
     def on_link_error(self, event: Event) -> None:
         self.is_refused = True

@@ -9,10 +9,12 @@ of them at once and tells how long the others needed and who has lost whom. The 
 from __future__ import annotations
 
 import argparse
+import sys
 from itertools import combinations
 
 import networkx as nx
 
+from mesh_config.findings import SettingsError
 from mesh_config.loader import load_mesh
 from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
@@ -35,7 +37,10 @@ def main() -> None:
     parser.add_argument("--kill", metavar="ROUTER", help="router that dies; each in turn when absent")
     parser.add_argument("--seed", type=int, default=1, help="of delays and jitter")
     arguments = parser.parse_args()
-    settings = load_mesh(arguments.mesh)
+    try:
+        settings = load_mesh(arguments.mesh)
+    except SettingsError as error:
+        sys.exit(str(error))
     if arguments.kill is not None and arguments.kill not in settings.routers:
         parser.error(f"no router {arguments.kill} in {arguments.mesh}, there are {', '.join(sorted(settings.routers))}")
     for victim in [arguments.kill] if arguments.kill else sorted(settings.routers):

@@ -11,9 +11,7 @@ FILE_COLUMNS = 160
 
 def table(*numbers: str, first: str = "", title: str | None = None) -> Table:
     """A table of a column of words, and *numbers* to its right."""
-    made = Table(
-        title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
-    )
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     made.add_column(first, no_wrap=True)
     for name in numbers:
         made.add_column(name, justify="right")

@@ -123,6 +123,14 @@ def test_the_what_if_script_names_the_pairs_that_a_dead_router_parts() -> None:
     assert asked.stdout.splitlines()[-1] == "pairs that have lost each other: A-C"
 
 
+def test_the_what_if_script_says_what_is_wrong_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "mesh.yaml").write_text("routers: {A: {listener: []}}")
+    asked = run(*example("what_if.py", str(tmp_path / "mesh.yaml")))
+    assert asked.returncode == 1
+    assert "did you mean `listeners`?" in asked.stderr
+    assert "Traceback" not in asked.stderr
+
+
 def test_the_what_if_script_names_the_routers_there_are() -> None:
     asked = run(*example("what_if.py", str(EXAMPLES / "meshes" / "blueprint.yaml"), "--kill", "Q"))
     assert asked.returncode == 2

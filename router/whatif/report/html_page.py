@@ -110,9 +110,7 @@ def _scenarios(facts: Facts, pictures: Pictures) -> list[Part]:
         ]
         caption = "The worst scenarios by demand lost, pairs lost, utilisation and stretch."
         parts.append(Table(caption, columns, facts.worst, "scenario"))
-        parts.append(
-            Paragraph("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER")
-        )
+        parts.append(Paragraph("tells all of one of them.", command="amqp-mesh whatif explain RUN --scenario NUMBER"))
     return parts
 
 
