@@ -20,6 +20,8 @@ _FEWEST_SWEEPS, _MOST_SWEEPS, _STEPS = 80, 400, 400_000
 _ALL_PAIRS = 80
 """Up to so many routers every pair is looked at; beyond, neighbors and a choice of pivots."""
 _PIVOTS = 40
+_SIBLINGS = 40
+"""Of the neighbors of one, so many mind each other: else those that are alike would lie on each other."""
 
 
 def place(graph: nx.Graph[str]) -> dict[str, Point]:
@@ -67,6 +69,12 @@ def _hops(graph: nx.Graph[str], order: list[str]) -> dict[str, dict[str, int]]:
     for pivot in _pivots(graph, order[0]):
         for node, count in nx.single_source_shortest_path_length(graph, pivot).items():
             hops[node].setdefault(pivot, count)
+    for hub in order:
+        around = sorted(graph[hub])
+        for at, one in enumerate(around):
+            for other in around[at + 1 : at + 1 + _SIBLINGS]:
+                hops[one].setdefault(other, 2)
+                hops[other].setdefault(one, 2)
     return hops
 
 

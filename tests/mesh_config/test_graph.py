@@ -90,6 +90,12 @@ def test_a_large_mesh_is_placed_by_pivots() -> None:
     assert all(0.3 < math.dist(points[one], points[other]) < 3 for one, other in graph.edges)
 
 
+@pytest.mark.parametrize(("kind", "routers"), [("star", 100), ("tree", 127)])
+def test_no_router_of_a_large_mesh_is_drawn_on_another_that_is_like_it(kind: str, routers: int) -> None:
+    points = place(topology(generate(kind, routers)))
+    assert min(math.dist(one, other) for one, other in combinations(points.values(), 2)) > 0.03
+
+
 def test_parts_stand_side_by_side() -> None:
     graph: nx.Graph[str] = nx.Graph([("A", "B"), ("C", "D")])
     graph.add_node("E")
