@@ -28,7 +28,7 @@ _KEYS_OBSOLETE: Final = (b"\xa3\x09x-opt-qd.", b"\xa3\x0ex-opt-qd.class")
 """The router annotations, as encoded symbols; these last two carry nothing any more."""
 _ALL_KEYS: Final = (*_KEYS, *_KEYS_OBSOLETE)
 _USER, _PHASE, _STREAM, _TO, _INGRESS, _TRACE, _EGRESS, _OBSOLETE = range(8)
-"""What an annotation is: none of ours, one of `_KEYS` in their order, or one of `_KEYS_OBSOLETE`."""
+"""Kinds of annotations: none of ours, one of `_KEYS` in their order, or one of `_KEYS_OBSOLETE`."""
 
 
 def read_annotations(data: bytes, found: Scan, pos: int, end: int, count: int, from_client: bool) -> None:
@@ -114,7 +114,7 @@ def _read_trace(data: bytes, found: Scan, pos: int, end: int) -> int:
 
 
 def _router_key(data: bytes, pos: int, stop: int) -> int:
-    """Which router annotation the symbol from *pos* to *stop* names; others with the same prefix are the user's."""
+    """Find which router annotation the symbol from *pos* to *stop* is; others with the same prefix are the user's."""
     key: bytes = data[pos:stop]
     if data[pos] == 0xB3:
         # Longer than any of ours when the size does not fit one byte; 255 then does as well.

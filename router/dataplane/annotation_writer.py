@@ -19,7 +19,7 @@ _MAP32: Final = b"\x00\x53\x72\xd1"
 _STREAM_ENTRY: Final = KEY_STREAM + b"\x54\x01"
 _INGRESS_HEAD: Final = tuple(KEY_INGRESS + bytes((0xA1, size)) + b"0/" for size in range(256))
 _ROUTER_HEAD: Final = tuple(bytes((0xA1, size)) + b"0/" for size in range(256))
-"""What comes before a router's id, by the length of the id in bytes plus two for its area."""
+"""Bytes that come before a router's id, by the length of the id in bytes plus two for its area."""
 
 
 def annotate(

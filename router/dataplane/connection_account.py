@@ -1,4 +1,4 @@
-"""What is held because of the peer of one connection, as it was last counted (`router/engine/memory_meter.py`)."""
+"""Account of what is held because of the peer of one connection, as last counted (`router/engine/memory_meter.py`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConnectionAccount:
     unread_bytes: int = 0
     """and in the windows of its sessions, which nobody has asked for."""
     summed_bytes: int = 0
-    """What of it is in the sum of all connections: all but the messages that waited, which have a sum of their own."""
+    """Part of it in the sum of all connections: all but the messages that waited, which have a sum of their own."""
     stopped_at: float = 0.0
     """Since when nothing is read from its socket, seconds."""
     stop_reading: Callable[[bool], None] = _no_socket

@@ -35,9 +35,9 @@ MOST_INSTANCES: Final = 16
 """Of an ingress router: what it sent before it started again may still be under way, or be kept and sent again, and it
 may start again several times meanwhile."""
 KEPT_BYTES: Final = 256
-"""What a kept message takes beside its own bytes."""
+"""Bytes that a kept message takes beside its own."""
 EXPIRY_S: Final = 1.0
-"""What is kept for long enough is forgotten with the next one, or within this, all at once."""
+"""Time within which what was kept for long enough is forgotten, seconds; with the next one, if that comes before."""
 _STRIDE: Final = 1 << 40
 """Numbers of an address that is new, or was forgotten, begin above all that were given before."""
 
@@ -60,7 +60,7 @@ class Kept:
     __slots__ = ("at", "data", "entry", "ingress", "sent_to", "tag")
 
     at: float
-    """When, seconds."""
+    """Time at which it passed, seconds."""
     data: bytes
     """Without annotations of routers."""
     entry: AddressEntry
@@ -71,7 +71,7 @@ class Kept:
 
 
 class MulticastRepair:
-    """What is remembered of the multicasts that have passed a router.
+    """Memory of the multicasts that have passed a router.
 
     Args:
         instance: of this run of the router; another one each time.
@@ -184,7 +184,7 @@ class MulticastRepair:
             self._forget_oldest()
 
     def next_deadline(self) -> float:
-        """When `expire` is due, seconds; infinity when never."""
+        """Time at which `expire` is due, seconds; infinity when never."""
         return self._kept[0].at + self._keep_s + EXPIRY_S if self._kept else math.inf
 
     # What changes

@@ -6,7 +6,7 @@ import math
 
 
 class ReceiveRate:
-    """How far the message on a link is of which more parts will come, since a window of time began."""
+    """Progress of the message on a link of which more parts will come, since a window of time began."""
 
     __slots__ = ("message", "paused_at", "paused_s", "received", "since")
 

@@ -1,4 +1,4 @@
-"""What is known of a message without having decoded it."""
+"""Result of scanning a message: what is known of it without having decoded it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class InvalidAnnotation(RemoteProtocolError):
 
 
 class Scan:
-    """What `scan` found. Offsets are bytes from the start of the message; an absent section starts where it ends."""
+    """Sections and annotations that `scan` found. Offsets are bytes from the start of the message; an absent section
+    starts where it ends."""
 
     __slots__ = (
         "annotations_end",

@@ -26,7 +26,7 @@ class StalledSenders:
 
     def __init__(self, settings: ForwardingSettings) -> None:
         self.due = math.inf
-        """When `stalled` is to be called, seconds; infinity when there is no unfinished message."""
+        """Time at which `stalled` is to be called, seconds; infinity when there is no unfinished message."""
         self.window_s = settings.unfinished_s
         """In a window of so many seconds"""
         self.least_bytes = settings.unfinished_bytes
@@ -101,4 +101,4 @@ LOOKS: Final = 8
 NEIGHBOR_WINDOWS: Final = 2
 """Windows of this router in that of a neighbor's link: who passes on what it lets be must not be given up."""
 GRAIN_S: Final = 0.001
-"""What sums of times may lack."""
+"""Error that sums of times may have, seconds."""

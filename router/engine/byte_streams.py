@@ -43,22 +43,22 @@ PIECE_COPIES: Final = 2048
 """Of messages to many subscribers no more are read at once than will cause so many copies, as far as one can tell from
 those before, so that others have their turn."""
 LEAST_FAIR_PIECE_BYTES: Final = 256
-"""What is read at once even then."""
+"""Bytes read at once even then."""
 LARGE_BYTES: Final = 16_000
-"""What is written at once and is as large may be followed by more: the kernel is told to wait for it."""
+"""Bytes written at once from which on more may follow: the kernel is told to wait for it."""
 MANY_COPIES: Final = 64
 """Others go before a connection that has caused so many by one piece."""
 
 
 class ByteStreams:
-    """What is read from a connection's socket, and what is written to it."""
+    """Streams of bytes read from a connection's socket, and written to it."""
 
     def __init__(self, guard: FrameGuard) -> None:
         """*guard* sees what the peer writes before the engine does."""
         self._guard = guard
         self._transport = pn.pn_transport()
         self.fault: str | None = None
-        """Why the connection failed, as proton says it."""
+        """Reason why the connection failed, as proton says it."""
         self.is_ending = False
         """Its end was reported; only bytes are still to be written."""
         self.is_closing = False
@@ -66,19 +66,19 @@ class ByteStreams:
         self.moved_bytes = 0
         """Read and written since what is held for the peer was counted (`memory_meter.py`)."""
         self._violation: RemoteProtocolError | None = None
-        """What the guard has found."""
+        """Violation that the guard has found."""
         self._piece = LEAST_PIECE_BYTES
-        """What is read at once, bytes,"""
+        """Amount to read at once, bytes,"""
         self._fair_piece = MOST_PIECE_BYTES
         """and at most, for the sake of others."""
         self._count = 0
-        """What was read last, bytes."""
+        """Amount that was read last, bytes."""
         self._may_have_more = False
         """It was as much as was to be read at once."""
         self._copies = 0
         """Messages that have left because of that."""
         self._rest = b""
-        """What was read and the engine is to have later, since what is before it is enough work for now."""
+        """Bytes that were read and the engine is to have later, since what is before them is enough work for now."""
         self.unanswered = 0
         """Begins and Attaches of the peer since everything was written,"""
         self._frames_before = 0
@@ -89,7 +89,7 @@ class ByteStreams:
         return int(pn_transport_capacity(self._transport))
 
     def tail(self, size: int) -> memoryview:
-        """Where to put the next *size* bytes, at most `capacity`; then call `received`."""
+        """Memory for the next *size* bytes, at most `capacity`; then call `received`."""
         return pn.memory_at(pn_transport_tail(self._transport), size)
 
     def received(self, size: int) -> None:
@@ -298,7 +298,12 @@ class ByteStreams:
         pn.pn_transport_close_head(self._transport)
 
     def tick(self, now: float) -> float | None:
-        """Heartbeats and idle timeout. Returns when to call again, seconds on the same clock, or None."""
+        """Keep heartbeats and the idle timeout.
+
+        Args:
+            now: seconds, monotonic.
+        Returns: when to call again, seconds on the same clock, or None.
+        """
         deadline = pn.pn_transport_tick(self._transport, max(1, round(now * 1000)))
         return deadline / 1000 if deadline else None
 

@@ -104,13 +104,13 @@ class Connection(ByteStreams):
         self.host = ""
         """Host and port of the peer, for management."""
         self.since = 0.0
-        """When its socket was there, seconds."""
+        """Time at which its socket was there, seconds."""
         self.refused = 0
         """Links that were refused and that the peer has not detached yet."""
         self.was_of_use = False
         """The peer's Open was there; of a neighbor, a control message."""
         self.told_refusal = ""
-        """Why the last link was refused."""
+        """Reason why the last link was refused."""
         self.closed_links: set[Handle] = set()
         """Those that were attached once: what still comes on them is thrown away."""
         self._sessions: dict[Handle, None] = {}

@@ -1,4 +1,4 @@
-"""What this process holds because of the peer of one connection, counted from time to time.
+"""Meter of what this process holds because of the peer of one connection, counted from time to time.
 
 Nothing is counted for each message: links and sessions are asked when so much was read from the connection, or given to
 it to write, that it may have changed. There are two sums, since two things are done about them:
@@ -26,11 +26,11 @@ DUE_BYTES: Final = 65536
 DUE_LINK_BYTES: Final = 64
 """and so much more for each session and link that has to be looked at."""
 MESSAGE_BYTES: Final = 512
-"""What a message takes on each side beside its bytes until it has an outcome: a delivery of proton, half a passage."""
+"""Bytes of a message on each side beside its own until it has an outcome: a delivery of proton, half a passage."""
 ANSWER_BYTES: Final = 4096
-"""What an unread answer to a Begin or Attach takes, with what it answers."""
+"""Bytes that an unread answer to a Begin or Attach takes, with what it answers."""
 FRAME_BYTES: Final = 64
-"""What an encoded frame takes that is not written, such as an outcome."""
+"""Bytes that an encoded frame takes that is not written, such as an outcome."""
 
 
 class MemoryMeter:
@@ -42,7 +42,7 @@ class MemoryMeter:
         self._links = links
         self._sessions = sessions
         self._to_write = 0
-        """What was to be written when it was counted, bytes."""
+        """Amount that was to be written when it was counted, bytes."""
 
     @property
     def parts(self) -> int:

@@ -1,4 +1,4 @@
-"""What the peer's Open says.
+"""Reading of the peer's Open.
 
 Source: AMQP 1.0 part 2, 2.7.1.
 """
@@ -16,7 +16,7 @@ from router.binding.proton_functions import Handle, text
 
 @attrs.frozen(kw_only=True)
 class PeerOpen:
-    """What the peer's Open says."""
+    """Content of the peer's Open."""
 
     container: str
     hostname: str | None

@@ -18,7 +18,7 @@ Routes = dict[RouterId, Route]
 def choose(
     entry: AddressEntry, routes: Routes, passed: Collection[str], remote_window: int, now: float
 ) -> Subscriber | Route | None:
-    """Where the next message of *entry* goes.
+    """Choose where the next message of *entry* goes.
 
     Args:
         remote_window: unsettled datagrams toward one router above which `balanced` looks elsewhere, messages.

@@ -116,11 +116,11 @@ class AddressEntry:
         self.remotes: dict[RouterId, EgressLoad] = {}
         """Reachable routers with subscribers, each with the messages there that have no outcome."""
         self.distance = 0.0
-        """What a unit of a path's cost is worth when a message is balanced, messages per subscriber."""
+        """Weight of a unit of a path's cost when a message is balanced, messages per subscriber."""
         self.publishers: dict[object, None] = {}
         """Their links, in the order in which they were attached."""
         self.controller: object | None = None
-        """Who deals the credit of its subscribers, when somebody draws on it."""
+        """Controller that deals the credit of its subscribers, when somebody draws on it."""
         self.service: Service | None = None
         """An in-process receiver of whole messages, such as the management node,"""
         self.service_bytes = 0
@@ -183,7 +183,7 @@ class Fib:
         self._trees: dict[RouterId, Tree] = {}
         self._gone = SummedCounts()
         self._targets: dict[str, AddressEntry] = {}
-        """What messages that name their addresses were found to mean."""
+        """Entries that addresses in messages were found to mean."""
         self.tree_of: Callable[[RouterId], Tree] | None = None
         """Asked for the tree of a multicast's ingress router the first time after each change of topology."""
         self.flood_of: Callable[[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] | None = None
@@ -409,8 +409,8 @@ class Fib:
         return tree
 
     def _served(self, text: str) -> AddressEntry | None:
-        """What this process answers itself by that name goes before what others subscribe to; else a name without
-        prefix means the mobile address alone, and `_local/` the local one."""
+        """Find an entry by name: what this process answers itself goes before what others subscribe to; else a name
+        without prefix means the mobile address alone, and `_local/` the local one."""
         entry = self._local.get(text)
         return entry if entry is not None and entry.service is not None else None
 

@@ -13,7 +13,7 @@ class MinMultiset:
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
-        """How often each is there; those in `_heap`, also when it has gone."""
+        """Count of each number; those in `_heap`, also when it has gone."""
         self._heap: list[int] = []
         self._room = SPARE
 

@@ -1,4 +1,4 @@
-"""Which numbers of a sequence have been seen, in bounded memory: a highest one and a bitmap of those before it.
+"""Window of the numbers of a sequence that were seen, in bounded memory: a highest one and a bitmap of those before it.
 
 As in the anti-replay window of IPsec (RFC 4303, 3.4.3): what lies before the window counts as seen.
 """
