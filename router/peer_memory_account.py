@@ -49,10 +49,10 @@ class Log(Protocol):
     """Log in which the crossing of a mark is told."""
 
     def warning(self, event: str, **fields: object) -> None:
-        """Something needs an operator."""
+        """Tell of something that needs an operator."""
 
     def info(self, event: str, **fields: object) -> None:
-        """It is over."""
+        """Tell that it is over."""
 
 
 class PeerMemoryAccount:

@@ -93,7 +93,11 @@ class ByteStreams:
         return pn.memory_at(pn_transport_tail(self._transport), size)
 
     def received(self, size: int) -> None:
-        """So many bytes stand in `tail`. What they cause is handled by `dispatch`; then see `has_rest`."""
+        """Take in bytes that stand in `tail`. What they cause is handled by `dispatch`; then see `has_rest`.
+
+        Args:
+            size: bytes.
+        """
         self._take(size)
         self.moved_bytes += size
 
@@ -284,7 +288,11 @@ class ByteStreams:
         return pn.memory_at(pn_transport_head(self._transport), size)
 
     def sent(self, size: int) -> None:
-        """So many of them are written."""
+        """Forget what is written.
+
+        Args:
+            size: bytes, from the begin of what is pending.
+        """
         self._guard.own.watch(bytes_at(pn_transport_head(self._transport), size), size)
         pn_transport_pop(self._transport, size)
         self.moved_bytes += size
@@ -294,7 +302,7 @@ class ByteStreams:
         return max(0, self._frames_written() - self._guard.own.frames)
 
     def sent_end(self) -> None:
-        """Nothing more can be written."""
+        """Note that nothing more can be written."""
         pn.pn_transport_close_head(self._transport)
 
     def tick(self, now: float) -> float | None:

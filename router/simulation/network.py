@@ -75,7 +75,7 @@ class Network:
             heapq.heappush(self._queue, (time, self._count, arrive))
 
     def close(self, stream: Hashable) -> None:
-        """Nothing will be sent on *stream* any more."""
+        """Forget *stream*, on which nothing will be sent any more."""
         self._last.pop(stream, None)
 
     def next_time(self) -> float:

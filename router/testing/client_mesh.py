@@ -118,7 +118,7 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
 
     @abc.abstractmethod
     def _lose(self, messages: Iterable[int]) -> None:
-        """Messages were lost with a wire."""
+        """Count messages that were lost with a wire."""
 
     @abc.abstractmethod
     def _lose_router(self, router: HomeT) -> None:

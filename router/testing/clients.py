@@ -50,7 +50,11 @@ class SimPublisher:
         link.on_settled = self.settled.append
 
     def offer(self, count: int) -> None:
-        """It has *count* more messages to send."""
+        """Give it more messages to send.
+
+        Args:
+            count: messages.
+        """
         self.backlog += count
         self.pump()
 

@@ -41,7 +41,7 @@ class Wire:
         self._last = 0.0
 
     def send(self, arrive: Callable[[], None]) -> None:
-        """*arrive* is called when it has arrived, after all that was sent before."""
+        """Call *arrive* when it has arrived, after all that was sent before."""
         time = max(self._last, self._network.now + self.delay_s + self.jitter_s * self._rng.random())
         self._last = time
         self._network.call_at(time, lambda: None if self.is_cut else arrive())

@@ -148,7 +148,7 @@ MEASURES: Final = {
 
 
 def compare(before: Path, after: Path) -> Difference:
-    """Two models, two runs, or one of each, which are then compared as models.
+    """Compare two models, two runs, or one of each, which are then compared as models.
 
     Raises: SettingsError, TableError for what can't be used.
     """

@@ -63,7 +63,11 @@ class Outcomes:
         return lost
 
     def rows(self, places: Sequence[int] | Places) -> list[dict[str, Any]]:
-        """Some rows, as they are in the table."""
+        """Some rows, as they are in the table.
+
+        Args:
+            places: of rows.
+        """
         return list(self.table.take(pa.array(places, type=pa.int64())).to_pylist())
 
     def row_of(self, scenario: int) -> dict[str, Any] | None:

@@ -39,12 +39,12 @@ class FileFindings:
         nearest: str | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Something is wrong at a line (from 1), or at a key path, or both."""
+        """Note that something is wrong at a line (from 1), or at a key path, or both."""
         place = Place(file=self.file, line=line, path=key)
         self._findings.append(place.finding(message, expected=expected, nearest=nearest, severity=severity))
 
     def warn(self, message: str, *, line: int | None = None, key: tuple[Step, ...] = (), expected: str = "") -> None:
-        """Something looks wrong, but the file can be used."""
+        """Note that something looks wrong, but the file can be used."""
         self.add(message, line=line, key=key, expected=expected, severity=Severity.WARNING)
 
     def extend(self, findings: Iterable[Finding]) -> None:
@@ -52,7 +52,10 @@ class FileFindings:
         self._findings.extend(findings)
 
     def fail(self, message: str, *, line: int | None = None, expected: str = "", nearest: str | None = None) -> None:
-        """Something is so wrong that the rest of the file can't be looked at. Raises: SettingsError, always."""
+        """Give up the file: something is so wrong that the rest of it can't be looked at.
+
+        Raises: SettingsError, always.
+        """
         self.add(message, line=line, expected=expected, nearest=nearest)
         self.check()
 

@@ -146,7 +146,7 @@ class AddressDelivery:
             self._review(publisher)
 
     def settle(self) -> None:
-        """Everybody has chosen: this is the base state."""
+        """Make the choice of everybody the base state."""
         for publisher in range(self.publishers):
             self.base_missing[2 * publisher] = self.missing[2 * publisher]
             self.base_missing[2 * publisher + 1] = self.missing[2 * publisher + 1]

@@ -76,7 +76,7 @@ class Model:
         return any(link.has_capacity for link in self.links)
 
     def check(self) -> None:
-        """Nothing, when the model can be used.
+        """Check whether the model can be used.
 
         Raises: ModelError with everything that is wrong; its findings have key paths such as `links.a--b.cost`.
         """

@@ -61,7 +61,7 @@ def _order_faults(table: pa.Table, layout: Layout) -> list[str]:
 
 
 def validate(table: pa.Table, name: str) -> pa.Table:
-    """*table*, which is the table *name*. Raises: TableError with every fault that it has"""
+    """Check *table*, which is the table *name*, and give it back. Raises: TableError with every fault that it has"""
     found = faults(table, layout_of(name))
     if found:
         raise TableError("\n".join(found))
