@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import router.testing
-from router.testing import AnycastMesh, MulticastMesh, SimPublisher, SimSubscriber, TopUp
+from router.testing import AnycastMesh, MulticastMesh, SimPublisher, SimSubscriber
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "how_to" / "test-a-client.md").read_text(encoding="utf-8")
@@ -38,9 +38,9 @@ def test_the_names_in_the_table_of_the_page_are_there() -> None:
     assert [name for name in said if not any(hasattr(it, name) for it in there)] == []
 
 
-def test_a_subscriber_that_never_tops_up_grants_only_what_it_is_told() -> None:
+def test_a_subscriber_without_a_habit_grants_only_what_it_is_told() -> None:
     mesh = AnycastMesh([("A", "B")])
-    subscriber = mesh.add_subscriber("B", credit=3, top_up=TopUp.NEVER)
+    subscriber = mesh.add_subscriber("B", credit=3, top_up=None)
     mesh.add_publisher("A").offer(100)
     mesh.run_for(1.0)
     assert len(subscriber.received) == 3

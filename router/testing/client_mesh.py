@@ -192,7 +192,7 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
         router: str,
         *,
         credit: int,
-        top_up: TopUp = TopUp.HALF,
+        top_up: TopUp | None = TopUp.HALF,
         service_s: float = 0.0,
         workers: int = 1,
         accepts: Accepts = Accepts.NEVER,
@@ -202,7 +202,7 @@ class ClientMesh(abc.ABC, Generic[HomeT]):
         Args:
             router: its id.
             credit: what it grants at most, messages.
-            top_up: when it grants again.
+            top_up: when it grants again; None: when `SimSubscriber.grant` is called.
             service_s: time for one message, seconds.
             workers: messages that it works on at a time.
             accepts: when it settles messages.

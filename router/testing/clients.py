@@ -17,7 +17,6 @@ class TopUp(enum.Enum):
     HALF = "up to the full credit when half of it is used (proton)"
     BATCH = "a batch when the one before is worked off"
     FULL = "up to the full credit with each message (oslo.messaging)"
-    NEVER = "when the test calls `SimSubscriber.grant`"
 
 
 class Accepts(enum.Enum):
@@ -71,6 +70,7 @@ class SimSubscriber:
 
     Args:
         credit: what it grants at most, messages.
+        top_up: when it grants again; None: when `grant` is called.
         service_s: time for one message, seconds.
         workers: messages that it works on at a time.
         accepts: when it settles messages.
@@ -82,7 +82,7 @@ class SimSubscriber:
         link: Link,
         *,
         credit: int,
-        top_up: TopUp,
+        top_up: TopUp | None,
         service_s: float,
         workers: int = 1,
         accepts: Accepts = Accepts.NEVER,
