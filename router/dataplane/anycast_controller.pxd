@@ -4,7 +4,8 @@ from router.binding.proton_functions cimport *
 from router.core.forwarding.anycast_scheduler cimport AnycastScheduler
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.credit_controller cimport CreditController
-from router.dataplane.links cimport EgressLink, IngressLink, Transfer
+from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink
+from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
 from router.dataplane.transfer_stages cimport *
 
 
@@ -12,7 +13,7 @@ cdef class AnycastController(CreditController):
     cdef public AnycastScheduler _scheduler
     cdef public bint is_reply
     cdef public bint is_closest
-    cdef EgressLink _chosen
+    cdef SubscriberLink _chosen
     cdef public dict first
     cdef public bint _is_reached
     cdef public dict second
@@ -23,20 +24,20 @@ cdef class AnycastController(CreditController):
     cdef public EgressLoad local_load
     cdef bint _has_choice
 
-    @cython.locals(is_more=bint)
+    @cython.locals(is_more=bint, subscriber=SubscriberLink)
     cpdef object flowed(self, EgressLink link)
     @cython.locals(link=IngressLink)
     cpdef object take(self, Transfer transfer)
     cpdef object _sent_at_once(self)
-    @cython.locals(link=IngressLink)
+    @cython.locals(link=IngressLink, circuit=IngressCircuitLink)
     cpdef bint _is_ready(self, Transfer transfer)
     cdef _count_load(self, EgressLink link, EgressLoad load)
     cpdef object turn(self, double now)
-    @cython.locals(machine=AnycastScheduler, link=EgressLink, load=EgressLoad, is_local=bint, is_due=bint, credit=Py_ssize_t, returning=Py_ssize_t, room=Py_ssize_t)
+    @cython.locals(machine=AnycastScheduler, link=EgressLink, circuit=EgressCircuitLink, load=EgressLoad, is_local=bint, is_due=bint, credit=Py_ssize_t, returning=Py_ssize_t, room=Py_ssize_t)
     cpdef bint _restate(self, double now)
     @cython.locals(credit=Py_ssize_t)
-    cdef _restate_subscriber(self, EgressLink link)
-    @cython.locals(transfer=Transfer, link=EgressLink)
+    cdef _restate_subscriber(self, SubscriberLink link)
+    @cython.locals(transfer=Transfer, link=EgressLink, subscriber=SubscriberLink)
     cpdef object send(self, object message, object egress)
-    @cython.locals(link=EgressLink, chosen=EgressLink, first=EgressLink, idle=dict)
-    cdef EgressLink _choose_subscriber(self)
+    @cython.locals(link=SubscriberLink, chosen=SubscriberLink, first=SubscriberLink, idle=dict)
+    cdef SubscriberLink _choose_subscriber(self)

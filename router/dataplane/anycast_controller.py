@@ -24,7 +24,15 @@ from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
-from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressLink,
+    IngressCircuitLink,
+    IngressLink,
+    PublisherLink,
+    SubscriberLink,
+    Transfer,
+)
 from router.dataplane.settlement import RELEASE
 
 if not cython.compiled:  # else they come by the .pxd
@@ -50,20 +58,20 @@ class AnycastController(CreditController):
         # The same twice: compiled, only the one of its own type is called at once.
         self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
         """A client's reply address at another router: the first message of each publisher goes as a datagram."""
-        self.first: dict[IngressLink, None] = {}
+        self.first: dict[PublisherLink, None] = {}
         """Publishers to a reply address that have not sent anything."""
         self._is_reached = False
         """Some egress is reached: each of them has one credit."""
-        self.second: dict[IngressLink, None] = {}
+        self.second: dict[PublisherLink, None] = {}
         """Those that have sent one message; the next brings them under the rule."""
         self._connections: dict[RouterId, object] = {}
         """The connection that leads to each egress."""
-        self._draining: dict[EgressLink, None] = {}
+        self._draining: dict[SubscriberLink, None] = {}
         """Local subscribers that ask for their credit back."""
         self._local_credit = 0
-        self._able: OrderedDict[EgressLink, None] = OrderedDict()
+        self._able: OrderedDict[SubscriberLink, None] = OrderedDict()
         """Local subscribers with credit, the one that was longest without a message first."""
-        self._chosen: EgressLink | None = None
+        self._chosen: SubscriberLink | None = None
         """The one that got the last message."""
         self.local_load = EgressLoad(is_local=True)
         """Messages at local subscribers."""
@@ -99,8 +107,9 @@ class AnycastController(CreditController):
 
     def flowed(self, link: EgressLink) -> None:
         """A local subscriber or a circuit of ours may have other credit or room than before."""
-        if link.root is None and link not in self._draining and not pn_link_get_drain(link.handle):
-            is_more = 0 < link.brokered <= pn_link_credit(link.handle)
+        if isinstance(link, SubscriberLink) and link not in self._draining and not pn_link_get_drain(link.handle):
+            subscriber = link
+            is_more = 0 < subscriber.brokered <= pn_link_credit(link.handle)
             if (is_more and self._scheduler.has_enough()) or self._scheduler.is_unused():
                 self._changed[link] = None  # looked at with the next message, or with the next who wants credit
                 return
@@ -108,7 +117,7 @@ class AnycastController(CreditController):
 
     # Publishers
 
-    def add_publisher(self, link: IngressLink) -> None:
+    def add_publisher(self, link: PublisherLink) -> None:
         """A publisher attached here."""
         if not self.is_reply:
             super().add_publisher(link)
@@ -118,7 +127,7 @@ class AnycastController(CreditController):
         if self._is_reached:
             self.grant(link, 1)
 
-    def remove_publisher(self, link: IngressLink) -> None:
+    def remove_publisher(self, link: PublisherLink) -> None:
         """It is gone; `drop` what was never delivered."""
         if link in self.first or link in self.second:
             self.first.pop(link, None)
@@ -127,9 +136,9 @@ class AnycastController(CreditController):
         else:
             super().remove_publisher(link)
 
-    def closed(self, link: EgressLink) -> None:
+    def closed(self, link: EgressCircuitLink) -> None:
         """The next hop of a circuit of ours tells that the subscribers have withdrawn."""
-        if link.root is not None and self.own.get(link.root) is link:
+        if self.own.get(link.root) is link:
             self.machine.closed(link.root)
             self.touch()
 
@@ -139,15 +148,15 @@ class AnycastController(CreditController):
         """A message of the address: it is sent, or waits."""
         if self.is_reply:
             link = transfer.ingress
-            if link is not None and link in self.first and not transfer.is_brokered:
+            if isinstance(link, PublisherLink) and link in self.first and not transfer.is_brokered:
                 self._take_first(transfer, link)
                 return
-            if link is not None and link in self.second:
+            if isinstance(link, PublisherLink) and link in self.second:
                 del self.second[link]
                 self.machine.add_publisher(link, held=1)
         CreditController.take(self, transfer)
 
-    def _take_first(self, transfer: Transfer, link: IngressLink) -> None:
+    def _take_first(self, transfer: Transfer, link: PublisherLink) -> None:
         """The first message to a reply address pays no round trip for a circuit."""
         if not self._is_ready(transfer):
             self._context.forwarder.hold(transfer)
@@ -169,13 +178,16 @@ class AnycastController(CreditController):
     def _is_ready(self, transfer: Transfer) -> bool:
         """Only a client must get it as a whole; what comes by a circuit for elsewhere goes on as it comes."""
         link = transfer.ingress
-        return CreditController._is_ready(self, transfer) or (
-            link is not None and link.root is not None and link.root != self._me
-        )
+        if CreditController._is_ready(self, transfer):
+            return True
+        if not isinstance(link, IngressCircuitLink):
+            return False
+        circuit = link
+        return circuit.root != self._me
 
     def _requeue(self, transfer: Transfer) -> bool:
         link = transfer.ingress
-        return self.machine.requeue(transfer, self._me if link is None or link.root is None else link.root)
+        return self.machine.requeue(transfer, link.root if isinstance(link, IngressCircuitLink) else self._me)
 
     def drop(self, transfer: Transfer) -> None:
         """If the message waits here it no longer does."""
@@ -224,7 +236,7 @@ class AnycastController(CreditController):
             # Nobody else will tell the routers upstream that a requester is gone.
             for pool in list(self.machine.pools.values()):
                 for circuit in list(pool.circuits):
-                    assert isinstance(circuit, IngressLink)
+                    assert isinstance(circuit, IngressCircuitLink)
                     circuit.port.end_circuit(circuit)
         self._count_loads()
         if bool(wanted) != self._is_reached:
@@ -241,8 +253,8 @@ class AnycastController(CreditController):
         self._has_choice = has_choice
         for egress, link in self.own.items():
             self._count_load(link, self.entry.remotes.get(egress))
-        for link in self._able:
-            self._count_load(link, self.local_load)
+        for subscriber in self._able:
+            self._count_load(subscriber, self.local_load)
 
     def _count_load(self, link: EgressLink, load: EgressLoad | None) -> None:
         """Count the messages on a link from now on, or no more."""
@@ -261,7 +273,7 @@ class AnycastController(CreditController):
 
     def _make_circuit(
         self, place: RouterId, toward: RouterId, root: RouterId, *, is_multicast: bool
-    ) -> EgressLink | None:
+    ) -> EgressCircuitLink | None:
         link = super()._make_circuit(place, toward, root, is_multicast=is_multicast)
         if link is not None:
             self._count_load(link, self.entry.remotes.get(root))
@@ -275,7 +287,7 @@ class AnycastController(CreditController):
         if place in self.machine.pools:
             self.machine.circuit_lost(place, self._context.now)
 
-    def subscriber_gone(self, link: EgressLink) -> None:
+    def subscriber_gone(self, link: SubscriberLink) -> None:
         """A local subscriber is no more."""
         self._forget_subscriber(link)
         self._draining.pop(link, None)
@@ -296,12 +308,13 @@ class AnycastController(CreditController):
         is_local = is_due = False
         for link in changed:
             if link.is_gone:
-                is_local |= link.root is None
-            elif link.root is not None:
+                is_local |= isinstance(link, SubscriberLink)
+            elif isinstance(link, EgressCircuitLink):
+                circuit = link
                 credit = self._measure(link)
                 returning = credit if pn_link_get_drain(link.handle) else 0
-                is_due |= machine.set_capacity(link.root, credit, now, returning=returning)
-            else:
+                is_due |= machine.set_capacity(circuit.root, credit, now, returning=returning)
+            elif isinstance(link, SubscriberLink):
                 self._restate_subscriber(link)
                 is_local = True
         for egress in self.windowed:
@@ -319,7 +332,7 @@ class AnycastController(CreditController):
             )
         return is_due
 
-    def _restate_subscriber(self, link: EgressLink) -> None:
+    def _restate_subscriber(self, link: SubscriberLink) -> None:
         self._see_withdrawal(link)
         credit = min(self._measure(link), self._context.brokered_messages)
         self._local_credit += credit - link.brokered
@@ -346,7 +359,7 @@ class AnycastController(CreditController):
         """Tell neighbors what others have sent where their circuits lead."""
         reports, due = self._scheduler.reports(_in_flight, now)
         for link, messages, subscribers in reports:
-            assert isinstance(link, IngressLink)
+            assert isinstance(link, IngressCircuitLink)
             self._context.word_to(link.port).loads[link.name] = (messages, subscribers)
         self.deadline = min(self.deadline, due)
 
@@ -359,15 +372,16 @@ class AnycastController(CreditController):
         if transfer.state == WAITING:
             self._context.waiting.give_up(transfer)
         transfer.state = NEW
+        link: EgressLink
         if egress == self._me:
-            link = self._choose_subscriber()
-            link.brokered -= 1  # as the machine has it: its credit is looked at again when this is written
+            link = subscriber = self._choose_subscriber()
+            subscriber.brokered -= 1  # as the machine has it: its credit is looked at again when this is written
             self._local_credit -= 1
-            if link.brokered > 0:
+            if subscriber.brokered > 0:
                 if len(self._able) > 1:
-                    self._able.move_to_end(link)
+                    self._able.move_to_end(subscriber)
             else:
-                del self._able[link]
+                del self._able[subscriber]
                 self._count_load(link, None)
                 self.local_load.subscribers = max(1, len(self._able))
         elif egress in self.own:
@@ -381,7 +395,7 @@ class AnycastController(CreditController):
         if link.current is not None or not link.can_send():
             self.touch(link)  # it can take less than what was counted on
 
-    def _choose_subscriber(self) -> EgressLink:
+    def _choose_subscriber(self) -> SubscriberLink:
         """A local subscriber with credit: one that drains, else by turns, or `balanced` one without a message, or else
         the least busy of the next few.
 
@@ -399,7 +413,7 @@ class AnycastController(CreditController):
             first = next(iter(idle))
             del idle[first]
             if first in self._able:
-                assert isinstance(first, EgressLink)
+                assert isinstance(first, SubscriberLink)
                 if not (first.outstanding or first.waiting):
                     return first
         chosen = None
@@ -414,7 +428,7 @@ class AnycastController(CreditController):
 
     def drained(self, egress: RouterId, credit: int) -> None:
         """Give credit back on our circuit, or to the local subscribers that ask for it."""
-        links = list(self._draining) if egress == self._me else [self.own[egress]]
+        links: list[EgressLink] = [*self._draining] if egress == self._me else [self.own[egress]]
         for link in links:
             self._answer_drain(link)
 
@@ -425,5 +439,5 @@ class AnycastController(CreditController):
 
 def _in_flight(circuit: Key) -> int:
     """Messages of a neighbor's circuit that have no outcome."""
-    assert isinstance(circuit, IngressLink)
+    assert isinstance(circuit, IngressCircuitLink)
     return circuit.in_flight

@@ -2,7 +2,7 @@ from router.core.forwarding.fib cimport Fib
 from router.binding.proton_functions cimport *
 from router.dataplane.local_copier cimport LocalCopier
 from router.dataplane.message_sender cimport MessageSender
-from router.dataplane.links cimport EgressLink, Port
+from router.dataplane.links cimport EgressCircuitLink, Port
 from router.dataplane.multicast_repair cimport MulticastRepair
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
@@ -31,7 +31,7 @@ cdef class ControllerContext:
     cdef public dict retired
 
     cpdef object word_to(self, Port port)
-    cpdef object retire(self, EgressLink link)
-    cpdef object end_if_settled(self, EgressLink link)
-    cpdef object _give_back_retired(self, EgressLink link)
-    cpdef object end(self, EgressLink link)
+    cpdef object retire(self, EgressCircuitLink link)
+    cpdef object end_if_settled(self, EgressCircuitLink link)
+    cpdef object _give_back_retired(self, EgressCircuitLink link)
+    cpdef object end(self, EgressCircuitLink link)

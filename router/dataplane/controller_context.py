@@ -13,7 +13,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.local_subscribers import Patience
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.links import EgressLink, Port, Transfer
+from router.dataplane.links import EgressCircuitLink, Port, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
@@ -21,7 +21,7 @@ from router.dataplane.settlement import Settlement
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.proton_functions import pn_link_drained, pn_link_get_drain, pn_link_queued
+    from router.binding.proton_functions import pn_link_drained, pn_link_get_drain
 
 
 @attrs.define
@@ -59,7 +59,7 @@ class ControllerContext:
     """What the controllers of one router share."""
 
     forwarder: ForwarderCalls
-    end_circuit: Callable[[EgressLink], None]
+    end_circuit: Callable[[EgressCircuitLink], None]
     """Forgets a circuit of ours and ends its link."""
 
     def __init__(
@@ -94,7 +94,7 @@ class ControllerContext:
         """Controllers that are to have a turn."""
         self.words: dict[Port, Word] = {}
         """What neighbors are to be told at the end of this turn."""
-        self.retired: dict[EgressLink, float] = {}
+        self.retired: dict[EgressCircuitLink, float] = {}
         """Circuits that lead another way than the path now goes, until their messages have outcomes; seconds."""
 
     def word_to(self, port: Port) -> Word:
@@ -103,7 +103,7 @@ class ControllerContext:
 
     # Circuits of ours that are to go
 
-    def retire(self, link: EgressLink) -> None:
+    def retire(self, link: EgressCircuitLink) -> None:
         """Send nothing more on a circuit; end it when its messages have their outcomes."""
         link.controller = None
         if link.is_gone:
@@ -112,17 +112,16 @@ class ControllerContext:
         self.word_to(link.port).weights[link.name] = 0
         self.end_if_settled(link)
 
-    def end_if_settled(self, link: EgressLink) -> None:
+    def end_if_settled(self, link: EgressCircuitLink) -> None:
         """A message on a circuit has its outcome: a retired one may be through."""
         if link in self.retired and not (link.outstanding or link.current or link.waiting):
             self.end(link)
 
-    def _give_back_retired(self, link: EgressLink) -> None:
-        is_idle = link.current is None and not link.waiting and not pn_link_queued(link.handle)
-        if pn_link_get_drain(link.handle) and is_idle and pn_link_drained(link.handle):
+    def _give_back_retired(self, link: EgressCircuitLink) -> None:
+        if pn_link_get_drain(link.handle) and link.is_idle() and pn_link_drained(link.handle):
             link.port.touch()
 
-    def end(self, link: EgressLink) -> None:
+    def end(self, link: EgressCircuitLink) -> None:
         """End a circuit of ours. Messages on it that have no outcome get one."""
         self.retired.pop(link, None)
         if not link.is_gone:

@@ -4,7 +4,8 @@ from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActions
 from router.dataplane.controller_context cimport ControllerContext
-from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer
+from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink, Port
+from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, local_subscribers
 from router.dataplane.transfer_stages cimport *
 
 
@@ -25,10 +26,10 @@ cdef class CreditController(CreditActions):
 
     cpdef object touch(self, EgressLink link=*)
     cpdef object flowed(self, EgressLink link)
-    cpdef object returned(self, IngressLink link)
-    @cython.locals(link=IngressLink, is_ready=bint, is_kept=bint, now=double)
+    cpdef object returned(self, IngressCircuitLink link)
+    @cython.locals(link=IngressLink, circuit=IngressCircuitLink, is_ready=bint, is_kept=bint, now=double)
     cpdef object take(self, Transfer transfer)
-    @cython.locals(link=EgressLink, beside=dict)
+    @cython.locals(link=SubscriberLink, beside=dict)
     cdef _look_beside(self, Port port)
     cpdef object _sent_at_once(self)
     cpdef bint _is_ready(self, Transfer transfer)
@@ -37,11 +38,11 @@ cdef class CreditController(CreditActions):
     @cython.locals(link=IngressLink, is_own=bint)
     cdef _let_wait(self, Transfer transfer)
     cpdef bint _restate(self, double now)
-    cdef _see_withdrawal(self, EgressLink link)
+    cdef _see_withdrawal(self, SubscriberLink link)
     @cython.locals(credit=Py_ssize_t)
     cdef Py_ssize_t _measure(self, EgressLink link)
-    @cython.locals(link=EgressLink, due=double)
+    @cython.locals(link=EgressCircuitLink, due=double)
     cdef double _end_idle_circuits(self, double now)
-    @cython.locals(link=IngressLink, handle=size_t, left=Py_ssize_t, taken=Py_ssize_t, kept=Py_ssize_t)
+    @cython.locals(link=PublisherLink, handle=size_t, left=Py_ssize_t, taken=Py_ssize_t, kept=Py_ssize_t)
     cpdef object grant(self, object publisher, Py_ssize_t credit)
     cpdef object give_back(self, EgressLink link)

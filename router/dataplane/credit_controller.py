@@ -20,7 +20,17 @@ from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
-from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressLink,
+    IngressCircuitLink,
+    IngressLink,
+    Port,
+    PublisherLink,
+    SubscriberLink,
+    Transfer,
+    local_subscribers,
+)
 from router.dataplane.settlement import RELEASE
 
 if not cython.compiled:  # else they come by the .pxd
@@ -50,7 +60,7 @@ class CreditController(CreditActions):
         self._me = context.fib.me
         self._address = router_address(entry.owner, entry.text) if entry.owner is not None else entry.text
         """As other routers know it."""
-        self.own: dict[Place, EgressLink] = {}
+        self.own: dict[Place, EgressCircuitLink] = {}
         """Our circuits."""
         self.windowed: dict[Place, float] = {}
         """Where no circuit can be on the present path, and when to try again, seconds."""
@@ -63,7 +73,7 @@ class CreditController(CreditActions):
         """Links whose credit is to be looked at."""
         self._fresh: list[Transfer] = []
         """Messages that came since the last turn."""
-        self._beside: dict[Port, dict[EgressLink, None]] = {}
+        self._beside: dict[Port, dict[SubscriberLink, None]] = {}
         """Local subscribers by their connections."""
 
     @property
@@ -97,13 +107,13 @@ class CreditController(CreditActions):
 
     # Publishers and circuits of neighbors
 
-    def add_publisher(self, link: IngressLink) -> None:
+    def add_publisher(self, link: PublisherLink) -> None:
         """A publisher attached here."""
         link.controller = self
         self.machine.add_publisher(link)
         self.touch()
 
-    def remove_publisher(self, link: IngressLink) -> None:
+    def remove_publisher(self, link: PublisherLink) -> None:
         """It is gone; `drop` what was never delivered."""
         self.machine.remove_publisher(link)
         self._bound_departed()
@@ -122,31 +132,31 @@ class CreditController(CreditActions):
                 self.drop(message)
                 self._context.waiting.refuse(message)
 
-    def add_circuit(self, link: IngressLink) -> None:
+    def add_circuit(self, link: IngressCircuitLink) -> None:
         """A neighbor attached a circuit."""
         link.controller = self
         assert link.port.neighbor is not None
-        self.machine.add_circuit(root_of(link), link, link.port.neighbor)
+        self.machine.add_circuit(link.root, link, link.port.neighbor)
         self.touch()
 
-    def remove_circuit(self, link: IngressLink) -> None:
+    def remove_circuit(self, link: IngressCircuitLink) -> None:
         """It is gone; `drop` what was never delivered."""
-        self.machine.remove_circuit(root_of(link), link)
+        self.machine.remove_circuit(link.root, link)
         self.touch()
 
-    def set_weight(self, link: IngressLink, weight: int) -> None:
+    def set_weight(self, link: IngressCircuitLink, weight: int) -> None:
         """A neighbor told how many busy publishers are behind its circuit."""
-        self.machine.set_weight(root_of(link), link, weight)
+        self.machine.set_weight(link.root, link, weight)
         self.touch()
 
-    def returned(self, link: IngressLink) -> None:
+    def returned(self, link: IngressCircuitLink) -> None:
         """Flow arrived on a neighbor's circuit: perhaps the answer to a drain."""
         credit = pn_link_drained(link.handle)
         if credit > 0:
-            self.machine.circuit_drained(root_of(link), link, credit)
+            self.machine.circuit_drained(link.root, link, credit)
             self.touch()
 
-    def closed(self, link: EgressLink) -> None:
+    def closed(self, link: EgressCircuitLink) -> None:
         """The next hop of a circuit of ours tells that nobody takes messages there any more."""
         raise NotImplementedError
 
@@ -179,8 +189,9 @@ class CreditController(CreditActions):
         else:
             transfer.state = QUEUED  # the machine may order it to be sent at once
             transfer.is_brokered = True
-            if link.root is not None:
-                is_kept = self.machine.arrived(link.root, link, transfer, now, is_ready=is_ready)
+            if isinstance(link, IngressCircuitLink):
+                circuit = link
+                is_kept = self.machine.arrived(circuit.root, link, transfer, now, is_ready=is_ready)
             else:
                 is_kept = self.machine.published(link, transfer, now, is_ready=is_ready)
             if is_kept and transfer.state != QUEUED:
@@ -221,7 +232,7 @@ class CreditController(CreditActions):
     def used_for_nothing(self, link: IngressLink) -> None:
         """A transfer without a message used a credit of a publisher or a circuit."""
         nothing = object()
-        if link.root is not None:
+        if isinstance(link, IngressCircuitLink):
             self.machine.arrived(link.root, link, nothing, self._context.now, is_ready=False)
         else:
             self.machine.published(link, nothing, self._context.now, is_ready=False)
@@ -253,11 +264,11 @@ class CreditController(CreditActions):
         """Tell the machine that a circuit of ours is gone, or can be made after it could not."""
         raise NotImplementedError
 
-    def _place_of(self, link: EgressLink) -> Place | None:
+    def _place_of(self, link: EgressCircuitLink) -> Place | None:
         """What a circuit of ours stands for; None when it does no longer."""
         return next((place for place, own in self.own.items() if own is link), None)
 
-    def circuit_gone(self, link: EgressLink) -> None:
+    def circuit_gone(self, link: EgressCircuitLink) -> None:
         """A circuit of ours was lost, or refused by the next hop."""
         place = self._place_of(link)
         self._changed.pop(link, None)
@@ -277,12 +288,12 @@ class CreditController(CreditActions):
             self._changed.pop(link, None)
             self._context.retire(link)
 
-    def subscriber_gone(self, link: EgressLink) -> None:
+    def subscriber_gone(self, link: SubscriberLink) -> None:
         """A local subscriber is no more."""
         raise NotImplementedError
 
-    def _subscribers(self) -> list[EgressLink]:
-        return [link for link in self.entry.subscribers if isinstance(link, EgressLink)]
+    def _subscribers(self) -> list[SubscriberLink]:
+        return local_subscribers(self.entry)
 
     def _tell_weight(self, place: Place, weight: int, *, toward: RouterId, root: RouterId, is_multicast: bool) -> None:
         """Tell the next hop *toward* a router how many busy publishers are behind us; the first makes the circuit."""
@@ -293,7 +304,9 @@ class CreditController(CreditActions):
             link.weight = weight
             self._context.word_to(link.port).weights[link.name] = weight
 
-    def _make_circuit(self, place: Place, toward: RouterId, root: RouterId, *, is_multicast: bool) -> EgressLink | None:
+    def _make_circuit(
+        self, place: Place, toward: RouterId, root: RouterId, *, is_multicast: bool
+    ) -> EgressCircuitLink | None:
         context = self._context
         route = context.fib.route(toward)
         port = context.ports.get(route.connection) if route is not None else None
@@ -331,7 +344,7 @@ class CreditController(CreditActions):
     def _let_wait(self, transfer: Transfer) -> None:
         """It waits for longer than this turn. A publisher's own needs no bound: it has no credit for a second one."""
         link = transfer.ingress
-        is_own = link is not None and link.root is None and link.controller is self and not link.is_gone
+        is_own = isinstance(link, PublisherLink) and link.controller is self and not link.is_gone
         publisher = self.publishers.attached.get(link)
         if publisher is not None and publisher.excess > MOST_EXCESS:
             is_own = False  # it takes no notice of its credit
@@ -341,7 +354,7 @@ class CreditController(CreditActions):
         """Tell the machine of the credit that has changed. Returns whether that is a reason for a turn."""
         raise NotImplementedError
 
-    def _see_withdrawal(self, link: EgressLink) -> None:
+    def _see_withdrawal(self, link: SubscriberLink) -> None:
         """See whether a local subscriber took its credit back, since its credit was last looked at."""
         self._beside.setdefault(link.port, {})[link] = None
         unspent = pn_link_credit(link.handle)
@@ -351,7 +364,7 @@ class CreditController(CreditActions):
             link.is_withdrawn = True
         link.unspent = unspent
 
-    def _forget_subscriber(self, link: EgressLink) -> None:
+    def _forget_subscriber(self, link: SubscriberLink) -> None:
         """A local subscriber is no more."""
         self._changed.pop(link, None)
         beside = self._beside.get(link.port, {})
@@ -361,7 +374,7 @@ class CreditController(CreditActions):
 
     def _measure(self, link: EgressLink) -> int:
         """Messages that may be sent on a link at once: none while a long one is under way, or too much is unwritten."""
-        credit: int = pn_link_credit(link.handle) - len(link.waiting) - link.deferred
+        credit: int = pn_link_credit(link.handle) - link.backlog()
         return credit if credit > 0 and link.can_send() else 0
 
     def _end_idle_circuits(self, now: float) -> float:
@@ -390,7 +403,7 @@ class CreditController(CreditActions):
         link-credit below zero is read as four billion; the rest is kept back from what is granted next.
         """
         # DEV-27: qdrouterd grants 250 of its own.
-        assert isinstance(publisher, IngressLink)
+        assert isinstance(publisher, PublisherLink)
         link = publisher
         handle = link.handle
         if link.port.is_over and credit > 0:
@@ -417,7 +430,7 @@ class CreditController(CreditActions):
 
     def grant_circuit(self, circuit: Key, credit: int) -> None:
         """Add credit to a neighbor's circuit."""
-        assert isinstance(circuit, IngressLink)
+        assert isinstance(circuit, IngressCircuitLink)
         if circuit.port.is_over:
             circuit.withheld += credit
             return
@@ -427,14 +440,14 @@ class CreditController(CreditActions):
     def give_withheld(self, link: IngressLink) -> None:
         """The connection of a publisher or a circuit is no longer above its mark."""
         withheld, link.withheld = link.withheld, 0
-        if withheld and link.root is None:
+        if withheld and isinstance(link, PublisherLink):
             self.grant(link, withheld)
         elif withheld:
             self.grant_circuit(link, withheld)
 
     def drain_circuit(self, circuit: Key) -> None:
         """Ask a neighbor for what is left of a circuit's credit."""
-        assert isinstance(circuit, IngressLink)
+        assert isinstance(circuit, IngressCircuitLink)
         if circuit.withheld:  # it can give back only what it has
             pn_link_flow(circuit.handle, circuit.withheld)
             circuit.withheld = 0
@@ -443,7 +456,7 @@ class CreditController(CreditActions):
 
     def close_circuit(self, circuit: Key) -> None:
         """Tell a neighbor that nobody takes messages of its circuit any more."""
-        assert isinstance(circuit, IngressLink)
+        assert isinstance(circuit, IngressCircuitLink)
         self._context.word_to(circuit.port).closed.append(circuit.name)
 
     def _answer_drain(self, link: EgressLink) -> None:
@@ -454,7 +467,7 @@ class CreditController(CreditActions):
         """Answer a drain, once all that was sent on the link is written."""
         if not pn_link_get_drain(link.handle):
             link.is_answering = False
-        elif link.current is None and not (link.waiting or link.deferred or pn_link_queued(link.handle)):
+        elif link.is_idle():
             link.is_answering = False
             if pn_link_drained(link.handle):
                 link.port.touch()
@@ -463,9 +476,3 @@ class CreditController(CreditActions):
 
 MOST_EXCESS: Final = 100
 """Messages that came later than a quarantine after their credit was taken back: so many are a slow client's."""
-
-
-def root_of(link: IngressLink) -> RouterId:
-    """The root of a neighbor's circuit."""
-    assert link.root is not None
-    return link.root

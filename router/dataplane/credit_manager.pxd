@@ -6,7 +6,7 @@ from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.anycast_controller cimport AnycastController
 from router.dataplane.controller_context cimport ControllerContext
-from router.dataplane.links cimport EgressLink, IngressLink, Transfer
+from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressLink, SubscriberLink, Transfer
 
 
 cdef class CreditManager(ControllerContext):
@@ -24,12 +24,13 @@ cdef class CreditManager(ControllerContext):
     cpdef CreditController of(self, AddressEntry entry)
     cpdef CreditController find(self, AddressEntry entry)
     cpdef CreditController of_link(self, IngressLink link)
+    @cython.locals(subscriber=SubscriberLink, circuit=EgressCircuitLink)
     cpdef object flowed(self, EgressLink link)
     cpdef object used_by_copies(self, AddressEntry entry)
     cpdef object freed(self)
     cpdef bint is_due(self)
     @cython.locals(due=double)
     cpdef double next_deadline(self)
-    cdef bint _must_be_written(self, EgressLink link) except -1
+    cdef bint _must_be_written(self, EgressCircuitLink link) except -1
     cpdef object turn(self)
     cdef _turn(self, CreditController controller)

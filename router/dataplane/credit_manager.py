@@ -18,7 +18,15 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.controller_context import RETIRED_S, ControllerContext
 from router.dataplane.credit_controller import CreditController
-from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressLink,
+    IngressLink,
+    Port,
+    SubscriberLink,
+    Transfer,
+    local_subscribers,
+)
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_controller import MulticastController
 from router.dataplane.multicast_repair import MulticastRepair
@@ -93,20 +101,25 @@ class CreditManager(ControllerContext):
 
     def flowed(self, link: EgressLink) -> None:
         """A local subscriber or a circuit of ours may have other credit or other room than before."""
-        controller = link.controller if link.root is not None else self.find(link.entry)
-        if link.is_answering and isinstance(controller, CreditController):
-            controller.give_back(link)
+        controller: object | None = None
+        if isinstance(link, SubscriberLink):
+            subscriber = link
+            controller = subscriber.entry.controller
+        elif isinstance(link, EgressCircuitLink):
+            circuit = link
+            controller = circuit.controller
+            if controller is None and link in self.retired:
+                self._give_back_retired(link)
         if isinstance(controller, CreditController):
+            if link.is_answering:
+                controller.give_back(link)
             controller.flowed(link)
-        elif link in self.retired:
-            self._give_back_retired(link)
 
     def used_by_copies(self, entry: AddressEntry) -> None:
         """A multicast came as a datagram and has used credit of each local subscriber."""
         controller = self.find(entry)
         if controller is not None:
-            for link in entry.subscribers:
-                assert isinstance(link, EgressLink)
+            for link in local_subscribers(entry):
                 controller.touch(link)
 
     def freed(self) -> None:
@@ -186,8 +199,7 @@ class CreditManager(ControllerContext):
             controller.scheduled = math.inf
             if isinstance(controller, AnycastController):
                 controller.let_go(self._nobody)
-            for link in controller.entry.subscribers:
-                assert isinstance(link, EgressLink)
+            for link in local_subscribers(controller.entry):
                 link.brokered = link.unspent = 0
             self.fib.forget(controller.entry)
 
@@ -214,12 +226,12 @@ class CreditManager(ControllerContext):
             else:
                 self.end(link)
 
-    def _must_be_written(self, link: EgressLink) -> bool:
+    def _must_be_written(self, link: EgressCircuitLink) -> bool:
         """Whether messages on a circuit that is to go are not written yet, and its neighbor is there to take them."""
         route = self.fib.routes.get(link.port.neighbor) if link.port.neighbor is not None else None
         return bool(pn_link_queued(link.handle)) and route is not None and route.connection == link.port.id
 
-    def circuit_gone(self, link: EgressLink) -> None:
+    def circuit_gone(self, link: EgressCircuitLink) -> None:
         """A circuit of ours was lost."""
         self.retired.pop(link, None)
         if isinstance(link.controller, CreditController):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from router.binding.proton_functions import Handle
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import EgressLink, IngressLink, Port
+from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, Port, PublisherLink
 
 
 class DataPlaneInterface:
@@ -25,16 +25,20 @@ class DataPlaneInterface:
         """Messages and copies of messages that have left on any link since the start, or will in the next turns."""
         raise NotImplementedError
 
-    def add_ingress(self, link: IngressLink) -> None:
-        """Messages may arrive on it from now on."""
+    def add_publisher(self, link: PublisherLink) -> None:
+        """Messages of a client may arrive on it from now on."""
+        raise NotImplementedError
+
+    def add_data_link(self, link: IngressDataLink) -> None:
+        """Datagrams of a neighbor may arrive on it from now on."""
         raise NotImplementedError
 
     def add_egress(self, link: EgressLink) -> None:
         """Messages may leave on it from now on."""
         raise NotImplementedError
 
-    def add_circuit(self, link: IngressLink) -> None:
-        """A neighbor attached a circuit; its `root` and `entry` are set, and it stands in `circuits_in` of its port."""
+    def add_circuit(self, link: IngressCircuitLink) -> None:
+        """A neighbor attached a circuit; it stands in `circuits_in` of its port."""
         raise NotImplementedError
 
     def circuits_told(

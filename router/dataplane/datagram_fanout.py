@@ -11,7 +11,7 @@ import cython
 
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.links import Port, Transfer
+from router.dataplane.links import IngressCircuitLink, Port, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
@@ -50,7 +50,7 @@ class DatagramFanout:
             transfer.tag = self._repair.number(entry)
         else:
             neighbor = source.port.neighbor
-            if source.root is not None:
+            if isinstance(source, IngressCircuitLink):
                 ingress = source.root  # its number was looked at when it came
             else:
                 found = transfer.scan

@@ -4,7 +4,7 @@ from router.binding.proton_functions cimport *
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
-from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressLink, Port, SubscriberLink, Transfer, new_transfer
 from router.dataplane.receive_rate cimport ReceiveRate
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders

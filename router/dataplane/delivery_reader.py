@@ -15,7 +15,7 @@ import cython
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition
 from router.dataplane.credit_manager import CreditManager
-from router.dataplane.links import IngressLink, Port, Transfer, new_transfer
+from router.dataplane.links import IngressCircuitLink, IngressLink, Port, SubscriberLink, Transfer, new_transfer
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.settlement import RELEASE, Settlement
@@ -384,8 +384,8 @@ class Reader:
 
     def _is_large(self, transfer: Transfer) -> bool:
         egress, source = transfer.egress, transfer.ingress
-        is_on_the_way = (egress is not None and egress.is_router) or (source is not None and source.root is not None)
-        return transfer.may_stream or is_on_the_way
+        is_to_router = egress is not None and not isinstance(egress, SubscriberLink)
+        return transfer.may_stream or is_to_router or isinstance(source, IngressCircuitLink)
 
     def _aborted(self, link: IngressLink, delivery: Handle) -> None:
         transfer = link.current

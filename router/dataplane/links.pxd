@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
+from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.receive_rate cimport ReceiveRate
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.transfer_stages cimport *
@@ -54,16 +55,6 @@ cdef class Port:
     cpdef object touch(self)
 
 
-cdef class LinkCounters:
-    cdef public Py_ssize_t accepted
-    cdef public Py_ssize_t deliveries
-    cdef public Py_ssize_t dropped
-    cdef public Py_ssize_t modified
-    cdef public Py_ssize_t presettled
-    cdef public Py_ssize_t rejected
-    cdef public Py_ssize_t released
-
-
 cdef class IngressLink:
     cdef public object id
     cdef public Port port
@@ -71,27 +62,40 @@ cdef class IngressLink:
     cdef public size_t session
     cdef public str name
     cdef public Py_ssize_t window
-    cdef public Py_ssize_t most_window
-    cdef public Py_ssize_t used
     cdef public uint64_t most_bytes
     cdef public AddressEntry entry
     cdef public object address
-    cdef public double attached_at
     cdef public object controller
-    cdef public Py_ssize_t owed
     cdef public Py_ssize_t withheld
     cdef public Transfer current
     cdef public uint64_t current_bytes
     cdef public ReceiveRate progress
     cdef public Py_ssize_t in_flight
     cdef public Py_ssize_t backlog_bytes
-    cdef public object root
     cdef public bint is_numbered
-    cdef public bint is_stream
     cdef public bint is_paused
     cdef public bint is_gone
     cdef public dict streams
     cdef public LinkCounters counters
+
+
+cdef class PublisherLink(IngressLink):
+    cdef public Py_ssize_t most_window
+    cdef public Py_ssize_t used
+    cdef public double attached_at
+    cdef public Py_ssize_t owed
+
+
+cdef class IngressCircuitLink(IngressLink):
+    cdef public object root
+
+
+cdef class IngressDataLink(IngressLink):
+    pass
+
+
+cdef class IngressStreamLink(IngressDataLink):
+    pass
 
 
 cdef class EgressLink:
@@ -100,21 +104,9 @@ cdef class EgressLink:
     cdef public size_t handle
     cdef public size_t session
     cdef public str name
-    cdef public AddressEntry entry
     cdef public object address
-    cdef public object root
-    cdef public bint is_router
-    cdef public bint is_stream
     cdef public bint has_aborted
-    cdef public bint is_refused
-    cdef public object controller
-    cdef public Py_ssize_t weight
-    cdef public double idle_since
-    cdef public Py_ssize_t brokered
-    cdef public Py_ssize_t unspent
-    cdef public bint is_withdrawn
     cdef public bint is_answering
-    cdef public Py_ssize_t bound
     cdef public bint is_gone
     cdef public bint is_presettled
     cdef public Transfer current
@@ -124,18 +116,46 @@ cdef class EgressLink:
     cdef public EgressLoad load
     cdef public object waiting
     cdef public Py_ssize_t waiting_bytes
-    cdef public Py_ssize_t deferred
     cdef public object settled_sizes
     cdef public LinkCounters counters
 
-    @cython.locals(lost=dict, unwritten=Py_ssize_t)
     cpdef object end(self)
+    @cython.locals(lost=dict, unwritten=Py_ssize_t)
     cpdef Py_ssize_t unwritten_bytes(self)
     cpdef object note_settled(self, Py_ssize_t size)
     cpdef object lose_settled(self)
     cpdef bint can_send(self)
     cpdef bint is_full(self)
+    cpdef Py_ssize_t backlog(self)
+    cpdef bint is_idle(self)
     cpdef bint has_credit(self)
+
+
+cdef class SubscriberLink(EgressLink):
+    cdef public AddressEntry entry
+    cdef public Py_ssize_t brokered
+    cdef public Py_ssize_t unspent
+    cdef public bint is_withdrawn
+    cdef public Py_ssize_t deferred
+
+    cpdef Py_ssize_t backlog(self)
+    cpdef bint is_idle(self)
+
+
+cdef class EgressCircuitLink(EgressLink):
+    cdef public object root
+    cdef public object controller
+    cdef public Py_ssize_t weight
+    cdef public double idle_since
+    cdef public bint is_refused
+
+
+cdef class EgressDataLink(EgressLink):
+    pass
+
+
+cdef class EgressStreamLink(EgressDataLink):
+    cdef public Py_ssize_t bound
 
 
 # What it refers to never keeps it in a circle for longer than it passes through: no work for the garbage collector.
@@ -180,3 +200,6 @@ cdef class Transfer:
 
 @cython.locals(transfer=Transfer)
 cpdef Transfer new_transfer(IngressLink ingress, size_t delivery, double now)
+
+
+cpdef list local_subscribers(AddressEntry entry)

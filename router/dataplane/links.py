@@ -11,20 +11,28 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 import cython
 
 from router.core.forwarding.egress_load import EgressLoad
-from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.fib import MULTICAST, AddressEntry
 from router.core.ids_and_conditions import ConnectionId, LinkId, RouterId
 from router.dataplane.connection_account import ConnectionAccount
+from router.dataplane.link_counters import LinkCounters
 from router.dataplane.receive_rate import ReceiveRate
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.proton_functions import NULL, Handle, pn_link_credit, pn_link_queued, pn_session_outgoing_bytes
+    from router.binding.proton_functions import (
+        NULL,
+        Handle,
+        pn_link_credit,
+        pn_link_queued,
+        pn_link_session,
+        pn_session_outgoing_bytes,
+    )
     from router.dataplane.transfer_stages import NEW, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES
 
 SIZES_ROOM: Final = 64
@@ -37,11 +45,11 @@ SMALL_BYTES: Final = 4096
 """Parts of a message that are not larger together become one."""
 
 
-def _no_circuit(link: EgressLink) -> None:
+def _no_circuit(link: EgressCircuitLink) -> None:
     raise AssertionError("there are no circuits on this connection")
 
 
-def _no_incoming(link: IngressLink) -> None:
+def _no_incoming(link: IngressCircuitLink) -> None:
     raise AssertionError("there are no circuits on this connection")
 
 
@@ -61,40 +69,12 @@ class Port:
     """One connection, as the data plane sees it."""
 
     __slots__ = (
-        "_unwritten_room",
-        "asking",
-        "blocked",
-        "charge",
-        "circuits_in",
-        "circuits_out",
-        "close_circuit",
-        "close_link",
-        "data_links",
-        "end_circuit",
-        "held_bytes",
-        "id",
-        "is_dirty",
-        "is_laden",
-        "is_leaving",
-        "is_over",
-        "is_router",
-        "is_stopped",
-        "leaving_bytes",
-        "lost_bytes",
-        "neighbor",
-        "open_circuit",
-        "open_stream",
-        "paused",
-        "stopped",
-        "streams",
-        "takes_numbers",
-        "tell_circuits",
-        "touched",
-        "unwritten",
-        "unwritten_bytes",
-        "vhost",
-        "withdraw",
-    )
+        "_unwritten_room", "asking", "blocked", "charge", "circuits_in", "circuits_out", "close_circuit",
+        "close_link", "data_links", "end_circuit", "held_bytes", "id", "is_dirty", "is_laden", "is_leaving",
+        "is_over", "is_router", "is_stopped", "leaving_bytes", "lost_bytes", "neighbor", "open_circuit",
+        "open_stream", "paused", "stopped", "streams", "takes_numbers", "tell_circuits", "touched", "unwritten",
+        "unwritten_bytes", "vhost", "withdraw",
+    )  # fmt: skip
 
     def __init__(self, port_id: ConnectionId, touched: Callable[[Port], None]) -> None:
         self.id = port_id
@@ -107,17 +87,17 @@ class Port:
         """The neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
         self.vhost: str | None = None
         """Prefix of every address of this client, from the host name of its Open."""
-        self.data_links: list[EgressLink] = []
+        self.data_links: list[EgressDataLink] = []
         """To a neighbor: by priority, lowest first."""
-        self.open_stream: Callable[[], EgressLink] | None = None
+        self.open_stream: Callable[[], EgressStreamLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
-        self.streams: list[EgressLink] = []
+        self.streams: list[EgressStreamLink] = []
         """Those links, in the order in which they were attached."""
-        self.open_circuit: Callable[[str, RouterId, bool], EgressLink | None] | None = None
+        self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
         """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
-        self.close_circuit: Callable[[EgressLink], None] = _no_circuit
+        self.close_circuit: Callable[[EgressCircuitLink], None] = _no_circuit
         """Ends a circuit of our own, which `RouterDataPlane.remove_egress` has forgotten already."""
-        self.end_circuit: Callable[[IngressLink], None] = _no_incoming
+        self.end_circuit: Callable[[IngressCircuitLink], None] = _no_incoming
         """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
         self.close_link: Callable[[IngressLink, str, str], None] = _no_limit
         """Closes a publisher's link, and nothing else, with a condition and its description."""
@@ -125,8 +105,8 @@ class Port:
         """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
         self.withdraw: Callable[[EgressLink, int], None] = _no_withdrawal
         """Lets the engine know that a link has no credit at all, which it counts as so many below zero."""
-        self.circuits_in: dict[str, IngressLink] = {}  # by link name
-        self.circuits_out: dict[str, EgressLink] = {}
+        self.circuits_in: dict[str, IngressCircuitLink] = {}  # by link name
+        self.circuits_out: dict[str, EgressCircuitLink] = {}
         self.unwritten: list[Transfer] = []
         """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
         self._unwritten_room = UNWRITTEN_ROOM
@@ -183,78 +163,31 @@ class Port:
             self.touched(self)
 
 
-class LinkCounters:
-    """Messages of one link since it was attached."""
-
-    __slots__ = ("accepted", "deliveries", "dropped", "modified", "presettled", "rejected", "released")
-
-    def __init__(self) -> None:
-        self.deliveries = self.presettled = self.dropped = 0
-        self.accepted = self.rejected = self.released = self.modified = 0
-
-    def add(self, other: LinkCounters) -> None:
-        """Count the messages of another link too."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
 class IngressLink:
-    """A link on which messages arrive: a publisher's, or a data link of a neighbor."""
+    """A link on which messages arrive: what publishers' links, circuits and data links have in common."""
 
     __slots__ = (
-        "address",
-        "attached_at",
-        "backlog_bytes",
-        "controller",
-        "counters",
-        "current",
-        "current_bytes",
-        "entry",
-        "handle",
-        "id",
-        "in_flight",
-        "is_gone",
-        "is_numbered",
-        "is_paused",
-        "is_stream",
-        "most_bytes",
-        "most_window",
-        "name",
-        "owed",
-        "port",
-        "progress",
-        "root",
-        "session",
-        "streams",
-        "used",
-        "window",
-        "withheld",
-    )
+        "address", "backlog_bytes", "controller", "counters", "current", "current_bytes", "entry", "handle", "id",
+        "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress", "session",
+        "streams", "window", "withheld",
+    )  # fmt: skip
 
-    def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str, *, window: int) -> None:
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, window: int) -> None:
         self.id = link_id
         self.port = port
         self.handle = handle
-        self.session = session
+        self.session: Handle = pn_link_session(handle)
         self.name = name
         self.window = window
         """Most messages under way, credit included."""
-        self.most_window = window
-        """What that may grow to, messages."""
-        self.used = 0
-        """Messages to where somebody is since the window last changed, while it may grow."""
         self.most_bytes = 0
         """Largest message that its sender was told to send; 0 without a limit."""
         self.entry: AddressEntry | None = None
         """The address of its target; None for a sender that names it in each message, and on data links."""
         self.address: str | None = None
         """The same as text, as the client gave it, with its virtual host."""
-        self.attached_at = 0.0
-        """Of a publisher: when it came, seconds."""
         self.controller: object | None = None
         """The `CreditController` that decides about its credit; None for a link with a window."""
-        self.owed = 0
-        """Credit that is to be taken back and was in use: kept back from the next grants."""
         self.withheld = 0
         """Credit that it is to get once its connection is no longer above its mark."""
         self.current: Transfer | None = None
@@ -266,91 +199,109 @@ class IngressLink:
         self.in_flight = 0
         self.backlog_bytes = 0
         """Of its messages, what waits here for credit."""
-        self.root: RouterId | None = None
-        """Of a neighbor's circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
         self.is_numbered = False
         """Multicasts may come on it with their numbers as tags."""
-        self.is_stream = False
-        """A streaming link of a neighbor: what comes on it may be held up without holding up others."""
         self.is_paused = False
         self.is_gone = False
         """Its handle must not be used any more."""
-        self.streams: dict[ConnectionId, EgressLink] = {}
+        self.streams: dict[ConnectionId, EgressStreamLink] = {}
         """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
         self.counters = LinkCounters()
 
 
+class PublisherLink(IngressLink):
+    """A client's link on which messages arrive."""
+
+    __slots__ = ("attached_at", "most_window", "owed", "used")
+
+    def __init__(
+        self,
+        link_id: LinkId,
+        port: Port,
+        handle: Handle,
+        name: str,
+        *,
+        window: int,
+        most_window: int,
+        most_bytes: int,
+        entry: AddressEntry | None,
+        address: str | None,
+    ) -> None:
+        """*window* may grow to *most_window*, messages."""
+        IngressLink.__init__(self, link_id, port, handle, name, window=window)
+        self.most_bytes = most_bytes
+        self.entry = entry
+        self.address = address
+        self.most_window = most_window
+        """What its window may grow to, messages."""
+        self.used = 0
+        """Messages to where somebody is since the window last changed, while it may grow."""
+        self.attached_at = 0.0
+        """When it came, seconds."""
+        self.owed = 0
+        """Credit that is to be taken back and was in use: kept back from the next grants."""
+
+
+class IngressCircuitLink(IngressLink):
+    """A neighbor's circuit to an address."""
+
+    __slots__ = ("root",)
+
+    def __init__(
+        self,
+        link_id: LinkId,
+        port: Port,
+        handle: Handle,
+        name: str,
+        *,
+        root: RouterId,
+        entry: AddressEntry,
+        address: str,
+    ) -> None:
+        """*root* is the router at the root of its tree: the egress or, for a multicast, the ingress."""
+        IngressLink.__init__(self, link_id, port, handle, name, window=0)
+        self.entry = entry
+        self.address = address
+        self.root = root
+        self.is_numbered = port.takes_numbers and entry.treatment is MULTICAST
+
+
+class IngressDataLink(IngressLink):
+    """A neighbor's link for datagrams, which name their addresses."""
+
+    __slots__ = ()
+
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, window: int) -> None:
+        IngressLink.__init__(self, link_id, port, handle, name, window=window)
+        self.is_numbered = port.takes_numbers
+
+
+class IngressStreamLink(IngressDataLink):
+    """A neighbor's data link for large messages: what comes on it may be held up without holding up others."""
+
+    __slots__ = ()
+
+
 class EgressLink:
-    """A link on which messages leave: a subscriber's, or a data link to a neighbor."""
+    """A link on which messages leave: what subscribers' links, circuits and data links have in common."""
 
     __slots__ = (
-        "address",
-        "bound",
-        "brokered",
-        "controller",
-        "counters",
-        "current",
-        "current_bytes",
-        "deferred",
-        "entry",
-        "handle",
-        "has_aborted",
-        "id",
-        "idle_since",
-        "is_answering",
-        "is_gone",
-        "is_presettled",
-        "is_refused",
-        "is_router",
-        "is_stream",
-        "is_withdrawn",
-        "load",
-        "most_bytes",
-        "name",
-        "outstanding",
-        "port",
-        "root",
-        "session",
-        "settled_sizes",
-        "unspent",
-        "waiting",
+        "address", "counters", "current", "current_bytes", "handle", "has_aborted", "id", "is_answering", "is_gone",
+        "is_presettled", "load", "most_bytes", "name", "outstanding", "port", "session", "settled_sizes", "waiting",
         "waiting_bytes",
-        "weight",
-    )
+    )  # fmt: skip
 
-    def __init__(self, link_id: LinkId, port: Port, handle: Handle, session: Handle, name: str) -> None:
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str) -> None:
         self.id = link_id
         self.port = port
         self.handle = handle
-        self.session = session
+        self.session: Handle = pn_link_session(handle)
         self.name = name
-        self.entry: AddressEntry | None = None
-        """The address that it subscribes to; None on data links."""
         self.address: str | None = None
-        self.root: RouterId | None = None
-        """Of our own circuit: the router at the root of its tree, the egress or, for a multicast, the ingress."""
-        self.is_router = port.is_router
-        self.is_stream = False
-        self.is_refused = False
-        """The neighbor did not take it: of a circuit that is gone."""
         self.has_aborted = False
         """It is gone, with messages that were not written: the engine counts them for ever, and writes no Detach."""
-        self.controller: object | None = None
-        """Of our own circuit: the `CreditController` of its address; None once nothing more is to be sent on it."""
-        self.weight = 0
-        """Of our own circuit: the busy publishers that the neighbor was told of."""
-        self.idle_since = 0.0
-        """Of our own circuit: when it was last of use, seconds."""
-        self.brokered = 0
-        """Of a subscriber: the part of its credit that is being dealt."""
-        self.unspent = 0
-        """Of a subscriber: its credit when its last flow was looked at, less what was sent since."""
-        self.is_withdrawn = False
-        """It took its credit back, and did not merely have it used up."""
         self.is_answering = False
         """What its peer's drain asks for may be given back, once all before it is written."""
-        self.bound = 0
-        """Of a streaming link: ingress links whose messages all go on it."""
         self.is_gone = False
         """Its handle must not be used any more."""
         self.is_presettled = False
@@ -367,8 +318,6 @@ class EgressLink:
         self.waiting: OrderedDict[Transfer, None] = OrderedDict()
         """Messages that must go out on this link and no other, oldest first."""
         self.waiting_bytes = 0
-        self.deferred = 0
-        """Of a subscriber: copies that were left for the next turns (`local_copier.py`)."""
         self.settled_sizes: deque[int] = deque()
         """Sizes of pre-settled messages, of which proton does not tell whether they are written; the last ones."""
         self.counters = LinkCounters()
@@ -415,43 +364,106 @@ class EgressLink:
         """Whether too much is unwritten, of its session or of its connection."""
         return self.port.unwritten_bytes > STREAM_BUFFER_BYTES or self.unwritten_bytes() > STREAM_BUFFER_BYTES
 
+    def backlog(self) -> int:
+        """Messages that will leave on it before any other."""
+        return len(self.waiting)
+
+    def is_idle(self) -> bool:
+        """Whether everything that was to leave on it is written."""
+        return self.current is None and not self.waiting and not pn_link_queued(self.handle)
+
     def has_credit(self) -> bool:
         """Whether a message of its address may go out on it at once."""
         return not self.waiting and self.can_send()
+
+
+class SubscriberLink(EgressLink):
+    """A client's link on which messages leave."""
+
+    __slots__ = ("brokered", "deferred", "entry", "is_withdrawn", "unspent")
+
+    def __init__(
+        self,
+        link_id: LinkId,
+        port: Port,
+        handle: Handle,
+        name: str,
+        *,
+        entry: AddressEntry,
+        address: str,
+        is_presettled: bool,
+        most_bytes: int,
+    ) -> None:
+        EgressLink.__init__(self, link_id, port, handle, name)
+        self.entry = entry
+        """The address that it subscribes to."""
+        self.address = address
+        self.is_presettled = is_presettled
+        self.most_bytes = most_bytes
+        self.brokered = 0
+        """The part of its credit that is being dealt."""
+        self.unspent = 0
+        """Its credit when its last flow was looked at, less what was sent since."""
+        self.is_withdrawn = False
+        """It took its credit back, and did not merely have it used up."""
+        self.deferred = 0
+        """Copies that were left for the next turns (`local_copier.py`)."""
+
+    def backlog(self) -> int:
+        """Messages that will leave on it before any other."""
+        return len(self.waiting) + self.deferred
+
+    def is_idle(self) -> bool:
+        """Whether everything that was to leave on it is written."""
+        return not self.deferred and EgressLink.is_idle(self)
+
+
+class EgressCircuitLink(EgressLink):
+    """Our own circuit to a neighbor, for one address."""
+
+    __slots__ = ("controller", "idle_since", "is_refused", "root", "weight")
+
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, root: RouterId, address: str) -> None:
+        """*root* is the router at the root of its tree: the egress or, for a multicast, the ingress."""
+        EgressLink.__init__(self, link_id, port, handle, name)
+        self.address = address
+        self.root = root
+        self.controller: object | None = None
+        """The `CreditController` of its address; None once nothing more is to be sent on it."""
+        self.weight = 0
+        """The busy publishers that the neighbor was told of."""
+        self.idle_since = 0.0
+        """When it was last of use, seconds."""
+        self.is_refused = False
+        """The neighbor did not take it."""
+
+
+class EgressDataLink(EgressLink):
+    """A link to a neighbor for datagrams."""
+
+    __slots__ = ()
+
+
+class EgressStreamLink(EgressDataLink):
+    """A data link for large messages: nothing else is held up by what is written on it part by part."""
+
+    __slots__ = ("bound",)
+
+    def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str) -> None:
+        EgressLink.__init__(self, link_id, port, handle, name)
+        self.bound = 0
+        """Ingress links whose messages all go on it."""
 
 
 class Transfer:
     """The passage of one message through this router."""
 
     __slots__ = (
-        "arrived",
-        "data",
-        "egress",
-        "egress_delivery",
-        "entry",
-        "held_for",
-        "ingress",
-        "ingress_delivery",
-        "is_brokered",
-        "is_coming",
-        "is_complete",
-        "is_ready",
-        "is_settled",
-        "leaving",
-        "leaving_at",
-        "leaving_bytes",
-        "load",
-        "may_stream",
-        "parts",
-        "scan",
-        "scanned_bytes",
-        "size",
-        "state",
-        "tag",
-        "to",
-        "waits_since",
-        "waits_until",
-    )
+        "arrived", "data", "egress", "egress_delivery", "entry", "held_for", "ingress", "ingress_delivery",
+        "is_brokered", "is_coming", "is_complete", "is_ready", "is_settled", "leaving", "leaving_at",
+        "leaving_bytes", "load", "may_stream", "parts", "scan", "scanned_bytes", "size", "state", "tag", "to",
+        "waits_since", "waits_until",
+    )  # fmt: skip
 
     ingress: IngressLink | None
     ingress_delivery: Handle
@@ -557,3 +569,8 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
         transfer.tag = None  # in C it is so from the start
     transfer.waits_since = transfer.waits_until = 0.0
     return transfer
+
+
+def local_subscribers(entry: AddressEntry) -> list[SubscriberLink]:
+    """The subscribers of an address at this router."""
+    return cast("list[SubscriberLink]", entry.subscribers)  # the FIB knows them by what it asks of them

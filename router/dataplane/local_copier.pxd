@@ -3,7 +3,7 @@ import cython
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.message_sender cimport MessageSender
-from router.dataplane.links cimport EgressLink, Transfer
+from router.dataplane.links cimport SubscriberLink, Transfer
 from router.dataplane.settlement cimport Settlement
 
 
@@ -22,11 +22,11 @@ cdef class LocalCopier:
     cdef public Py_ssize_t left
     cdef public object fault
 
-    @cython.locals(link=EgressLink, those=list)
+    @cython.locals(link=SubscriberLink, those=list)
     cpdef bint send(self, bytes data, Transfer transfer, AddressEntry entry, object links, bint is_counted) except -1
     cpdef bint has_more(self) except -1
     @cython.locals(run=CopyBatch, left=Py_ssize_t)
     cpdef object go_on(self)
-    @cython.locals(link=EgressLink, begin=Py_ssize_t)
+    @cython.locals(link=SubscriberLink, begin=Py_ssize_t)
     cdef Py_ssize_t _go_on_with(self, CopyBatch run, Py_ssize_t most) except -1
-    cdef _give(self, bytes data, Transfer transfer, EgressLink link, bint is_counted)
+    cdef _give(self, bytes data, Transfer transfer, SubscriberLink link, bint is_counted)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import cython
 
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import EgressLink, Port, Transfer
+from router.dataplane.links import Port, SubscriberLink, Transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.settlement import Settlement
 
@@ -31,7 +31,7 @@ FEW_COPIES: Final = 64
 class CopyBatch:
     """The copies of one message that are still to be written."""
 
-    def __init__(self, data: bytes, transfer: Transfer, links: list[EgressLink], *, is_counted: bool) -> None:
+    def __init__(self, data: bytes, transfer: Transfer, links: list[SubscriberLink], *, is_counted: bool) -> None:
         self.data = data
         self.transfer = transfer
         self.links = links
@@ -60,11 +60,11 @@ class LocalCopier:
 
         Args:
             data: the message as it leaves.
-            links: local subscribers of *entry*, `EgressLink`s.
+            links: local subscribers of *entry*, `SubscriberLink`s.
             is_counted: their credit was set aside for it; else a copy waits where there is none.
         Returns: whether each has its copy; else the transfer will have its outcome, ACCEPTED, when that is so.
         """
-        those: list[EgressLink] = list(links)
+        those: list[SubscriberLink] = list(links)
         runs = self._runs.get(entry)
         if runs is None and len(those) <= FEW_COPIES:
             for link in those:
@@ -114,7 +114,7 @@ class LocalCopier:
                 self.fault(link.port, error)
         return max(1, run.at - begin)
 
-    def _give(self, data: bytes, transfer: Transfer, link: EgressLink, is_counted: bool) -> None:
+    def _give(self, data: bytes, transfer: Transfer, link: SubscriberLink, is_counted: bool) -> None:
         if is_counted and pn_link_credit(link.handle) > 0:
             self._egress.send_copy(data, transfer, link)
             if not link.can_send():

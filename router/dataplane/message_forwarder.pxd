@@ -8,7 +8,8 @@ from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.datagram_fanout cimport DatagramFanout
-from router.dataplane.links cimport EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.links cimport EgressDataLink, EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, Port
+from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_scanner cimport scan
 from router.dataplane.settlement cimport Settlement
@@ -31,7 +32,7 @@ cdef class Forwarder:
 
     @cython.locals(state=int, link=EgressLink)
     cpdef object progress(self, Transfer transfer, bytes data)
-    @cython.locals(link=IngressLink)
+    @cython.locals(link=IngressLink, publisher=PublisherLink)
     cdef _route(self, Transfer transfer)
     @cython.locals(port=Port, found=Scan)
     cdef _read_address(self, Transfer transfer, IngressLink link)
@@ -57,5 +58,6 @@ cdef class Forwarder:
     cpdef object drop_incomplete(self, Transfer transfer)
     cpdef object abandon(self, Transfer transfer)
     cpdef object forget(self, Transfer transfer)
+    @cython.locals(subscriber=SubscriberLink)
     cpdef object flowed(self, EgressLink link)
     cdef _drain(self, EgressLink link)

@@ -18,7 +18,19 @@ from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subs
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.datagram_fanout import DatagramFanout
-from router.dataplane.links import HEAD_BYTES, EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.links import (
+    HEAD_BYTES,
+    EgressDataLink,
+    EgressLink,
+    IngressCircuitLink,
+    IngressDataLink,
+    IngressLink,
+    Port,
+    PublisherLink,
+    SubscriberLink,
+    Transfer,
+    new_transfer,
+)
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import scan
@@ -26,7 +38,7 @@ from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.binding.proton_functions import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain, pn_link_queued
+    from router.binding.proton_functions import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain
     from router.dataplane.transfer_stages import DONE, HOLDING, NEW, STRANDED, STREAMING, WAITING
 
 ANNOTATION_BYTES: Final = 65536
@@ -140,10 +152,11 @@ class Forwarder:
         if transfer.entry is None:
             self._settlement.settle(transfer, RELEASE)
             return
-        if not link.port.is_router:
+        if isinstance(link, PublisherLink):
+            publisher = link
             transfer.entry.ingress += 1
-        if link.window < link.most_window and transfer.entry.is_open:
-            self._settlement.grow(link)
+            if publisher.window < publisher.most_window and transfer.entry.is_open:
+                self._settlement.grow(publisher)
         self.dispatch(transfer)
 
     def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:
@@ -219,7 +232,7 @@ class Forwarder:
         if entry.remotes and not self._look_into(transfer):
             return
         source = transfer.ingress
-        if source is not None and source.root is not None and transfer.scan is not None:
+        if isinstance(source, IngressCircuitLink) and transfer.scan is not None:
             transfer.scan.ingress = source.root
         self._fanout.send(transfer, entry, self.now)
         self._credit_manager.used_by_copies(entry)
@@ -249,13 +262,11 @@ class Forwarder:
         """Send a datagram; a client gets one in parts only once it is whole, or too large to be held."""
         if isinstance(target, Route):
             self.send_datagram(transfer, target)
-            return
-        assert isinstance(target, EgressLink)
-        if transfer.is_complete or transfer.may_stream:
+        elif not (transfer.is_complete or transfer.may_stream):
+            self.hold(transfer)
+        elif isinstance(target, SubscriberLink):
             self._egress.send(transfer, target)
             self._credit_manager.flowed(target)
-        else:
-            self.hold(transfer)
 
     def send_datagram(self, transfer: Transfer, route: Route) -> None:
         """Send it on the data links of a neighbor, with its destination in annotations."""
@@ -382,7 +393,7 @@ class Forwarder:
         """Bytes up to which it is held until it is whole."""
         limit = self._settings.held_message_bytes if entry.service is None else entry.service_bytes
         source = transfer.ingress
-        if source is not None and source.port.is_router and source.root is None:
+        if isinstance(source, IngressDataLink):
             limit += ANNOTATION_BYTES
         return limit
 
@@ -394,7 +405,7 @@ class Forwarder:
             self._credit_manager.update_paths(controller)
             return  # it sees to all publishers of the address
         for link in entry.publishers:
-            assert isinstance(link, IngressLink)
+            assert isinstance(link, PublisherLink)
             self._settlement.top_up(link)
 
     def drop_incomplete(self, transfer: Transfer) -> None:
@@ -424,13 +435,18 @@ class Forwarder:
     def flowed(self, link: EgressLink) -> None:
         """A link may have credit or room: send what is committed to it, and let its controller deal with the rest."""
         self._egress.flowed(link)
-        if link.root is not None or (link.entry is not None and link.entry.controller is not None):
-            self._credit_manager.flowed(link)
-        elif pn_link_get_drain(link.handle):
+        if isinstance(link, EgressDataLink):
             self._drain(link)
+        elif isinstance(link, SubscriberLink):
+            subscriber = link
+            if subscriber.entry.controller is None:
+                self._drain(link)
+            else:
+                self._credit_manager.flowed(link)
+        else:
+            self._credit_manager.flowed(link)
 
     def _drain(self, link: EgressLink) -> None:
-        """Give back the credit that is left, once all that there was for it is written."""
-        is_idle = link.current is None and not (link.waiting or link.deferred or pn_link_queued(link.handle))
-        if is_idle and pn_link_drained(link.handle):
+        """Give back the credit that is left if that is asked for, once all that there was for it is written."""
+        if pn_link_get_drain(link.handle) and link.is_idle() and pn_link_drained(link.handle):
             link.port.touch()

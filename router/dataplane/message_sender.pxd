@@ -1,7 +1,8 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.links cimport EgressLink, IngressLink, LinkCounters, Port, Transfer, new_transfer
+from router.dataplane.links cimport EgressDataLink, EgressLink, EgressStreamLink, IngressLink, Port
+from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.annotation_writer cimport annotate, strip
 from router.dataplane.settlement cimport Settlement
@@ -35,19 +36,21 @@ cdef class MessageSender:
     cdef bytes _leading(self, Transfer transfer, EgressLink link)
     cdef size_t _new_delivery(self, EgressLink link)
     cdef size_t _new_numbered(self, Transfer transfer, EgressLink link)
+    @cython.locals(subscriber=SubscriberLink)
+    cdef _advance(self, EgressLink link)
     @cython.locals(entry=AddressEntry)
     cdef _count(self, Transfer transfer, EgressLink link)
     @cython.locals(settlement=Settlement)
     cdef _sent(self, Transfer transfer, EgressLink link, size_t delivery)
     @cython.locals(source=IngressLink, is_own=bint)
     cpdef object commit(self, Transfer transfer, EgressLink link)
-    @cython.locals(stream=EgressLink)
-    cpdef object commit_in_order(self, Transfer transfer, EgressLink link)
-    @cython.locals(source=IngressLink, stream=EgressLink)
-    cdef EgressLink _stream_of(self, Transfer transfer, Port port)
-    @cython.locals(transfer=Transfer, stream=EgressLink, current=Transfer)
+    @cython.locals(stream=EgressStreamLink)
+    cpdef object commit_in_order(self, Transfer transfer, EgressDataLink link)
+    @cython.locals(source=IngressLink, stream=EgressStreamLink)
+    cdef EgressStreamLink _stream_of(self, Transfer transfer, Port port)
+    @cython.locals(transfer=Transfer, stream=EgressStreamLink, current=Transfer)
     cpdef object flowed(self, EgressLink link)
-    cdef EgressLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
+    cdef EgressStreamLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
     cpdef object copy(self, bytes data, Transfer transfer, EgressLink link)
     cpdef object commit_copy(self, bytes data, Transfer transfer, EgressLink link)
     @cython.locals(copy=Transfer)

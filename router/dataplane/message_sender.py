@@ -15,7 +15,17 @@ import cython
 
 from router.core.ids_and_conditions import Condition, RouterId
 from router.dataplane.annotation_writer import annotate, strip
-from router.dataplane.links import EgressLink, IngressLink, Port, Transfer, new_transfer
+from router.dataplane.links import (
+    EgressDataLink,
+    EgressLink,
+    EgressStreamLink,
+    IngressLink,
+    Port,
+    PublisherLink,
+    SubscriberLink,
+    Transfer,
+    new_transfer,
+)
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.waiting_messages import WaitingMessages
 
@@ -75,7 +85,7 @@ class MessageSender:
                 return
         if transfer.held_for is not None:
             self._settlement.unhold(transfer)
-        if not (link.is_router and transfer.is_complete and transfer.ingress_delivery):
+        if not (transfer.is_complete and transfer.ingress_delivery) or isinstance(link, SubscriberLink):
             transfer.clear()  # else it is kept until the kernel has it
         delivery = self._new_delivery(link) if transfer.tag is None else self._new_numbered(transfer, link)
         self._count(transfer, link)
@@ -163,8 +173,7 @@ class MessageSender:
         pn_link_send(link.handle, data, len(data))
         link.port.unwritten_bytes += len(data)
         self._count(transfer, link)
-        pn_link_advance(link.handle)
-        link.unspent -= 1
+        self._advance(link)
         pn_delivery_settle(delivery)
         link.note_settled(len(data))
         link.counters.presettled += 1
@@ -230,7 +239,7 @@ class MessageSender:
         if transfer.is_ready:
             return data
         # DEV-31: what leaves on a circuit leaves as it came.
-        return self.leading_for(transfer, data, to_router=link.is_router and link.root is None)
+        return self.leading_for(transfer, data, to_router=isinstance(link, EgressDataLink))
 
     def _new_delivery(self, link: EgressLink) -> Handle:
         self.sent += 1
@@ -243,19 +252,25 @@ class MessageSender:
         self.sent += 1
         return new_tagged_delivery(link.handle, transfer.tag)
 
+    def _advance(self, link: EgressLink) -> None:
+        """The link's delivery is written, and has used a credit."""
+        pn_link_advance(link.handle)
+        if isinstance(link, SubscriberLink):
+            subscriber = link
+            subscriber.unspent -= 1
+
     def _count(self, transfer: Transfer, link: EgressLink) -> None:
         link.counters.deliveries += 1
         entry = transfer.entry
         if entry is not None:
-            if not link.is_router:
+            if isinstance(link, SubscriberLink):
                 entry.egress += 1
             elif transfer.ingress is not None and transfer.ingress.port.is_router:
                 entry.transit += 1
 
     def _sent(self, transfer: Transfer, link: EgressLink, delivery: Handle) -> None:
         """The last byte is with the engine: settle now, or wait for the subscriber's outcome."""
-        pn_link_advance(link.handle)
-        link.unspent -= 1
+        self._advance(link)
         settlement = self._settlement
         if not transfer.ingress_delivery or link.is_presettled:
             link.counters.presettled += 1
@@ -284,12 +299,10 @@ class MessageSender:
         else:
             source = transfer.ingress
             # A publisher's own has waited here before: there is no more of it than there was.
-            is_own = (
-                transfer.is_brokered and source is not None and source.controller is not None and source.root is None
-            )
+            is_own = transfer.is_brokered and isinstance(source, PublisherLink) and source.controller is not None
             self._waiting.enter(transfer, link, is_bounded=not is_own)
 
-    def commit_in_order(self, transfer: Transfer, link: EgressLink) -> None:
+    def commit_in_order(self, transfer: Transfer, link: EgressDataLink) -> None:
         """Send to a neighbor: on a data link, or where that would hold up others, on a streaming link.
 
         A message whose end is not there yet goes on a link that holds up nothing else, and whatever its sender sends
@@ -305,13 +318,13 @@ class MessageSender:
         else:
             self.commit(transfer, self._bind_stream(transfer, link.port))
 
-    def _stream_of(self, transfer: Transfer, port: Port) -> EgressLink | None:
+    def _stream_of(self, transfer: Transfer, port: Port) -> EgressStreamLink | None:
         """The streaming link that its sender's messages go on since one of them was large."""
         source = transfer.ingress
         stream = source.streams.get(port.id) if source is not None else None
         return stream if stream is not None and not stream.is_gone else None
 
-    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressLink:
+    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressStreamLink:
         """A streaming link for a sender: one that no other has, a new one, or the one that the fewest have."""
         assert port.open_stream is not None
         link = min(port.streams, key=lambda stream: (stream.bound, len(stream.waiting)), default=None)
@@ -369,9 +382,9 @@ class MessageSender:
                 self._waiting.take(link)
                 self.send(transfer, link)
 
-    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLink | None:
+    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressStreamLink | None:
         """The streaming link that a message which waited for a data link takes instead."""
-        if link.is_stream or link.root is not None or not link.is_router or transfer.is_ready:
+        if transfer.is_ready or isinstance(link, EgressStreamLink) or not isinstance(link, EgressDataLink):
             return None
         stream = self._stream_of(transfer, link.port)
         if stream is None and not transfer.is_complete and link.port.open_stream is not None:
@@ -385,7 +398,7 @@ class MessageSender:
         """
         port = link.port
         port.blocked.pop(link, None)
-        if link.is_stream:
+        if isinstance(link, EgressStreamLink):
             port.streams.remove(link)
         self.lose(link, sys.maxsize)
         link.lose_settled()

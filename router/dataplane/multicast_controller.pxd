@@ -2,15 +2,16 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.dataplane.credit_controller cimport CreditController
-from router.dataplane.links cimport EgressLink, IngressLink, Transfer
+from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.transfer_stages cimport *
 
 
 cdef class MulticastController(CreditController):
     cdef public dict _known
 
-    @cython.locals(link=IngressLink, is_first=bint)
+    @cython.locals(link=IngressLink, circuit=IngressCircuitLink, is_first=bint)
     cpdef object take(self, Transfer transfer)
-    cdef _drop_counted(self, Transfer transfer, IngressLink link)
+    cdef _drop_counted(self, Transfer transfer, IngressCircuitLink link)
     cpdef bint _is_ready(self, Transfer transfer)
     cpdef bint _restate(self, double now)
+    cdef _restate_subscriber(self, SubscriberLink link, double now)

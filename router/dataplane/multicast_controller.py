@@ -20,8 +20,8 @@ from router.core.forwarding.multicast_tree import MOST_CREDIT
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
-from router.dataplane.credit_controller import CreditController, root_of
-from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.credit_controller import CreditController
+from router.dataplane.links import EgressCircuitLink, EgressLink, IngressCircuitLink, SubscriberLink, Transfer
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import ACCEPTED, pn_link_get_drain
@@ -39,7 +39,7 @@ class MulticastController(CreditController):
     def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
         super().__init__(entry, context)
         self.machine = MulticastIngressScheduler(self, self._me, timing=context.timing, patience=context.patience)
-        self._known: dict[EgressLink, None] = {}
+        self._known: dict[SubscriberLink, None] = {}
         """Local subscribers that the machine knows."""
         for link in self._subscribers():
             self.touch(link)
@@ -61,7 +61,7 @@ class MulticastController(CreditController):
         self.machine.own.is_touched = True
         self.touch()
 
-    def closed(self, link: EgressLink) -> None:
+    def closed(self, link: EgressCircuitLink) -> None:
         """A child tells that nobody below it is live."""
         place = self._place_of(link)
         if place is not None:
@@ -73,18 +73,20 @@ class MulticastController(CreditController):
         """A message of the address: it is sent, or waits; not if it was here before."""
         link = transfer.ingress
         is_first = transfer.is_coming or not transfer.is_brokered
-        if transfer.tag is None or link is None or link.root is None or not is_first:
+        if transfer.tag is None or not is_first or not isinstance(link, IngressCircuitLink):
             CreditController.take(self, transfer)
-        elif not self._context.repair.is_new(self.entry, link.root, transfer.tag):
-            self._drop_counted(transfer, link)
+            return
+        circuit = link
+        if not self._context.repair.is_new(self.entry, circuit.root, transfer.tag):
+            self._drop_counted(transfer, circuit)
             self._context.settlement.settle(transfer, ACCEPTED)  # it is no loss
-        elif self.machine.is_upstream(link.root, link):
+        elif self.machine.is_upstream(circuit.root, link):
             CreditController.take(self, transfer)
         else:  # the tree has changed behind it
-            self._drop_counted(transfer, link)
+            self._drop_counted(transfer, circuit)
             self._context.forwarder.fan_out(transfer)
 
-    def _drop_counted(self, transfer: Transfer, link: IngressLink) -> None:
+    def _drop_counted(self, transfer: Transfer, link: IngressCircuitLink) -> None:
         """A message is not to leave on the credit that it came with."""
         if transfer.is_coming:
             self.drop(transfer)
@@ -97,10 +99,10 @@ class MulticastController(CreditController):
 
     # Paths and links of our own
 
-    def add_circuit(self, link: IngressLink) -> None:
+    def add_circuit(self, link: IngressCircuitLink) -> None:
         """A neighbor attached a circuit."""
         super().add_circuit(link)
-        self._place_children(root_of(link))
+        self._place_children(link.root)
 
     def update_paths(self) -> None:
         """Trees, routes or subscribers have changed."""
@@ -129,7 +131,7 @@ class MulticastController(CreditController):
         self.machine.outlet_lost(ingress, child)
         self.touch()  # before a message is sent on what it had
 
-    def subscriber_gone(self, link: EgressLink) -> None:
+    def subscriber_gone(self, link: SubscriberLink) -> None:
         """A local subscriber is no more."""
         self._forget_subscriber(link)
         if link in self._known:
@@ -146,10 +148,10 @@ class MulticastController(CreditController):
         for link in changed:
             if link.is_gone:
                 continue
-            if link.root is None:
+            if isinstance(link, SubscriberLink):
                 self._restate_subscriber(link, now)
                 continue
-            place = self._place_of(link)
+            place = self._place_of(link) if isinstance(link, EgressCircuitLink) else None
             if place is not None:
                 credit = self._measure(link)
                 is_draining = credit > 0 and bool(pn_link_get_drain(link.handle))
@@ -159,7 +161,7 @@ class MulticastController(CreditController):
             self.machine.set_outlet(ingress, child, MOST_CREDIT)
         return bool(changed)
 
-    def _restate_subscriber(self, link: EgressLink, now: float) -> None:
+    def _restate_subscriber(self, link: SubscriberLink, now: float) -> None:
         if link not in self._known:
             self._known[link] = None
             self.machine.add_subscriber(link)
@@ -187,7 +189,7 @@ class MulticastController(CreditController):
             context.waiting.give_up(message)
         message.state = NEW
         source = message.ingress
-        parent = source.port.neighbor if source is not None and source.root is not None else None
+        parent = source.port.neighbor if isinstance(source, IngressCircuitLink) else None
         if parent is None and ingress == self._me:
             message.tag = context.repair.number(self.entry)
         data = message.whole()
@@ -205,7 +207,7 @@ class MulticastController(CreditController):
             sent_to = (*children, parent) if parent is not None else tuple(children)
             context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.now)
         for link in missed:
-            assert isinstance(link, EgressLink)
+            assert isinstance(link, SubscriberLink)
             link.counters.dropped += 1
             self.entry.dropped += 1
         if is_copied:
@@ -224,7 +226,7 @@ class MulticastController(CreditController):
 
     def drained_subscriber(self, subscriber: Key) -> None:
         """Give a local subscriber all its credit back."""
-        assert isinstance(subscriber, EgressLink)
+        assert isinstance(subscriber, SubscriberLink)
         self._answer_drain(subscriber)
 
     def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:

@@ -14,13 +14,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import cython
 
 from mesh_config.models import ForwardingSettings
-from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
+from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import ConnectionId
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.delivery_reader import Reader
-from router.dataplane.links import EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.link_counters import LinkCounters
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressDataLink,
+    EgressLink,
+    EgressStreamLink,
+    IngressCircuitLink,
+    IngressDataLink,
+    IngressLink,
+    Port,
+    PublisherLink,
+    SubscriberLink,
+    Transfer,
+)
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
@@ -137,7 +150,7 @@ class RouterDataPlane(DataPlaneInterface):
                     if credit < 0:
                         link.port.withdraw(link, -credit)
                     self._forwarder.flowed(link)
-                elif link.root is not None and link.controller is not None:
+                elif isinstance(link, IngressCircuitLink) and link.controller is not None:
                     self.credit_manager.of_link(link).returned(link)
             elif kind != TRANSPORT:
                 return event
@@ -145,9 +158,9 @@ class RouterDataPlane(DataPlaneInterface):
     def _disposed(self, link: EgressLink, delivery: Handle) -> None:
         was_busy = link.current is not None
         self.settlement.disposed(link, delivery)
-        if link.root is not None:
+        if isinstance(link, EgressCircuitLink):
             self.credit_manager.end_if_settled(link)
-        if was_busy or link.is_stream or link.waiting:
+        if was_busy or link.waiting or isinstance(link, EgressStreamLink):
             self._forwarder.flowed(link)
 
     def flowed(self, link: EgressLink) -> None:
@@ -237,10 +250,9 @@ class RouterDataPlane(DataPlaneInterface):
                 delivery = pn_unsettled_next(delivery)
         return found
 
-    def add_ingress(self, link: IngressLink) -> None:
-        """Messages may arrive on it from now on; gives its first credit."""
+    def add_publisher(self, link: PublisherLink) -> None:
+        """Messages of a client may arrive on it from now on; gives its first credit."""
         self._register(link)
-        link.is_numbered = link.port.takes_numbers
         link.attached_at = self.now
         entry = link.entry
         if entry is not None:
@@ -249,16 +261,20 @@ class RouterDataPlane(DataPlaneInterface):
                 self.credit_manager.of(entry).add_publisher(link)
         self.settlement.top_up(link)
 
-    def add_circuit(self, link: IngressLink) -> None:
+    def add_data_link(self, link: IngressDataLink) -> None:
+        """Datagrams of a neighbor may arrive on it from now on; gives its first credit."""
+        self._register(link)
+        self.settlement.top_up(link)
+
+    def add_circuit(self, link: IngressCircuitLink) -> None:
         """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight.
 
         One to a service of this process gets a window: the service takes whatever comes at once, and grants nothing.
         """
         self._register(link)
-        assert link.entry is not None
-        link.is_numbered = link.port.takes_numbers and link.entry.treatment is MULTICAST
-        if self.credit_manager.serves(link.entry):
-            self.credit_manager.of(link.entry).add_circuit(link)
+        entry = link.entry
+        if entry is not None and self.credit_manager.serves(entry):
+            self.credit_manager.of(entry).add_circuit(link)
         else:
             link.window = self.credit_manager.window
             self.settlement.top_up(link)
@@ -283,7 +299,7 @@ class RouterDataPlane(DataPlaneInterface):
     def _spared(self, link: EgressLink) -> None:
         self.credit_manager.flowed(link)
 
-    def _end_circuit(self, link: EgressLink) -> None:
+    def _end_circuit(self, link: EgressCircuitLink) -> None:
         self.remove_egress(link)
         link.port.close_circuit(link)
 
@@ -317,9 +333,9 @@ class RouterDataPlane(DataPlaneInterface):
         if link.port.is_router:
             self.gone_ingress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
         if isinstance(link.controller, CreditController):
-            if link.root is None:
+            if isinstance(link, PublisherLink):
                 link.controller.remove_publisher(link)
-            else:
+            elif isinstance(link, IngressCircuitLink):
                 link.controller.remove_circuit(link)
         if link.entry is not None:
             link.entry.publishers.pop(link, None)
@@ -339,13 +355,14 @@ class RouterDataPlane(DataPlaneInterface):
         self.gone_egress.add(link.counters)
         if link.port.is_router:
             self.gone_egress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
-        if link.is_router and link.root is None and link.port.neighbor is not None:
-            self.repair.lost(link.port.neighbor)
-        controller = self.credit_manager.find(link.entry)
-        if link.root is not None:
+        if isinstance(link, EgressCircuitLink):
             self.credit_manager.circuit_gone(link)
-        elif controller is not None:
-            controller.subscriber_gone(link)
+        elif isinstance(link, SubscriberLink):
+            controller = self.credit_manager.find(link.entry)
+            if controller is not None:
+                controller.subscriber_gone(link)
+        elif isinstance(link, EgressDataLink) and link.port.neighbor is not None:
+            self.repair.lost(link.port.neighbor)
 
     def next_deadline(self) -> float:
         """When `handle_deadline` is due, seconds; infinity when never."""

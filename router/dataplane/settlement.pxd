@@ -7,7 +7,8 @@ from router.core.forwarding.link_window cimport change as change_of
 from router.core.forwarding.link_window cimport grown, is_used, shrunk
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
-from router.dataplane.links cimport EgressLink, IngressLink, LinkCounters, Port, Transfer
+from router.dataplane.link_counters cimport LinkCounters
+from router.dataplane.links cimport EgressLink, IngressLink, Port, PublisherLink, Transfer
 from router.dataplane.transfer_stages cimport *
 
 
@@ -30,7 +31,8 @@ cdef class Settlement:
     @cython.locals(delivery=size_t, counters=LinkCounters)
     cpdef object settle(self, Transfer transfer, int outcome)
     cpdef object tell_rejected(self, Transfer transfer, object condition, object description)
-    cpdef object grow(self, IngressLink link)
+    cpdef object grow(self, PublisherLink link)
+    @cython.locals(publisher=PublisherLink)
     cdef _shrink(self, IngressLink link)
     cpdef object count_dropped(self, Transfer transfer)
     cpdef object finish(self, Transfer transfer)

@@ -18,7 +18,7 @@ from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.link_window import change as change_of
 from router.core.forwarding.link_window import grown, is_used, shrunk
 from router.core.ids_and_conditions import Condition
-from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -300,7 +300,7 @@ class Settlement:
 
     # Credit
 
-    def grow(self, link: IngressLink) -> None:
+    def grow(self, link: PublisherLink) -> None:
         """A sender has sent a message to where somebody is, and its window is not what it may be at last."""
         link.used += 1
         if is_used(link.window, link.used):
@@ -309,8 +309,9 @@ class Settlement:
 
     def _shrink(self, link: IngressLink) -> None:
         """A message of a sender was RELEASED: where it names addresses itself, it may well name what nobody serves."""
-        if link.entry is None and not link.port.is_router:
-            link.window, link.used = shrunk(link.window), 0
+        if link.entry is None and isinstance(link, PublisherLink):
+            publisher = link
+            publisher.window, publisher.used = shrunk(publisher.window), 0
 
     def top_up(self, link: IngressLink) -> None:
         """Grant or take back what `core.forwarding.credit` says for this link, if it has a window."""

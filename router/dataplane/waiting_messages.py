@@ -16,7 +16,7 @@ import cython
 from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.links import EgressLink, IngressLink, IngressStreamLink, Transfer
 from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 
@@ -146,7 +146,9 @@ class WaitingMessages:
 
         Never so for links that carry messages to many addresses: one slow subscriber would hold up all others.
         """
-        return source.backlog_bytes > STREAM_BUFFER_BYTES and (source.entry is not None or source.is_stream)
+        if source.backlog_bytes <= STREAM_BUFFER_BYTES:
+            return False
+        return source.entry is not None or isinstance(source, IngressStreamLink)
 
     def next_deadline(self) -> float:
         """When the next message has waited too long, seconds; infinity when none waits."""

@@ -29,7 +29,7 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import MAX_LOAD, MAX_WEIGHT, CircuitStates, is_router_id
 from router.dataplane.data_plane_interface import DataPlaneInterface
-from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.links import EgressCircuitLink, IngressCircuitLink
 from router.engine.connection import Connection
 from router.engine.terminus_address import read_address
 
@@ -69,7 +69,7 @@ class Circuits:
         """Sessions of our own without a circuit, by address; they need not have begun."""
         self._handles: dict[int, int] = {}
         """Addresses: of the circuit's handle for that of each other session."""
-        self._held: dict[int, EgressLink] = {}
+        self._held: dict[int, EgressCircuitLink] = {}
         self._unsaid: dict[str, int] = {}
         """Weights of those, by link name: the neighbor could do nothing with them before the attach."""
         self._unanswered: set[int] = set()
@@ -83,7 +83,7 @@ class Circuits:
 
     # Our own
 
-    def open(self, address: str, root: RouterId, is_multicast: bool) -> EgressLink | None:
+    def open(self, address: str, root: RouterId, is_multicast: bool) -> EgressCircuitLink | None:
         """Attach a circuit for *address* along the tree of *root*: its egress router, or a multicast's ingress router.
 
         Returns: None when there are as many as the settings or the channels allow.
@@ -95,9 +95,8 @@ class Circuits:
         name = f"circuit.{secrets.token_urlsafe(11)}"
         handle = pn.pn_sender(session, name.encode())
         _describe(handle, address, root, is_multicast=is_multicast)
-        link = EgressLink(LinkId(next(self._ids)), connection.port, handle, session, name)
-        link.address = address
-        link.root = root
+        link_id = LinkId(next(self._ids))
+        link = EgressCircuitLink(link_id, connection.port, handle, name, root=root, address=address)
         key = self._handles[session] = handle
         connection.add_link(link)
         connection.port.circuits_out[name] = link
@@ -129,7 +128,7 @@ class Circuits:
         """Own circuits that may be unanswered; both sides come to the same number."""
         return max(1, min(MAX_UNANSWERED, self._connection.channels // 8))
 
-    def _attach(self, link: EgressLink) -> None:
+    def _attach(self, link: EgressCircuitLink) -> None:
         if pn.pn_session_state(link.session) & pn.LOCAL_UNINIT:
             self._connection.begin(link.session)
         pn.pn_link_open(link.handle)
@@ -150,7 +149,7 @@ class Circuits:
                 weights[link.name] = weight
         self._tell_weights(weights)
 
-    def _give_up(self, link: EgressLink) -> None:
+    def _give_up(self, link: EgressCircuitLink) -> None:
         self._connection.take_link(link.handle)
         del self._connection.port.circuits_out[link.name]
         link.is_refused = True
@@ -163,7 +162,7 @@ class Circuits:
         self._unanswered.discard(handle)
         self._attach_held()
 
-    def close(self, link: EgressLink) -> None:
+    def close(self, link: EgressCircuitLink) -> None:
         """Close a circuit of our own that the data plane has forgotten, behind what was sent on it."""
         connection = self._connection
         handle = link.handle
@@ -259,9 +258,11 @@ class Circuits:
             raise RemoteProtocolError(f"there is a circuit {name!r} already", condition=Condition.NOT_ALLOWED)
         root, is_multicast = _root_of(handle)
         address = read_address(pn.pn_link_remote_target(handle))
+        if not address:
+            raise RemoteProtocolError("a circuit needs an address", condition=Condition.INVALID_FIELD)
         entry = self._entry(address, is_multicast=is_multicast)
-        link = IngressLink(LinkId(next(self._ids)), port, handle, session, name, window=0)
-        link.root, link.entry, link.address = root, entry, address
+        link_id = LinkId(next(self._ids))
+        link = IngressCircuitLink(link_id, port, handle, name, root=root, entry=entry, address=address)
         pn.pn_terminus_copy(pn.pn_link_source(handle), pn.pn_link_remote_source(handle))
         pn.pn_terminus_copy(pn.pn_link_target(handle), pn.pn_link_remote_target(handle))
         pn.pn_link_set_snd_settle_mode(handle, pn.SND_MIXED)
@@ -270,9 +271,7 @@ class Circuits:
         port.circuits_in[name] = link
         self._data_plane.add_circuit(link)
 
-    def _entry(self, address: str | None, *, is_multicast: bool) -> AddressEntry:
-        if not address:
-            raise RemoteProtocolError("a circuit needs an address", condition=Condition.INVALID_FIELD)
+    def _entry(self, address: str, *, is_multicast: bool) -> AddressEntry:
         # No router is called "", so our own reply addresses come out as ROUTER, and what is local to a hop as LOCAL.
         parsed = parse_address(address, me=RouterId(""))
         if parsed.kind not in (AddressKind.MOBILE, AddressKind.ROUTER) or parsed.is_reserved:
@@ -291,7 +290,7 @@ class Circuits:
 
     # The end
 
-    def end_incoming(self, link: IngressLink) -> None:
+    def end_incoming(self, link: IngressCircuitLink) -> None:
         """End a circuit of the neighbor: there is nobody behind its address any more."""
         connection = self._connection
         if connection.is_ending or connection.take_link(link.handle) is None:
@@ -303,10 +302,10 @@ class Circuits:
         connection.refused += 1
         connection.port.touch()
 
-    def remove(self, link: IngressLink | EgressLink) -> None:
+    def remove(self, link: IngressCircuitLink | EgressCircuitLink) -> None:
         """The neighbor detached a circuit, or it goes with its session or the connection."""
         port = self._connection.port
-        if isinstance(link, IngressLink):
+        if isinstance(link, IngressCircuitLink):
             del port.circuits_in[link.name]
             self._data_plane.remove_ingress(link)
             if link.entry is not None:

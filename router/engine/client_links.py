@@ -32,7 +32,7 @@ from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.link_window import first_window
 from router.core.ids_and_conditions import Condition, LinkId
 from router.dataplane.data_plane_interface import DataPlaneInterface
-from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink
 from router.engine.connection import Connection
 from router.engine.terminus_address import read_address
 
@@ -106,11 +106,16 @@ class ClientLinks:
         entry = self._fib.attach(address, plain=plain)
         if pn.pn_terminus_is_dynamic(source):
             entry.holder = connection.id
-        link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), _name(handle))
-        link.entry = entry
-        link.address = address
-        link.is_presettled = pn.pn_link_remote_snd_settle_mode(handle) == pn.SND_SETTLED
-        link.most_bytes = pn.pn_link_remote_max_message_size(handle)
+        link = SubscriberLink(
+            LinkId(next(self._ids)),
+            connection.port,
+            handle,
+            _name(handle),
+            entry=entry,
+            address=address,
+            is_presettled=pn.pn_link_remote_snd_settle_mode(handle) == pn.SND_SETTLED,
+            most_bytes=pn.pn_link_remote_max_message_size(handle),
+        )
         self._mirror(handle, address if pn.pn_terminus_is_dynamic(source) else None)
         if is_volatile and pn.pn_terminus_is_dynamic(source):
             entry.volatile = True
@@ -145,20 +150,23 @@ class ClientLinks:
                 self._fib.forget(entry)
                 raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)
         window = self._settings.publisher_window if entry is not None else self._settings.anonymous_window
-        link = IngressLink(
-            LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), _name(handle), window=window
+        link = PublisherLink(
+            LinkId(next(self._ids)),
+            connection.port,
+            handle,
+            _name(handle),
+            window=window if entry is not None else first_window(window),
+            most_window=window,
+            most_bytes=getattr(connection.settings, "max_message_bytes", 0),
+            entry=entry,
+            address=address if entry is not None else None,
         )
-        if entry is None:
-            link.window = first_window(window)
-        link.most_bytes = getattr(connection.settings, "max_message_bytes", 0)
         pn.pn_link_set_max_message_size(handle, link.most_bytes)
-        link.entry = entry
-        link.address = address if entry is not None else None
         # without the virtual host, which is put before it when a receiver attaches to it
         self._mirror(handle, plain if pn.pn_terminus_is_dynamic(target) else None)
         connection.add_link(link)
         pn.pn_link_open(handle)
-        self._data_plane.add_ingress(link)
+        self._data_plane.add_publisher(link)
 
     def _check_source(self, address: str, connection: Connection) -> None:
         """Refuse a receiver from what it may not receive from."""
@@ -221,20 +229,17 @@ class ClientLinks:
         link = connection.take_link(handle)
         if isinstance(link, IngressLink):
             self._data_plane.remove_ingress(link)
-        elif isinstance(link, EgressLink):
+        elif isinstance(link, SubscriberLink):
             self._remove_subscriber(link)
 
-    def _remove_subscriber(self, link: EgressLink) -> None:
+    def _remove_subscriber(self, link: SubscriberLink) -> None:
         entry = link.entry
-        if entry is not None:
-            is_last = self._fib.unsubscribe(entry, link)
-            self._data_plane.remove_egress(link)
-            if is_last:
-                self._changed(entry, False)
-                self._data_plane.reconsider(entry)
-            self._fib.forget(entry)
-        else:
-            self._data_plane.remove_egress(link)
+        is_last = self._fib.unsubscribe(entry, link)
+        self._data_plane.remove_egress(link)
+        if is_last:
+            self._changed(entry, False)
+            self._data_plane.reconsider(entry)
+        self._fib.forget(entry)
 
 
 def refuse(handle: Handle, condition: str, description: str) -> None:

@@ -23,7 +23,15 @@ from router.core.forwarding.fib import Fib
 from router.core.ids_and_conditions import Condition, LinkId
 from router.core.linkstate.messages import CircuitStates
 from router.dataplane.data_plane_interface import DataPlaneInterface
-from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressDataLink,
+    EgressStreamLink,
+    IngressCircuitLink,
+    IngressDataLink,
+    IngressLink,
+    IngressStreamLink,
+)
 from router.engine.circuits import CIRCUIT, Circuits
 from router.engine.codec import encode_control
 from router.engine.connection import CIRCUITS, LSU_PUSH, NUMBERS, STREAMING_LINKS, Connection
@@ -127,34 +135,30 @@ class NeighborLinks:
                 self._control_in = handle
                 pn.pn_link_flow(handle, CONTROL_WINDOW)
         elif is_sender:
-            link = self._egress(handle)
+            link = EgressDataLink(self._new_id(), self._connection.port, handle, _name(handle))
+            self._add_egress(link)
             if len(self._connection.port.data_links) < PRIORITIES:
                 self._connection.port.data_links.append(link)
         else:
             self._ingress(handle)
         self._connection.port.touch()
 
-    def _egress(self, handle: Handle) -> EgressLink:
-        connection = self._connection
-        name = text(pn.pn_link_name(handle)) or ""
-        link = EgressLink(LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name)
-        connection.add_link(link)
+    def _new_id(self) -> LinkId:
+        return LinkId(next(self._ids))
+
+    def _add_egress(self, link: EgressDataLink) -> None:
+        self._connection.add_link(link)
         self._data_plane.add_egress(link)
-        return link
 
     def _ingress(self, handle: Handle) -> None:
-        connection = self._connection
-        name = text(pn.pn_link_name(handle)) or ""
-        window = self._settings.router_window
-        link = IngressLink(
-            LinkId(next(self._ids)), connection.port, handle, pn.pn_link_session(handle), name, window=window
-        )
         self._incoming += 1
-        link.is_stream = self._incoming > self._pairs
-        connection.add_link(link)
-        self._data_plane.add_ingress(link)
+        kind = IngressStreamLink if self._incoming > self._pairs else IngressDataLink
+        port, window = self._connection.port, self._settings.router_window
+        link = kind(self._new_id(), port, handle, _name(handle), window=window)
+        self._connection.add_link(link)
+        self._data_plane.add_data_link(link)
 
-    def _open_stream(self) -> EgressLink:
+    def _open_stream(self) -> EgressStreamLink:
         """One more data link, for messages whose end is not there yet.
 
         Source: docs/reference/inter-router-protocol.md#streaming-links.
@@ -164,8 +168,8 @@ class NeighborLinks:
         handle = pn.pn_sender(session, name)
         _describe(handle, DATA)
         pn.pn_link_open(handle)
-        link = self._egress(handle)
-        link.is_stream = True
+        link = EgressStreamLink(self._new_id(), self._connection.port, handle, _name(handle))
+        self._add_egress(link)
         self._connection.port.touch()
         return link
 
@@ -204,10 +208,10 @@ class NeighborLinks:
             return
         connection = self._connection
         link = connection.take_link(handle)
-        if link is not None and link.root is not None:
+        if isinstance(link, IngressCircuitLink | EgressCircuitLink):
             assert self.circuits is not None
             self.circuits.remove(link)
-        elif isinstance(link, EgressLink):
+        elif isinstance(link, EgressDataLink):
             if link in connection.port.data_links:
                 connection.port.data_links.remove(link)
             self._data_plane.remove_egress(link)
@@ -273,6 +277,10 @@ class NeighborLinks:
             raise RemoteProtocolError(
                 f"control message is larger than {limit} bytes", condition=Condition.RESOURCE_LIMIT_EXCEEDED
             )
+
+
+def _name(handle: Handle) -> str:
+    return text(pn.pn_link_name(handle)) or ""
 
 
 def _describe(handle: Handle, capability: str) -> None:

@@ -14,7 +14,16 @@ from router.core.forwarding.publisher_credit import Publisher
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.credit_controller import CreditController
-from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressLink,
+    IngressCircuitLink,
+    IngressLink,
+    PublisherLink,
+    SubscriberLink,
+    Transfer,
+    local_subscribers,
+)
 from router.dataplane.multicast_controller import MulticastController
 from router.engine.connection import Connection
 from router.management.snapshot import CreditRow, PartyRow
@@ -57,18 +66,21 @@ def has_credit(entry: AddressEntry) -> bool:
 def parties(links: Iterable[AnyLink], controllers: Iterable[CreditController]) -> Iterator[Party]:
     """Those of all addresses, links in the given order."""
     for link in links:
-        is_client = link.root is None
-        if isinstance(link.controller, CreditController) or (
-            isinstance(link, EgressLink) and is_client and link.entry is not None
-        ):
+        if isinstance(link, SubscriberLink) or _controller_of(link) is not None:
             yield link
     for controller in controllers:
         yield from _windows(controller)
 
 
+def _controller_of(link: AnyLink) -> CreditController | None:
+    """The one that deals the credit of a publisher's link or of a circuit."""
+    found = link.controller if isinstance(link, IngressLink | EgressCircuitLink) else None
+    return found if isinstance(found, CreditController) else None
+
+
 def parties_of(entry: AddressEntry) -> Iterator[Party]:
     """Those of one address: who grants before who holds."""
-    yield from _subscribers(entry)
+    yield from local_subscribers(entry)
     controller = _broker_of(entry)
     if controller is None:
         return
@@ -87,11 +99,7 @@ def _broker_of(entry: AddressEntry) -> CreditController | None:
     return entry.controller
 
 
-def _subscribers(entry: AddressEntry) -> list[EgressLink]:
-    return [link for link in entry.subscribers if isinstance(link, EgressLink)]
-
-
-def _own_circuits(controller: CreditController) -> Iterable[EgressLink]:
+def _own_circuits(controller: CreditController) -> Iterable[EgressCircuitLink]:
     if isinstance(controller, (AnycastController, MulticastController)):
         return controller.own.values()
     return ()
@@ -125,19 +133,19 @@ def _pools(controller: CreditController) -> list[CreditPool]:
 
 def _circuit(link: IngressLink) -> IncomingCircuit | None:
     """State of a neighbor's circuit in the machine."""
-    controller, root = link.controller, link.root
-    if root is None:
+    if not isinstance(link, IngressCircuitLink):
         return None
+    controller, root = link.controller, link.root
     if isinstance(controller, MulticastController):
         return controller.machine.trees[root].pool.circuits.get(link)
     assert isinstance(controller, AnycastController)
     return controller.machine.pools[root].circuits.get(link)
 
 
-def _publishers(controller: CreditController) -> Iterator[tuple[IngressLink, Publisher | None]]:
+def _publishers(controller: CreditController) -> Iterator[tuple[PublisherLink, Publisher | None]]:
     """Each link, with what the machine knows of it."""
     for key, publisher in controller.publishers.attached.items():
-        assert isinstance(key, IngressLink)
+        assert isinstance(key, PublisherLink)
         yield key, publisher
     if isinstance(controller, AnycastController):
         for link in (*controller.first, *controller.second):
@@ -153,7 +161,8 @@ def _blocked_s(link: IngressLink, publisher: Publisher | None, now: float) -> fl
     if _held(link, publisher):
         return None
     since = publisher.since if publisher is not None else -math.inf
-    return max(0.0, now - max(since, link.attached_at))
+    attached_at = link.attached_at if isinstance(link, PublisherLink) else 0.0
+    return max(0.0, now - max(since, attached_at))
 
 
 # One address
@@ -162,7 +171,7 @@ def _blocked_s(link: IngressLink, publisher: Publisher | None, now: float) -> fl
 def credit_row(entry: AddressEntry, now: float) -> CreditRow:
     """The credit of one address, at *now* (seconds, monotonic)."""
     key = key_of(entry)
-    subscribers = _subscribers(entry)
+    subscribers = local_subscribers(entry)
     controller = _broker_of(entry)
     publishers = list(_publishers(controller)) if controller is not None else []
     blocked = [seconds for seconds in (_blocked_s(*each, now) for each in publishers) if seconds is not None]
@@ -197,7 +206,7 @@ def _is_open(controller: CreditController) -> bool:
     return controller.machine.is_open or (controller.is_reply and is_reached)
 
 
-def _granted(entry: AddressEntry, subscribers: list[EgressLink], controller: CreditController | None) -> int:
+def _granted(entry: AddressEntry, subscribers: list[SubscriberLink], controller: CreditController | None) -> int:
     """Credit that can be dealt here."""
     if isinstance(controller, MulticastController):
         return _granted_together(controller)
@@ -240,12 +249,13 @@ class PartyRows:
         """Its row."""
         if isinstance(party, NoCircuitCredit):
             return _window_row(party)
-        entry = party.controller.entry if isinstance(party.controller, CreditController) else party.entry
-        assert entry is not None
-        if isinstance(party, EgressLink):
-            row = self._granting(entry, party)
-            return self._subscribing(entry, party, row) if party.root is None else row
-        return self._holding(entry, party)
+        if isinstance(party, SubscriberLink):
+            return self._subscribing(party.entry, party, self._granting(party.entry, party))
+        controller = _controller_of(party)
+        assert controller is not None
+        if isinstance(party, IngressLink):
+            return self._holding(controller.entry, party)
+        return self._granting(controller.entry, party)
 
     def _row(self, entry: AddressEntry, link: AnyLink, role: str) -> PartyRow:
         """Attributes that all links have."""
@@ -260,23 +270,23 @@ class PartyRows:
             connection_id=str(link.port.id),
             container=peer.container if peer is not None else "",
             neighbor=link.port.neighbor,
-            root=link.root,
+            root=link.root if isinstance(link, IngressCircuitLink | EgressCircuitLink) else None,
         )
 
     def _granting(self, entry: AddressEntry, link: EgressLink) -> PartyRow:
         granted = credit_of(link)
         oldest = next(iter(link.waiting), None)
         return attrs.evolve(
-            self._row(entry, link, "subscriber" if link.root is None else "circuit out"),
+            self._row(entry, link, "circuit out" if isinstance(link, EgressCircuitLink) else "subscriber"),
             granted=granted,
-            weight=link.weight,
+            weight=link.weight if isinstance(link, EgressCircuitLink) else 0,
             waiting_count=len(link.waiting),
             oldest_wait_seconds=_age(oldest.arrived if oldest is not None else self._now, self._now),
             unsettled_count=link.outstanding,
             is_draining=granted > 0 and bool(pn_link_get_drain(link.handle)),
         )
 
-    def _subscribing(self, entry: AddressEntry, link: EgressLink, row: PartyRow) -> PartyRow:
+    def _subscribing(self, entry: AddressEntry, link: SubscriberLink, row: PartyRow) -> PartyRow:
         controller = entry.controller
         known = (
             controller.machine.local_subscribers.subscribers.get(link)
@@ -293,7 +303,7 @@ class PartyRows:
         )
 
     def _holding(self, entry: AddressEntry, link: IngressLink) -> PartyRow:
-        row = self._row(entry, link, "publisher" if link.root is None else "circuit in")
+        row = self._row(entry, link, "circuit in" if isinstance(link, IngressCircuitLink) else "publisher")
         waiting = self._waiting_of(entry).get(link, ())
         row = attrs.evolve(
             row, waiting_count=len(waiting), oldest_wait_seconds=_age(min(waiting, default=self._now), self._now)

@@ -10,7 +10,8 @@ import attrs
 from router.binding.proton_functions import pn_link_credit, pn_link_queued
 from router.core.addressing.address import AddressKind, masked
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import EgressLink, IngressLink, LinkCounters, Transfer
+from router.dataplane.link_counters import LinkCounters
+from router.dataplane.links import EgressLink, IngressLink, SubscriberLink, Transfer, local_subscribers
 from router.dataplane.transfer_stages import SENT
 from router.engine.connection import Connection
 from router.management.snapshot import AddressRow, LinkRow
@@ -140,7 +141,7 @@ def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay) -
         zero_credit_s = _oldest_for(link, under_way.now) if credit == 0 else 0.0
         links = connection.port.data_links
         priority = links.index(link) if link in links else 0
-    counters = link.counters
+    counters, entry = link.counters, _entry_of(link)
     return LinkRow(
         name=link.name,
         identity=str(link.id),
@@ -149,7 +150,7 @@ def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay) -
         link_dir="in" if isinstance(link, IngressLink) else "out",
         connection_id=str(connection.id),
         container=connection.peer.container if connection.peer is not None else "",
-        owning_addr=key_of(link.entry) if link.entry is not None else None,
+        owning_addr=key_of(entry) if entry is not None else None,
         peer=None,
         admin_status="enabled",
         oper_status="up",
@@ -177,7 +178,7 @@ def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay) -
 def address_row(entry: AddressEntry, now: float) -> AddressRow:
     """One address, at *now* (seconds, monotonic)."""
     key = key_of(entry)
-    subscribers = [link for link in entry.subscribers if isinstance(link, EgressLink)]
+    subscribers = local_subscribers(entry)
     remotes = sorted(entry.remotes)
     return AddressRow(
         name=key,
@@ -211,14 +212,21 @@ def address_row(entry: AddressEntry, now: float) -> AddressRow:
     )
 
 
+def _entry_of(link: AnyLink) -> AddressEntry | None:
+    """The address of a publisher, a subscriber or a neighbor's circuit."""
+    return link.entry if isinstance(link, IngressLink | SubscriberLink) else None
+
+
 def _waiting_for(link: EgressLink) -> int:
     """Messages that this link's credit would let go."""
-    return len(link.waiting) + (len(link.entry.waiting) if link.entry is not None else 0)
+    entry = _entry_of(link)
+    return len(link.waiting) + (len(entry.waiting) if entry is not None else 0)
 
 
 def _oldest_for(link: EgressLink, now: float) -> float:
     """Seconds that the oldest of them has waited; 0 when there is none."""
-    return max(_oldest(link.waiting, now), _oldest(link.entry.waiting, now) if link.entry is not None else 0.0)
+    entry = _entry_of(link)
+    return max(_oldest(link.waiting, now), _oldest(entry.waiting, now) if entry is not None else 0.0)
 
 
 def _oldest(queue: Iterable[object], now: float) -> float:

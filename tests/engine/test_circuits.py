@@ -12,7 +12,7 @@ from proton import Condition, Data, Link, int32, symbol
 from mesh_config.models import Role
 from router.binding import proton_functions as pn
 from router.core.ids_and_conditions import RouterId
-from router.dataplane.links import EgressLink, Port
+from router.dataplane.links import EgressCircuitLink, Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.circuits import MAX_NAMES, MAX_UNANSWERED
 from router.engine.connection import CIRCUITS, MAX_REFUSED, Connection
@@ -49,7 +49,7 @@ def run(bench: Bench) -> None:
     bench.run()
 
 
-def open_circuit(router: Runtime, address: str, root: str = "B", *, is_multicast: bool = False) -> EgressLink:
+def open_circuit(router: Runtime, address: str, root: str = "B", *, is_multicast: bool = False) -> EgressCircuitLink:
     port = port_of(router)
     assert port.open_circuit is not None
     link = port.open_circuit(address, RouterId(root), is_multicast)
@@ -57,7 +57,7 @@ def open_circuit(router: Runtime, address: str, root: str = "B", *, is_multicast
     return link
 
 
-def close_circuit(router: Runtime, link: EgressLink) -> None:
+def close_circuit(router: Runtime, link: EgressCircuitLink) -> None:
     """As the data plane does it."""
     router.data_plane.remove_egress(link)
     link.port.close_circuit(link)
@@ -171,7 +171,7 @@ def test_the_neighbor_knows_address_and_egress_and_gives_no_credit(
     a, b = pair
     bench.client(b).receiver("amqp:/_topo/0/B/reply.x")  # else nobody would be behind that one
     link = open_circuit(a, address, root)
-    assert (link.root, link.entry, link.address) == (root, None, address)
+    assert (link.root, link.address) == (root, address)
     run(bench)
     (other,) = port_of(b).circuits_in.values()
     assert port_of(a).circuits_out == {link.name: link}
@@ -776,7 +776,7 @@ def test_circuits_come_and_go_in_few_sessions_and_nothing_is_kept(
     bench: Bench, pair: list[Runtime], count: int
 ) -> None:
     a, b = pair
-    live: list[EgressLink] = []
+    live: list[EgressCircuitLink] = []
 
     def pass_through(number: int) -> None:
         for n in range(number):

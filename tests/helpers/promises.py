@@ -19,7 +19,7 @@ from proton import Delivery
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
-from router.dataplane.links import EgressLink
+from router.dataplane.links import EgressCircuitLink
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, End, Plug, Wire
@@ -582,7 +582,7 @@ class Play:
                 self.check_waiting(router)
             for connection in router.connections.values():
                 for link in connection.links.values():
-                    if isinstance(link, EgressLink) and link.root is not None:
+                    if isinstance(link, EgressCircuitLink):
                         # behind one that is being written: what its credit was set aside for
                         assert not link.waiting or link.current is not None, "a message waits on a circuit"
         for caster in self.casters:

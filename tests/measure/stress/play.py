@@ -29,7 +29,10 @@ GRACE_S = 30.0
 SILENCE_S = 30.0
 QUIET_FOR_S = 0.5
 QUIET_S = 20.0
-GONE = ("Connection", "EgressLink", "IngressLink", "Kept", "Port", "Pump", "Scan", "Transfer")
+GONE = (
+    "Connection", "EgressCircuitLink", "EgressDataLink", "EgressStreamLink", "IngressCircuitLink", "IngressDataLink",
+    "IngressStreamLink", "Kept", "Port", "PublisherLink", "Pump", "Scan", "SubscriberLink", "Transfer",
+)  # fmt: skip
 """Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines."""
 BOUNDED = ("CreditManager._deadlines",)
 """Tables that keep what is over, with a bound of their own."""
