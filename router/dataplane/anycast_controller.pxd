@@ -6,6 +6,7 @@ from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
+from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 
 

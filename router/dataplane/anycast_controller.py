@@ -34,10 +34,11 @@ from router.dataplane.links import (
     Transfer,
 )
 from router.dataplane.settlement import RELEASE
+from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import pn_link_credit, pn_link_get_drain
-    from router.dataplane.transfer_stages import NEW, WAITING
+    from router.dataplane.transfer_stages import SELECTED, WAITING
 
 LOOKED_AT: Final = 16
 """Local subscribers among which `balanced` looks for the one with the least unsettled."""
@@ -371,7 +372,7 @@ class AnycastController(CreditController):
         transfer = message
         if transfer.state == WAITING:
             self._context.waiting.give_up(transfer)
-        transfer.state = NEW
+        advance(transfer, SELECTED)
         link: EgressLink
         if egress == self._me:
             link = subscriber = self._choose_subscriber()

@@ -6,6 +6,7 @@ from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActi
 from router.dataplane.controller_context cimport ControllerContext
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink, Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, local_subscribers
+from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 
 

@@ -32,6 +32,7 @@ from router.dataplane.links import (
     local_subscribers,
 )
 from router.dataplane.settlement import RELEASE
+from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -42,7 +43,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_get_drain,
         pn_link_queued,
     )
-    from router.dataplane.transfer_stages import HOLDING, NEW, QUEUED, WAITING
+    from router.dataplane.transfer_stages import HOLDING, OFFERED, QUEUED, SELECTED, WAITING
 
 
 Place = Any
@@ -187,7 +188,7 @@ class CreditController(CreditActions):
                 self._context.settlement.settle(transfer, RELEASE)
             return
         else:
-            transfer.state = QUEUED  # the machine may order it to be sent at once
+            advance(transfer, OFFERED)  # the machine may order it to be sent at once
             transfer.is_brokered = True
             if isinstance(link, IngressCircuitLink):
                 circuit = link
@@ -201,7 +202,7 @@ class CreditController(CreditActions):
         if not is_kept:
             self._context.settlement.settle(transfer, RELEASE)
         elif is_ready:
-            transfer.state = QUEUED
+            advance(transfer, OFFERED)
             self._fresh.append(transfer)
         else:
             transfer.is_coming = True
@@ -251,7 +252,7 @@ class CreditController(CreditActions):
             self._context.waiting.give_up(transfer)
         transfer.is_coming = False
         if transfer.state != HOLDING:  # else when it is whole
-            transfer.state = NEW
+            advance(transfer, SELECTED)
             self._context.forwarder.dispatch(transfer)
 
     # Paths and links of our own

@@ -14,6 +14,7 @@ from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_scanner cimport scan
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
+from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 
 

@@ -35,11 +35,22 @@ from router.dataplane.message_sender import MessageSender
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.transfer_lifecycle import advance
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import ACCEPTED, NULL, pn_link_drained, pn_link_get_drain
-    from router.dataplane.transfer_stages import DONE, HOLDING, NEW, STRANDED, STREAMING, WAITING
+    from router.dataplane.transfer_stages import (
+        DONE,
+        GATHERED,
+        HELD,
+        HOLDING,
+        NEW,
+        RETRIED,
+        STRANDED,
+        STREAMING,
+        WAITING,
+    )
 
 ANNOTATION_BYTES: Final = 65536
 """What a message may have grown by on its way, so that no router refuses what another one has passed on."""
@@ -319,7 +330,7 @@ class Forwarder:
         stranded, self._settlement.stranded = self._settlement.stranded, []
         for transfer in stranded:
             if transfer.state == STRANDED:
-                transfer.state = NEW
+                advance(transfer, RETRIED)
                 self.dispatch(transfer)
         self._is_last_try = False
 
@@ -351,7 +362,7 @@ class Forwarder:
         # DEV-17: qdrouterd passes them on as they come, and aborts the message when its sender dies.
         assert transfer.ingress is not None
         port = transfer.ingress.port
-        transfer.state = HOLDING
+        advance(transfer, HELD)
         transfer.held_for = port
         port.held_bytes += transfer.size
         self._hold(transfer, 0)
@@ -370,7 +381,7 @@ class Forwarder:
         if not (transfer.is_complete or is_too_large):
             return
         self._settlement.unhold(transfer)
-        transfer.state = NEW
+        advance(transfer, GATHERED)
         if not transfer.is_complete and (entry.service is not None or entry.treatment is MULTICAST or port.is_stopped):
             # DEV-9: a multicast is held whole at each router, so its size has a bound.
             self.forget(transfer)

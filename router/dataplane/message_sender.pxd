@@ -8,6 +8,7 @@ from router.dataplane.annotation_writer cimport annotate, strip
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.core.forwarding.fib cimport AddressEntry
+from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 
 

@@ -27,6 +27,7 @@ from router.dataplane.links import (
     new_transfer,
 )
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
+from router.dataplane.transfer_lifecycle import advance
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -47,7 +48,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_unsettled_next,
         send_part,
     )
-    from router.dataplane.transfer_stages import DONE, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES, STREAMING
+    from router.dataplane.transfer_stages import BEGUN, DONE, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES, STREAMING, WRITTEN
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 """A paused source is read again when its session has no more than this unwritten."""
@@ -97,7 +98,7 @@ class MessageSender:
             self._sent(transfer, link, delivery)
             link.port.touch()
         else:
-            transfer.state = STREAMING
+            advance(transfer, BEGUN)
             transfer.leaving = deque((data, *parts) if parts is not None else (data,))
             transfer.leaving_at = 0
             transfer.leaving_bytes = len(data) + rest
@@ -282,7 +283,7 @@ class MessageSender:
             pn_delivery_settle(delivery)
             settlement.settle(transfer, ACCEPTED)
             return
-        transfer.state = SENT
+        advance(transfer, WRITTEN)
         if transfer.size:
             link.port.keep_unwritten(transfer)
         link.outstanding += 1

@@ -3,6 +3,7 @@ import cython
 from router.binding.proton_functions cimport *
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink, SubscriberLink, Transfer
+from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 
 

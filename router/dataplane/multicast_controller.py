@@ -22,10 +22,11 @@ from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.links import EgressCircuitLink, EgressLink, IngressCircuitLink, SubscriberLink, Transfer
+from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import ACCEPTED, pn_link_get_drain
-    from router.dataplane.transfer_stages import NEW, WAITING
+    from router.dataplane.transfer_stages import SELECTED, WAITING
 
 Branch = tuple[RouterId, RouterId]
 """An ingress router, and a child of this router in its tree."""
@@ -187,7 +188,7 @@ class MulticastController(CreditController):
         context = self._context
         if message.state == WAITING:
             context.waiting.give_up(message)
-        message.state = NEW
+        advance(message, SELECTED)
         source = message.ingress
         parent = source.port.neighbor if isinstance(source, IngressCircuitLink) else None
         if parent is None and ingress == self._me:

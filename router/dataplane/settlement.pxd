@@ -9,6 +9,7 @@ from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.links cimport EgressLink, IngressLink, Port, PublisherLink, Transfer
+from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 
 

@@ -19,6 +19,7 @@ from router.core.forwarding.link_window import change as change_of
 from router.core.forwarding.link_window import grown, is_used, shrunk
 from router.core.ids_and_conditions import Condition
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
+from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -55,7 +56,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_queued,
         set_delivery_context,
     )
-    from router.dataplane.transfer_stages import DONE, SENT, STRANDED, STREAMING
+    from router.dataplane.transfer_stages import FINISHED, LOST, SENT, STREAMING
 
 RELEASE: Final = RELEASED
 """The message surely went to nobody: its sender may try again."""
@@ -220,7 +221,7 @@ class Settlement:
             self._leave_load(transfer)
         transfer.clear()
         transfer.leaving = None
-        transfer.state = DONE
+        advance(transfer, FINISHED)
         if not transfer.is_complete and transfer.ingress is not None:
             # Its sender hears of the outcome and may abort; what still comes is thrown away until the last frame.
             transfer.ingress.port.touch()
@@ -284,7 +285,7 @@ class Settlement:
         transfer.egress = None
         transfer.egress_delivery = NULL
         self._leave_load(transfer)
-        transfer.state = STRANDED
+        advance(transfer, LOST)
         self.stranded.append(transfer)
 
     def _leave_load(self, transfer: Transfer) -> None:

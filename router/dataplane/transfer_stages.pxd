@@ -1,4 +1,4 @@
-# The numbers of states.py, as compiled modules know them: a test compares the two.
+# The numbers of transfer_stages.py, as compiled modules know them: a test compares the two.
 
 cdef enum:
     NEW = 0
@@ -9,5 +9,15 @@ cdef enum:
     DONE = 5
     STRANDED = 6
     QUEUED = 7
+    HELD = 0
+    GATHERED = 1
+    OFFERED = 2
+    SELECTED = 3
+    POSTPONED = 4
+    BEGUN = 5
+    WRITTEN = 6
+    LOST = 7
+    RETRIED = 8
+    FINISHED = 9
     STREAM_BUFFER_BYTES = 1048576
     PIECE_BYTES = 32672

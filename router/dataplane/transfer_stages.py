@@ -1,14 +1,14 @@
-"""Where the passage of a message stands, and how much of one may lie here.
+"""Numbers of the stages of a message and of what happens to it, and how much of one may lie here.
 
-Numbers, in `transfer_stages.pxd` again for C.
+In `transfer_stages.pxd` again for C. What leads where: `transfer_lifecycle.py`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-QUEUED: Final = 7
-"""Waits for the end of this turn, when credit is dealt."""
+# Stages
+
 NEW: Final = 0
 """Its destination is not known yet."""
 HOLDING: Final = 1
@@ -19,10 +19,35 @@ STREAMING: Final = 3
 """Its parts are sent as they arrive."""
 SENT: Final = 4
 """Sent as a whole; the outcome is still to come."""
-STRANDED: Final = 6
-"""Its way was lost before it was written: it takes another one as soon as the routes are known."""
 DONE: Final = 5
 """It has its outcome; what still arrives of it is thrown away."""
+STRANDED: Final = 6
+"""Its way was lost before it was written: it takes another one as soon as the routes are known."""
+QUEUED: Final = 7
+"""Waits for the end of this turn, when credit is dealt."""
+
+# Events
+
+HELD: Final = 0
+"""It must be whole before it may leave, and isn't."""
+GATHERED: Final = 1
+"""It is whole, or too large to be held."""
+OFFERED: Final = 2
+"""The controller of its address has taken it."""
+SELECTED: Final = 3
+"""There is credit for it, or another way is to be found."""
+POSTPONED: Final = 4
+"""There is no credit for it now."""
+BEGUN: Final = 5
+"""Its first part was given to the link that leads on, and more follow."""
+WRITTEN: Final = 6
+"""Its last byte was given to that link, and somebody is to give an outcome."""
+LOST: Final = 7
+"""That link is gone, or there is none, and nobody has seen it."""
+RETRIED: Final = 8
+"""Routes are up to date."""
+FINISHED: Final = 9
+"""It has its outcome."""
 
 STREAM_BUFFER_BYTES: Final = 1024 * 1024
 """Bytes of one session or one streaming message that may lie in this process before its source is no longer read."""

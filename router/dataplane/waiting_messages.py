@@ -19,9 +19,10 @@ from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import EgressLink, IngressLink, IngressStreamLink, Transfer
 from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.dataplane.transfer_stages import NEW, STREAM_BUFFER_BYTES, WAITING
+    from router.dataplane.transfer_stages import POSTPONED, SELECTED, STREAM_BUFFER_BYTES, WAITING
 
 Place = AddressEntry | EgressLink
 """Where messages wait, oldest first."""
@@ -65,7 +66,7 @@ class WaitingMessages:
         if is_bounded and (is_full or (self.is_closed and self._has_no_account(transfer))):
             self.refuse(transfer)
             return
-        transfer.state = WAITING
+        advance(transfer, POSTPONED)
         place.waiting[transfer] = None
         self.count += 1
         self.total_bytes += size
@@ -123,7 +124,7 @@ class WaitingMessages:
     def _leave(self, transfer: Transfer) -> None:
         place = transfer.egress or transfer.entry
         assert place is not None
-        transfer.state = NEW
+        advance(transfer, SELECTED)
         del place.waiting[transfer]
         self.count -= 1
         self.total_bytes -= transfer.size
