@@ -31,8 +31,8 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
-from router.dataplane.credit_controller import CreditController
-from router.dataplane.links import EgressLink, IngressLink, Port
+from router.dataplane.fault_reports import FaultReports
+from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.ended_links import EndedLinks
 from router.engine import codec
@@ -75,7 +75,8 @@ class Runtime(RunToCompletion):
             settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
         )
         self.fib = Fib(self.me, treatments)
-        data_plane = RouterDataPlane(self.fib, settings.forwarding, instance=instance)
+        faults = FaultReports(self._address_fault, self._port_fault, self._message_fault)
+        data_plane = RouterDataPlane(self.fib, settings.forwarding, faults, instance=instance)
         super().__init__(data_plane, settings.forwarding, clock, self.log)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
@@ -83,7 +84,6 @@ class Runtime(RunToCompletion):
         self.recorder = Recorder(self.control, settings.recorder, clock=clock, log=self.log)
         self.fib.tree_of = self.control.tree
         self.fib.flood_of = self.control.flood_trace
-        self.data_plane.report_faults(self._address_fault, self._port_fault)
         self.aborters: dict[ConnectionId, Callable[[], None]] = {}
         """Ends a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
@@ -276,10 +276,18 @@ class Runtime(RunToCompletion):
         self.log.error("turn_fault", exc_info=error)
         self.recorder.fault("turn_fault")
 
-    def _address_fault(self, controller: CreditController, error: Exception) -> None:
+    def _address_fault(self, entry: AddressEntry, error: Exception) -> None:
         """A fault of ours with one address, which must not stop the others."""
-        self.log.error("address_fault", address=controller.entry.text, exc_info=error)
-        self.recorder.fault("address_fault", controller.entry.text)
+        self.log.error("address_fault", address=entry.text, exc_info=error)
+        self.recorder.fault("address_fault", entry.text)
+
+    def _message_fault(self, transfer: Transfer, error: Exception) -> None:
+        """A fault of ours with one message: it gets an outcome, and nothing else ends."""
+        address = transfer.entry.text if transfer.entry is not None else ""
+        source = transfer.ingress
+        connection = source.port.id if source is not None else ""
+        self.log.error("message_fault", connection=connection, address=address, exc_info=error)
+        self.recorder.fault("message_fault", address)
 
     def _port_fault(self, port: Port, error: Exception) -> None:
         connection = self.connections.get(port.id)

@@ -10,7 +10,7 @@ from router.dataplane.waiting_messages cimport WaitingMessages
 
 cdef class ControllerContext:
     cdef public object forwarder
-    cdef public object end_circuit
+    cdef object _end_circuit
     cdef public double now
     cdef public Fib fib
     cdef public dict ports

@@ -13,11 +13,13 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.local_subscribers import Patience
 from router.core.ids_and_conditions import ConnectionId, RouterId
+from router.dataplane.fault_reports import FaultReports
 from router.dataplane.links import EgressCircuitLink, Port, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
+from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -54,13 +56,16 @@ class ForwarderCalls(Protocol):
     def send_datagram(self, transfer: Transfer, route: Route) -> None:
         """Send a message on the data links of a neighbor."""
 
+    def end_faulty(self, error: StageError) -> None:
+        """Give a message an outcome that a fault of ours has happened to."""
+
 
 class ControllerContext:
-    """What the controllers of one router share."""
+    """What the controllers of one router share.
 
-    forwarder: ForwarderCalls
-    end_circuit: Callable[[EgressCircuitLink], None]
-    """Forgets a circuit of ours and ends its link."""
+    Args:
+        end_circuit: forgets a circuit of ours and ends its link.
+    """
 
     def __init__(
         self,
@@ -71,6 +76,9 @@ class ControllerContext:
         egress: MessageSender,
         waiting: WaitingMessages,
         repair: MulticastRepair,
+        forwarder: ForwarderCalls,
+        end_circuit: Callable[[EgressCircuitLink], None],
+        faults: FaultReports,
     ) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""
@@ -81,7 +89,9 @@ class ControllerContext:
         self.egress = egress
         self.waiting = waiting
         self.repair = repair
-        self.copying = LocalCopier(egress, settlement)
+        self.forwarder = forwarder
+        self._end_circuit = end_circuit
+        self.copying = LocalCopier(egress, settlement, forwarder.end_faulty, faults)
         self.window = settings.publisher_window
         self.brokered_messages = settings.brokered_messages
         self.circuit_idle_s = settings.circuit_idle_s
@@ -125,7 +135,7 @@ class ControllerContext:
         """End a circuit of ours. Messages on it that have no outcome get one."""
         self.retired.pop(link, None)
         if not link.is_gone:
-            self.end_circuit(link)
+            self._end_circuit(link)
 
 
 RETRY_S = 5.0

@@ -10,7 +10,7 @@ from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressLink, 
 
 
 cdef class CreditManager(ControllerContext):
-    cdef public object fault
+    cdef object _faults
     cdef public set rerouted
     cdef public bint is_replanted
     cdef public bint is_stopping
@@ -33,4 +33,5 @@ cdef class CreditManager(ControllerContext):
     cpdef double next_deadline(self)
     cdef bint _must_be_written(self, EgressCircuitLink link) except -1
     cpdef object turn(self)
+    cpdef object expired(self, Transfer transfer)
     cdef _turn(self, CreditController controller)

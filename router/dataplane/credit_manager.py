@@ -16,8 +16,9 @@ from router.core.forwarding.credit_scheduler import CreditActions
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
-from router.dataplane.controller_context import RETIRED_S, ControllerContext
+from router.dataplane.controller_context import RETIRED_S, ControllerContext, ForwarderCalls
 from router.dataplane.credit_controller import CreditController
+from router.dataplane.fault_reports import FaultReports
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressLink,
@@ -31,6 +32,7 @@ from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_controller import MulticastController
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
+from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -39,9 +41,6 @@ if not cython.compiled:  # else they come by the .pxd
 
 class CreditManager(ControllerContext):
     """The controllers of one router."""
-
-    fault: Callable[[CreditController, Exception], None]
-    """Told of a fault of ours with one address."""
 
     def __init__(
         self,
@@ -52,8 +51,14 @@ class CreditManager(ControllerContext):
         egress: MessageSender,
         waiting: WaitingMessages,
         repair: MulticastRepair,
+        forwarder: ForwarderCalls,
+        end_circuit: Callable[[EgressCircuitLink], None],
+        faults: FaultReports,
     ) -> None:
-        ControllerContext.__init__(self, fib, ports, settings, settlement, egress, waiting, repair)
+        ControllerContext.__init__(
+            self, fib, ports, settings, settlement, egress, waiting, repair, forwarder, end_circuit, faults
+        )
+        self._faults = faults
         self.rerouted: set[RouterId] = set()
         """Routers whose paths have changed since the last turn."""
         self.is_replanted = False
@@ -64,7 +69,6 @@ class CreditManager(ControllerContext):
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
         self._nobody = AnycastScheduler(CreditActions())
-        waiting.expired = self._expired
 
     def __iter__(self) -> Iterator[CreditController]:
         return iter(self._controllers)
@@ -169,8 +173,12 @@ class CreditManager(ControllerContext):
     def _turn(self, controller: CreditController) -> None:
         try:
             controller.turn(self.now)
+        except StageError as error:
+            self.forwarder.end_faulty(error)
+            controller.touch()
+            return
         except Exception as error:  # a fault with one address must not stop the others
-            self.fault(controller, error)
+            self._faults.of_address(controller.entry, error)
             return
         if controller.deadline < controller.scheduled:
             self._schedule(controller)
@@ -181,8 +189,11 @@ class CreditManager(ControllerContext):
         """Routes or subscribers of its address have changed."""
         try:
             controller.update_paths()
+        except StageError as error:
+            self.forwarder.end_faulty(error)
+            controller.touch()
         except Exception as error:  # as above
-            self.fault(controller, error)
+            self._faults.of_address(controller.entry, error)
 
     def _schedule(self, controller: CreditController) -> None:
         controller.scheduled = controller.deadline
@@ -239,7 +250,8 @@ class CreditManager(ControllerContext):
 
     # Messages that wait
 
-    def _expired(self, transfer: Transfer) -> None:
+    def expired(self, transfer: Transfer) -> None:
+        """A message has waited at its address for too long, or there is no room for it."""
         controller = self.find(transfer.entry)
         if controller is not None:
             controller.drop(transfer)

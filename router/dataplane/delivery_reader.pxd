@@ -25,7 +25,7 @@ cdef class Reader:
     cdef Py_ssize_t _left
     cdef bint _is_resuming
     cdef bint _is_ending
-    cdef public object fault
+    cdef object _faults
 
     @cython.locals(transfer=Transfer)
     cpdef object arrived(self, IngressLink link, size_t delivery)

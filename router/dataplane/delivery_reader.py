@@ -7,7 +7,6 @@ a turn takes a part: others are to have theirs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import cython
@@ -15,11 +14,13 @@ import cython
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition
 from router.dataplane.credit_manager import CreditManager
-from router.dataplane.links import IngressCircuitLink, IngressLink, Port, SubscriberLink, Transfer, new_transfer
+from router.dataplane.fault_reports import FaultReports
+from router.dataplane.links import IngressCircuitLink, IngressLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.stalled_senders import StalledSenders
+from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -52,6 +53,7 @@ class Reader:
         forwarder: Forwarder,
         credit_manager: CreditManager,
         unfinished: StalledSenders,
+        faults: FaultReports,
     ) -> None:
         self._settlement = settlement
         self._waiting = waiting
@@ -69,8 +71,7 @@ class Reader:
         """What may still be read of such links in this turn, bytes."""
         self._is_resuming = False
         self._is_ending = False
-        self.fault: Callable[[Port, Exception], None] = _no_fault
-        """Told of a fault of ours with what a connection has sent: in another one's turn, or in none."""
+        self._faults = faults
 
     def arrived(self, link: IngressLink, delivery: Handle) -> None:
         """There is more of a delivery, or its sender has settled it."""
@@ -113,8 +114,12 @@ class Reader:
         """The same where a fault must neither end another connection nor keep other links from being read."""
         try:
             self.resume(link)
+        except StageError as error:
+            self._forwarder.end_faulty(error)
+            self.unread[link] = None  # there may be more to read behind it
+            self._pause(link)
         except Exception as error:  # a fault of ours must end one connection and not the router
-            self.fault(link.port, error)
+            self._faults.of_port(link.port, error)
 
     def go_on(self) -> None:
         """A turn begins: go on with the links of which there was more in the last one."""
@@ -217,7 +222,7 @@ class Reader:
             try:
                 self._give_up(link)
             except Exception as error:  # a fault of ours must not keep the others from being given up
-                self.fault(link.port, error)
+                self._faults.of_port(link.port, error)
 
     def _give_up(self, link: IngressLink) -> None:
         """Abort what was sent of its message, and reject it; a client's link is closed too, a neighbor's is shared."""
@@ -399,10 +404,6 @@ class Reader:
         elif link.controller is not None:
             self._credit_manager.of_link(link).used_for_nothing(link)
         link.port.touch()
-
-
-def _no_fault(port: Port, error: Exception) -> None:
-    raise error
 
 
 PART_BYTES: Final = 65536

@@ -20,7 +20,8 @@ cdef class LocalCopier:
     cdef Settlement _settlement
     cdef dict _runs
     cdef public Py_ssize_t left
-    cdef public object fault
+    cdef object _end_faulty
+    cdef object _faults
 
     @cython.locals(link=SubscriberLink, those=list)
     cpdef bint send(self, bytes data, Transfer transfer, AddressEntry entry, object links, bint is_counted) except -1

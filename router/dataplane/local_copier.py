@@ -15,9 +15,11 @@ from typing import Any, Final
 import cython
 
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import Port, SubscriberLink, Transfer
+from router.dataplane.fault_reports import FaultReports
+from router.dataplane.links import SubscriberLink, Transfer
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.settlement import Settlement
+from router.dataplane.transfer_lifecycle import StageError
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import ACCEPTED, pn_link_credit
@@ -41,17 +43,27 @@ class CopyBatch:
 
 
 class LocalCopier:
-    """All copies that are still to be written to subscribers of this router."""
+    """All copies that are still to be written to subscribers of this router.
 
-    def __init__(self, egress: MessageSender, settlement: Settlement) -> None:
+    Args:
+        end_faulty: gives a message an outcome that a fault of ours has happened to.
+    """
+
+    def __init__(
+        self,
+        egress: MessageSender,
+        settlement: Settlement,
+        end_faulty: Callable[[StageError], None],
+        faults: FaultReports,
+    ) -> None:
         self._egress = egress
         self._settlement = settlement
         self._runs: dict[AddressEntry, deque[CopyBatch]] = {}
         """By address, the oldest message first; the address that is next comes first."""
         self.left = 0
         """Copies that are still to be written."""
-        self.fault: Callable[[Port, Exception], None] = _no_fault
-        """Told of a fault of ours with one link."""
+        self._end_faulty = end_faulty
+        self._faults = faults
 
     def send(
         self, data: bytes, transfer: Transfer, entry: AddressEntry, links: Iterable[Any], *, is_counted: bool
@@ -110,8 +122,10 @@ class LocalCopier:
                 self._give(run.data, run.transfer, link, run.is_counted)
                 if link.is_answering or not link.deferred:
                     self._egress.spared(link)  # what it asks back may be given back now
+            except StageError as error:
+                self._end_faulty(error)
             except Exception as error:  # a fault of ours must end one connection and not the router
-                self.fault(link.port, error)
+                self._faults.of_port(link.port, error)
         return max(1, run.at - begin)
 
     def _give(self, data: bytes, transfer: Transfer, link: SubscriberLink, is_counted: bool) -> None:
@@ -121,7 +135,3 @@ class LocalCopier:
                 self._egress.spared(link)  # it can take less than what was counted on
         else:
             self._egress.copy(data, transfer, link)
-
-
-def _no_fault(port: Port, error: Exception) -> None:
-    raise error

@@ -28,6 +28,7 @@ cdef class Forwarder:
     cdef MessageSender _egress
     cdef WaitingMessages _waiting
     cdef CreditManager _credit_manager
+    cdef object _faults
     cdef bint _is_last_try
     cdef DatagramFanout _fanout
 
@@ -58,6 +59,8 @@ cdef class Forwarder:
     cdef Py_ssize_t _most_held(self, Transfer transfer, AddressEntry entry)
     cpdef object drop_incomplete(self, Transfer transfer)
     cpdef object abandon(self, Transfer transfer)
+    @cython.locals(transfer=Transfer, egress=EgressLink)
+    cpdef object end_faulty(self, object error)
     cpdef object forget(self, Transfer transfer)
     @cython.locals(subscriber=SubscriberLink)
     cpdef object flowed(self, EgressLink link)

@@ -18,6 +18,7 @@ from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subs
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.datagram_fanout import DatagramFanout
+from router.dataplane.fault_reports import FaultReports
 from router.dataplane.links import (
     HEAD_BYTES,
     EgressDataLink,
@@ -34,8 +35,8 @@ from router.dataplane.links import (
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import scan
-from router.dataplane.settlement import RELEASE, Settlement
-from router.dataplane.transfer_lifecycle import advance
+from router.dataplane.settlement import FAIL, RELEASE, Settlement
+from router.dataplane.transfer_lifecycle import StageError, advance
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -97,6 +98,7 @@ class Forwarder:
         egress: MessageSender,
         waiting: WaitingMessages,
         credit_manager: CreditManager,
+        faults: FaultReports,
     ) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""
@@ -109,6 +111,7 @@ class Forwarder:
         self._egress = egress
         self._waiting = waiting
         self._credit_manager = credit_manager
+        self._faults = faults
         self._is_last_try = False
         self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
 
@@ -330,8 +333,11 @@ class Forwarder:
         stranded, self._settlement.stranded = self._settlement.stranded, []
         for transfer in stranded:
             if transfer.state == STRANDED:
-                advance(transfer, RETRIED)
-                self.dispatch(transfer)
+                try:
+                    advance(transfer, RETRIED)
+                    self.dispatch(transfer)
+                except StageError as error:
+                    self.end_faulty(error)
         self._is_last_try = False
 
     def _look_into(self, transfer: Transfer) -> bool:
@@ -432,6 +438,24 @@ class Forwarder:
             self._settlement.leave_egress(transfer)
         self._settlement.finish(transfer)
         if egress is not None:
+            self.flowed(egress)
+
+    def end_faulty(self, error: StageError) -> None:
+        """Give a message an outcome that can't be in its stage: a fault of ours, which must stop no other.
+
+        Whatever has happened to it, its publisher must not take it for lost without a trace: delivery-failed.
+        """
+        transfer = error.transfer
+        self._faults.of_message(transfer, error)
+        egress = transfer.egress
+        self.forget(transfer)
+        self._waiting.expel(transfer)
+        self._settlement.leave_egress(transfer)
+        transfer.egress = None
+        self._settlement.settle(transfer, FAIL)
+        if egress is not None:
+            if egress.current is transfer:
+                egress.current = None
             self.flowed(egress)
 
     def forget(self, transfer: Transfer) -> None:

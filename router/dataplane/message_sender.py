@@ -55,12 +55,16 @@ LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 
 
 class MessageSender:
-    """Everything that is written to a link as a message."""
+    """Everything that is written to a link as a message.
 
-    spared: Callable[[EgressLink], None]
-    """Told of a link on which a message was not sent though its credit had been counted on."""
+    Args:
+        spared: told of a link on which a message was not sent though its credit had been counted on.
+    """
 
-    def __init__(self, me: RouterId, settlement: Settlement, waiting: WaitingMessages) -> None:
+    def __init__(
+        self, me: RouterId, settlement: Settlement, waiting: WaitingMessages, spared: Callable[[EgressLink], None]
+    ) -> None:
+        self.spared = spared
         self._me = me
         self._settlement = settlement
         self._waiting = waiting

@@ -9,17 +9,18 @@ Written for two speeds (docs/explanation/two-speeds.md): ints, bytes and handles
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import cython
 
 from mesh_config.models import ForwardingSettings
-from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.ids_and_conditions import ConnectionId
+from router.core.forwarding.fib import AddressEntry, Fib, Route
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.delivery_reader import Reader
+from router.dataplane.fault_reports import FaultReports
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import (
     EgressCircuitLink,
@@ -39,6 +40,7 @@ from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
 from router.dataplane.settlement import Settlement
 from router.dataplane.stalled_senders import StalledSenders
+from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
@@ -64,9 +66,9 @@ if not cython.compiled:  # else they come by the .pxd
 
 
 class RouterDataPlane(DataPlaneInterface):
-    """The data plane of one router process."""
+    """The data plane of one router process: makes its parts, and is how those made first call those made later."""
 
-    def __init__(self, fib: Fib, settings: ForwardingSettings, *, instance: int) -> None:
+    def __init__(self, fib: Fib, settings: ForwardingSettings, faults: FaultReports, *, instance: int) -> None:
         """*instance* differs from that of every earlier run of this router."""
         self.fib = fib
         self.now = 0.0
@@ -81,32 +83,30 @@ class RouterDataPlane(DataPlaneInterface):
         self.gone_ingress_of: dict[ConnectionId, LinkCounters] = {}
         self.gone_egress_of: dict[ConnectionId, LinkCounters] = {}
         """The same by neighbor's connection: circuits come and go while it lasts."""
-        self.settlement = Settlement()
-        self.waiting = WaitingMessages(settings, self.settlement)
-        self.egress = MessageSender(fib.me, self.settlement, self.waiting)
+        # What is made first calls what is made later by methods of this object.
+        self.settlement = Settlement(self._resume)
+        self.waiting = WaitingMessages(settings, self.settlement, self._expired)
+        self.egress = MessageSender(fib.me, self.settlement, self.waiting, self._spared)
         self.repair = MulticastRepair(fib, self.ports, settings, self.egress, instance)
         self.credit_manager = CreditManager(
-            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.repair
+            fib,
+            self.ports,
+            settings,
+            self.settlement,
+            self.egress,
+            self.waiting,
+            self.repair,
+            self,
+            self._end_circuit,
+            faults,
         )
         self._forwarder = Forwarder(
-            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.credit_manager
+            fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.credit_manager, faults
         )
         self.unfinished = StalledSenders(settings)
         self._reader = Reader(
-            self.settlement, self.waiting, self.egress, self._forwarder, self.credit_manager, self.unfinished
+            self.settlement, self.waiting, self.egress, self._forwarder, self.credit_manager, self.unfinished, faults
         )
-        self.settlement.reader = self._reader
-        self.egress.spared = self._spared
-        self.credit_manager.forwarder = self._forwarder
-        self.credit_manager.end_circuit = self._end_circuit
-
-    def report_faults(
-        self, of_address: Callable[[CreditController, Exception], None], of_port: Callable[[Port, Exception], None]
-    ) -> None:
-        """Set who is told of faults of ours: with one address, and with what one connection has sent."""
-        self.credit_manager.fault = of_address
-        self._reader.fault = of_port
-        self.credit_manager.copying.fault = of_port
 
     def set_now(self, now: float) -> None:
         """Tell the time, seconds, monotonic: before each batch of events."""
@@ -121,6 +121,13 @@ class RouterDataPlane(DataPlaneInterface):
 
     def pump(self, collector: Handle) -> Handle:
         """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
+        while True:
+            try:
+                return self._pump(collector)
+            except StageError as error:  # a fault of ours must end one message, and not the connection
+                self._forwarder.end_faulty(error)
+
+    def _pump(self, collector: Handle) -> Handle:
         while True:
             event: Handle = pn_collector_next(collector)
             if event == NULL:
@@ -165,7 +172,10 @@ class RouterDataPlane(DataPlaneInterface):
 
     def flowed(self, link: EgressLink) -> None:
         """A link may have credit or room."""
-        self._forwarder.flowed(link)
+        try:
+            self._forwarder.flowed(link)
+        except StageError as error:
+            self._forwarder.end_faulty(error)
 
     def reconsider(self, entry: AddressEntry) -> None:
         """Who takes the messages of an address has changed: move credit, and what waits."""
@@ -296,6 +306,38 @@ class RouterDataPlane(DataPlaneInterface):
             if own is not None and own.load is not None:
                 own.load.told(messages, subscribers, self.credit_manager.now)
 
+    # What parts ask of parts that were made after them
+
+    def _resume(self, link: IngressLink) -> None:
+        self._reader.resume(link)
+
+    def _expired(self, transfer: Transfer) -> None:
+        self.credit_manager.expired(transfer)
+
+    def dispatch(self, transfer: Transfer) -> None:
+        """Choose a way for a message anew."""
+        self._forwarder.dispatch(transfer)
+
+    def hold(self, transfer: Transfer) -> None:
+        """Collect a message until it is whole, or too large."""
+        self._forwarder.hold(transfer)
+
+    def fan_out(self, transfer: Transfer) -> None:
+        """Copy a whole multicast without credit that was set aside for it."""
+        self._forwarder.fan_out(transfer)
+
+    def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
+        """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""
+        self._forwarder.send_copy_as_datagram(transfer, ingress, neighbor)
+
+    def send_datagram(self, transfer: Transfer, route: Route) -> None:
+        """Send a message on the data links of a neighbor."""
+        self._forwarder.send_datagram(transfer, route)
+
+    def end_faulty(self, error: StageError) -> None:
+        """Give a message an outcome that a fault of ours has happened to."""
+        self._forwarder.end_faulty(error)
+
     def _spared(self, link: EgressLink) -> None:
         self.credit_manager.flowed(link)
 
@@ -370,7 +412,10 @@ class RouterDataPlane(DataPlaneInterface):
 
     def handle_deadline(self, now: float) -> None:
         """Time has passed: messages have waited too long, or credit is to be looked at."""
-        self.waiting.handle_deadline(now)
+        try:
+            self.waiting.handle_deadline(now)
+        except StageError as error:  # the others are due still
+            self._forwarder.end_faulty(error)
         if self.unfinished.due <= now:
             self._reader.give_up_stalled(now)
         self.credit_manager.handle_deadline(now)

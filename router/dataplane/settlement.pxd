@@ -15,7 +15,7 @@ from router.dataplane.transfer_stages cimport *
 
 cdef class Settlement:
     cdef public Py_ssize_t count
-    cdef public object reader
+    cdef object _resume
     cdef public list freed
     cdef public list stranded
     cdef public bint is_stopping

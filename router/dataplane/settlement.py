@@ -8,7 +8,8 @@ Source: AMQP 1.0 part 2, 2.6.12; part 3, 3.4; docs/explanation/walk-of-a-message
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 import cython
 
@@ -64,20 +65,17 @@ FAIL: Final = MODIFIED
 """It may have been seen: delivery-failed."""
 
 
-class LinkReader(Protocol):
-    """Who reads the messages of links."""
-
-    def resume(self, link: IngressLink) -> None:
-        """Read a link again that was paused."""
-
-
 class Settlement:
-    """Pairs of ingress and egress deliveries, and the credit that returns to publishers with their outcomes."""
+    """Pairs of ingress and egress deliveries, and the credit that returns to publishers with their outcomes.
 
-    def __init__(self) -> None:
+    Args:
+        resume: reads a link again that was paused.
+    """
+
+    def __init__(self, resume: Callable[[IngressLink], None]) -> None:
+        self._resume = resume
         self.count = 0
         """Deliveries, incoming and outgoing, that have a `Transfer`."""
-        self.reader: LinkReader | None = None
         self.freed: list[AddressEntry] = []
         """Addresses of which a datagram that went to another router has ended: it may take the next."""
         self.stranded: list[Transfer] = []
@@ -233,8 +231,7 @@ class Settlement:
         """What stopped the reading of its source is over."""
         link = transfer.ingress
         if link is not None and link.is_paused and link.current is transfer:
-            assert self.reader is not None
-            self.reader.resume(link)
+            self._resume(link)
 
     def unhold(self, transfer: Transfer) -> None:
         """Its bytes are no longer charged to the connection that they are held for."""

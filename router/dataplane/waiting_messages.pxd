@@ -17,7 +17,7 @@ cdef class WaitingMessages:
     cdef public Py_ssize_t _deadlines_room
     cdef public Py_ssize_t _number
     cdef public dict refused
-    cdef public object expired
+    cdef object _expired
     cdef public list relieved
 
     @cython.locals(size=Py_ssize_t, is_full=bint)
@@ -28,6 +28,7 @@ cdef class WaitingMessages:
     cpdef Transfer take(self, object place)
     cpdef object give_up(self, Transfer transfer)
     cdef _leave(self, Transfer transfer)
+    cdef _take_out(self, Transfer transfer, object place)
     cdef _relieve(self, IngressLink source, Py_ssize_t size)
     cpdef object leave_source(self, Transfer transfer)
     cpdef bint is_backlogged(self, IngressLink source)

@@ -29,9 +29,15 @@ Place = AddressEntry | EgressLink
 
 
 class WaitingMessages:
-    """The waiting messages of all places, with their deadlines."""
+    """The waiting messages of all places, with their deadlines.
 
-    def __init__(self, settings: ForwardingSettings, settlement: Settlement) -> None:
+    Args:
+        expired: told of a message that waited at its address for too long.
+    """
+
+    def __init__(
+        self, settings: ForwardingSettings, settlement: Settlement, expired: Callable[[Transfer], None]
+    ) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""
         self._settings = settings
@@ -47,8 +53,7 @@ class WaitingMessages:
         self._number = 0
         self.refused: dict[str, int] = {}
         """Messages by address for which there was no room since this was last reported."""
-        self.expired: Callable[[Transfer], None] = lambda transfer: None
-        """Told of a message that waited at its address for too long."""
+        self._expired = expired
         self.relieved: list[IngressLink] = []
         """Links that were paused because too much of theirs waited, and need be no longer."""
 
@@ -124,7 +129,16 @@ class WaitingMessages:
     def _leave(self, transfer: Transfer) -> None:
         place = transfer.egress or transfer.entry
         assert place is not None
+        self._take_out(transfer, place)
         advance(transfer, SELECTED)
+
+    def expel(self, transfer: Transfer) -> None:
+        """After a fault of ours: it no longer waits, wherever it does and whatever its stage is."""
+        for place in (transfer.egress, transfer.entry):
+            if place is not None and transfer in place.waiting:
+                self._take_out(transfer, place)
+
+    def _take_out(self, transfer: Transfer, place: Place) -> None:
         del place.waiting[transfer]
         self.count -= 1
         self.total_bytes -= transfer.size
@@ -170,13 +184,13 @@ class WaitingMessages:
                     self._push(transfer, until)
             else:
                 self._leave(transfer)
-                self.expired(transfer)
+                self._expired(transfer)
                 self._release(transfer)
 
     def refuse(self, transfer: Transfer) -> None:
         """There is no room for it."""
         self.give_up(transfer)
-        self.expired(transfer)
+        self._expired(transfer)
         if transfer.entry is not None:
             self.refused[transfer.entry.text] = self.refused.get(transfer.entry.text, 0) + 1
         self._release(transfer)

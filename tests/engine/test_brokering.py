@@ -31,8 +31,7 @@ def test_replies_cross_the_mesh_first_as_a_datagram_and_then_on_a_circuit(bench:
 
 
 def test_a_fault_with_one_address_stops_no_other(bench: Bench) -> None:
-    router = bench.router("A")
-    router.data_plane.credit_manager.fault = router._address_fault
+    router = bench.router("A", is_forgiving=True)
     client = bench.client(router)
     receivers = [client.receiver(address, credit=5).accepting() for address in ("bad", "good")]
     senders = [client.sender(address) for address in ("bad", "good")]

@@ -25,10 +25,11 @@ from typing import Any, Protocol, TypeGuard
 
 from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
+from router.core.events import Action
 from router.core.forwarding.egress_load import EgressLoad
+from router.core.forwarding.fib import AddressEntry
 from router.dataplane.anycast_controller import AnycastController
-from router.dataplane.credit_controller import CreditController
-from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.transfer_stages import SENT, WAITING
 from router.engine.connection import Connection
 from router.runtime import Runtime
@@ -275,17 +276,13 @@ class Bench:
             is_forgiving: a fault of the program is dealt with as in production; else it comes out of the bench.
         """
         self._boots += 1
-        runtime = Runtime(
+        kind = Runtime if is_forgiving else StrictRuntime
+        runtime = kind(
             RouterSettings(id=router_id, forwarding=ForwardingSettings(**(forwarding or {})), **settings),
             clock=lambda: self.now,
             instance=10_000 + self._boots,
             rng=self._rng,
         )
-        if not is_forgiving:
-            runtime.data_plane.report_faults(raise_again, raise_again)
-            runtime.turn_fault = raise_fault  # type: ignore[method-assign]
-            runtime._action_fault = raise_action_fault  # type: ignore[method-assign]
-            runtime._tell_of = raise_again  # type: ignore[method-assign]
         self.routers[router_id] = runtime
         return runtime
 
@@ -470,19 +467,26 @@ def check_nothing_left(runtime: Runtime) -> None:
                 assert link.in_flight == 0, link.name
 
 
-def raise_again(controller: CreditController, error: Exception) -> None:
-    """A router would log a fault with an address and go on; a test shall fail of it."""
-    raise error
+class StrictRuntime(Runtime):
+    """Raises faults of the program, which a router would log to go on: no test may overlook one."""
 
+    def turn_fault(self, error: Exception) -> None:
+        raise error
 
-def raise_action_fault(_: object, error: Exception, __: float) -> None:
-    """No test may overlook a fault."""
-    raise error
+    def _action_fault(self, action: Action, error: Exception, now: float) -> None:
+        raise error
 
+    def _tell_of(self, connection: Connection, error: Exception) -> None:
+        raise error
 
-def raise_fault(error: Exception) -> None:
-    """The same for a fault that is no single address's."""
-    raise error
+    def _address_fault(self, entry: AddressEntry, error: Exception) -> None:
+        raise error
+
+    def _port_fault(self, port: Port, error: Exception) -> None:
+        raise error
+
+    def _message_fault(self, transfer: Transfer, error: Exception) -> None:
+        raise error
 
 
 def settle_modes(**modes: int) -> Callable[[Any], None]:
