@@ -1,6 +1,6 @@
 """Write the stages of a message into `explanation/walk-of-a-message.md`, from the table of the program.
 
-    python docs/stages.py
+python docs/stages.py
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def meanings() -> dict[str, str]:
     """What is said of each stage and each event, by its name."""
     body = ast.parse(SOURCE.read_text(encoding="utf-8")).body
     found = {}
-    for node, following in zip(body, body[1:], strict=False):
+    for node, following in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(following, ast.Expr):
             found[node.target.id] = " ".join(ast.literal_eval(following.value).split())
     return found

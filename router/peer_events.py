@@ -84,8 +84,6 @@ class PeerEvents:
                 )
                 self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
                 return
-            connection.port.is_router = True
-            connection.port.neighbor = RouterId(peer.container)
             neighbor = NeighborLinks(
                 connection, self._data_plane, self._data_plane.fib, self._settings.forwarding, self._link_ids
             )
@@ -93,9 +91,8 @@ class PeerEvents:
             self._data_plane.ports[connection.id] = connection.port
         else:
             connection.was_of_use = True
-            connection.port.close_link = partial(self._close_link, connection)
-            if getattr(settings, "vhost_prefix", False) and peer.hostname:
-                connection.port.vhost = peer.hostname
+            has_vhost = getattr(settings, "vhost_prefix", False) and peer.hostname
+            connection.port.serve_client(peer.hostname if has_vhost else None, partial(self._close_link, connection))
         self._log.info(
             "connection_opened",
             connection=connection.id,
@@ -274,8 +271,7 @@ class PeerEvents:
         if connection.id in self.neighbors:
             # What loses its way as they go one by one must not find a new one here.
             self._data_plane.ports.pop(connection.id, None)
-            connection.port.open_stream = None
-            connection.port.open_circuit = None
+            connection.port.open_no_more()
             fault = self.take_away(connection, list(connection.links.values()))
         else:
             connection.port.is_leaving = True

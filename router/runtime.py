@@ -110,8 +110,8 @@ class Runtime(RunToCompletion):
     def new_connection(self, settings: LinkSettings, *, is_server: bool) -> Connection:
         """An engine for a connection; *is_server*: the peer has dialled."""
         self._next_connection += 1
-        port = Port(ConnectionId(self._next_connection), self.touched)
-        return Connection(port.id, settings, self.data_plane, self._peers, port, is_server=is_server)
+        connection_id = ConnectionId(self._next_connection)
+        return Connection(connection_id, settings, self.data_plane, self._peers, self.touched, is_server=is_server)
 
     def add_connection(
         self,

@@ -367,3 +367,115 @@ def test_modules_and_functions_stay_small(module: str) -> None:
         and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES
     ]
     assert not long, "\n".join(long)
+
+
+DATAPLANE = {
+    node.name: node
+    for name, path in MODULES.items()
+    if below(name, "router.dataplane")
+    for node in ast.parse(path.read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ClassDef)
+}
+
+
+def base_names(name: str) -> list[str]:
+    """The names of what a class of the data plane is derived from."""
+    return [ast.unparse(base) for base in dict(ast.iter_fields(DATAPLANE[name]))["bases"]]
+
+
+def made_by(name: str) -> set[str]:
+    """Classes of the data plane that objects of a class make when they are made."""
+    return {
+        node.func.id
+        for function in DATAPLANE[name].body
+        if isinstance(function, ast.FunctionDef) and function.name == "__init__"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in DATAPLANE
+    }
+
+
+def parts() -> set[str]:
+    """The classes of which the data plane has one object each, with those that they are derived from; and `Port`."""
+    found, new = {"Port"}, {"RouterDataPlane"}
+    while new:
+        found |= new
+        bases = {base for name in new for base in base_names(name)}
+        made = {each for name in new for each in made_by(name)}
+        new = {each for each in (bases & DATAPLANE.keys()) | made if each != "LinkCounters"} - found
+    return found
+
+
+def handed(name: str, known: set[str]) -> set[str]:
+    """Fields of a part that hold another part, or what is to be called: annotated so, or set from such an argument."""
+
+    def is_such(annotation: ast.expr | None) -> bool:
+        names = {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)} if annotation else set()
+        return bool(names & {"Callable", *known})
+
+    body = DATAPLANE[name].body
+    found = {
+        node.target.id
+        for node in body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and is_such(node.annotation)
+    }
+    for function in (node for node in body if isinstance(node, ast.FunctionDef)):
+        arguments = {each.arg for each in (*function.args.args, *function.args.kwonlyargs) if is_such(each.annotation)}
+        for node in ast.walk(function):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute) and is_such(node.annotation):
+                found.add(node.target.attr)
+            elif isinstance(node, ast.Assign):
+                value = node.value
+                is_made = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in known
+                if is_made or (isinstance(value, ast.Name) and value.id in arguments):
+                    found |= {each.attr for each in node.targets if isinstance(each, ast.Attribute)}
+    return found
+
+
+def record_fields(known: set[str]) -> set[str]:
+    """Fields of what passes through the data plane, and of entries of the FIB: links, messages, waiting ones."""
+    names = {name for name in DATAPLANE if name not in known}
+    own = {node.attr for name in names for node in stores(DATAPLANE[name])}
+    annotated = {
+        node.target.id
+        for name in names
+        for node in DATAPLANE[name].body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    return own | annotated
+
+
+def stores(tree: ast.AST) -> Iterator[ast.Attribute]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node
+
+
+def test_parts_of_the_data_plane_are_found() -> None:
+    found = parts()
+    assert {"Settlement", "Forwarder", "Reader", "ControllerContext", "LocalCopier", "DatagramFanout"} <= found
+    assert {"_settlement", "_faults", "_fanout"} <= handed("Forwarder", {*found, "FaultReports"})
+    assert {"open_stream", "withdraw", "close_link"} <= handed("Port", found)
+
+
+def test_parts_of_the_data_plane_get_what_they_need_when_they_are_made() -> None:
+    found = parts()
+    roles = {name for name in DATAPLANE if "Protocol" in base_names(name)}
+    known = {*found, *roles, "FaultReports"}
+    fields = {name: handed(name, known) for name in found}
+    # Names that records have too, which do change, say nothing of whose field is meant.
+    from_outside = {field for names in fields.values() for field in names} - record_fields(known)
+    wrong = [
+        f"{path}:{node.lineno}: .{node.attr}"
+        for path in MODULES.values()
+        for node in stores(ast.parse(path.read_text(encoding="utf-8")))
+        if node.attr in from_outside and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    ]
+    later = [
+        f"{name}.{function.name}: self.{node.attr}"
+        for name in found - {"Port"}  # it is told who the peer is when that has said so
+        for function in DATAPLANE[name].body
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__"
+        for node in stores(function)
+        if node.attr in fields[name]
+    ]
+    assert not wrong + later, "\n".join(wrong + later)

@@ -45,24 +45,8 @@ SMALL_BYTES: Final = 4096
 """Parts of a message that are not larger together become one."""
 
 
-def _no_circuit(link: EgressCircuitLink) -> None:
-    raise AssertionError("there are no circuits on this connection")
-
-
-def _no_incoming(link: IngressCircuitLink) -> None:
-    raise AssertionError("there are no circuits on this connection")
-
-
-def _no_limit(link: IngressLink, condition: str, description: str) -> None:
-    raise AssertionError("no size of messages is announced on this connection")
-
-
-def _no_word(weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]) -> None:
-    raise AssertionError("there are no circuits on this connection")
-
-
-def _no_withdrawal(link: EgressLink, excess: int) -> None:
-    raise AssertionError("the engine counts no credit here")
+def _absent(*_: object) -> None:
+    raise AssertionError("nobody on this connection is asked for that")
 
 
 class Port:
@@ -76,7 +60,9 @@ class Port:
         "unwritten_bytes", "vhost", "withdraw",
     )  # fmt: skip
 
-    def __init__(self, port_id: ConnectionId, touched: Callable[[Port], None]) -> None:
+    def __init__(
+        self, port_id: ConnectionId, touched: Callable[[Port], None], withdraw: Callable[[EgressLink, int], None]
+    ) -> None:
         self.id = port_id
         self.touched = touched
         """Called when there is something new to write on the connection and `is_dirty` was False."""
@@ -95,15 +81,15 @@ class Port:
         """Those links, in the order in which they were attached."""
         self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
         """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
-        self.close_circuit: Callable[[EgressCircuitLink], None] = _no_circuit
+        self.close_circuit: Callable[[EgressCircuitLink], None] = _absent
         """Ends a circuit of our own, which `RouterDataPlane.remove_egress` has forgotten already."""
-        self.end_circuit: Callable[[IngressCircuitLink], None] = _no_incoming
+        self.end_circuit: Callable[[IngressCircuitLink], None] = _absent
         """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
-        self.close_link: Callable[[IngressLink, str, str], None] = _no_limit
+        self.close_link: Callable[[IngressLink, str, str], None] = _absent
         """Closes a publisher's link, and nothing else, with a condition and its description."""
-        self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _no_word
+        self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _absent
         """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
-        self.withdraw: Callable[[EgressLink, int], None] = _no_withdrawal
+        self.withdraw = withdraw
         """Lets the engine know that a link has no credit at all, which it counts as so many below zero."""
         self.circuits_in: dict[str, IngressCircuitLink] = {}  # by link name
         self.circuits_out: dict[str, EgressCircuitLink] = {}
@@ -132,6 +118,38 @@ class Port:
         """Ingress links that are not read until this connection has written more."""
         self.blocked: dict[EgressLink, None] = {}
         """Its own links that have credit and too many bytes unwritten."""
+
+    def serve_client(self, vhost: str | None, close_link: Callable[[IngressLink, str, str], None]) -> None:
+        """It is a client."""
+        self.vhost = vhost
+        self.close_link = close_link
+
+    def lead_to(
+        self, neighbor: RouterId, *, takes_numbers: bool, open_stream: Callable[[], EgressStreamLink] | None
+    ) -> None:
+        """It is a neighbor."""
+        self.is_router = True
+        self.neighbor = neighbor
+        self.takes_numbers = takes_numbers
+        self.open_stream = open_stream
+
+    def serve_circuits(
+        self,
+        open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None],
+        close_circuit: Callable[[EgressCircuitLink], None],
+        end_circuit: Callable[[IngressCircuitLink], None],
+        tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None],
+    ) -> None:
+        """It is a neighbor that takes circuits."""
+        self.open_circuit = open_circuit
+        self.close_circuit = close_circuit
+        self.end_circuit = end_circuit
+        self.tell_circuits = tell_circuits
+
+    def open_no_more(self) -> None:
+        """The neighbor is gone: no link to it is to be made."""
+        self.open_stream = None
+        self.open_circuit = None
 
     def keep_unwritten(self, transfer: Transfer) -> None:
         """It may have to be sent a second time."""

@@ -13,19 +13,26 @@ from typing import Final
 import cython
 
 from router.dataplane.links import Transfer
-from router.dataplane.transfer_stages import DONE, HOLDING, NEW, QUEUED, SENT, STRANDED, STREAMING, WAITING
 
 if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import (
         BEGUN,
+        DONE,
         FINISHED,
         GATHERED,
         HELD,
+        HOLDING,
         LOST,
+        NEW,
         OFFERED,
         POSTPONED,
+        QUEUED,
         RETRIED,
         SELECTED,
+        SENT,
+        STRANDED,
+        STREAMING,
+        WAITING,
         WRITTEN,
     )
 

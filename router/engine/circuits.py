@@ -75,11 +75,7 @@ class Circuits:
         self._unanswered: set[int] = set()
         self._closing: set[int] = set()
         """Circuits of our own by the address of their handle; those that we closed may be unanswered as well."""
-        port = connection.port
-        port.open_circuit = self.open
-        port.close_circuit = self.close
-        port.end_circuit = self.end_incoming
-        port.tell_circuits = self.tell
+        connection.port.serve_circuits(self.open, self.close, self.end_incoming, self.tell)
 
     # Our own
 

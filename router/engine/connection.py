@@ -9,7 +9,7 @@ Source: AMQP 1.0 part 2; part 5, 5.3 (SASL).
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import cython
@@ -86,7 +86,7 @@ class Connection(ByteStreams):
         settings: LinkSettings,
         data_plane: DataPlaneInterface,
         handler: Handler,
-        port: Port,
+        touched: Callable[[Port], None],
         *,
         is_server: bool,
     ) -> None:
@@ -95,7 +95,7 @@ class Connection(ByteStreams):
         super().__init__(FrameGuard(is_server=is_server, max_frame_bytes=max_frame, channel_max=channel_max))
         self.id = connection_id
         self.settings = settings
-        self.port = port
+        self.port = port = Port(connection_id, touched, functools.partial(withdraw, self._transport, self._guard))
         self.is_server = is_server
         self.peer: PeerOpen | None = None
         self.links: dict[int, IngressLink | EgressLink] = {}
@@ -131,7 +131,6 @@ class Connection(ByteStreams):
 
     def _bind(self, settings: LinkSettings, channel_max: int) -> None:
         pn.pn_connection_collect(self._connection, self._collector)
-        self.port.withdraw = functools.partial(withdraw, self._transport, self._guard)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
         # A server that does not require authentication recognises a peer without a SASL layer by its header.

@@ -20,7 +20,7 @@ from router.core.addressing.address import CIRCUITS as CIRCUITS_ADDRESS
 from router.core.addressing.address import local_address
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import Fib
-from router.core.ids_and_conditions import Condition, LinkId
+from router.core.ids_and_conditions import Condition, LinkId, RouterId
 from router.core.linkstate.messages import CircuitStates
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import (
@@ -66,17 +66,20 @@ class NeighborLinks:
         self._parts = bytearray()
         self._tag = 0
         peer = connection.peer
-        self._pairs = 1 if peer is not None and peer.has(LSU_PUSH) else PRIORITIES
+        assert peer is not None, "the neighbor has not said who it is"
+        self._pairs = 1 if peer.has(LSU_PUSH) else PRIORITIES
         """Data links each way that are there from the start; what is attached later carries large messages."""
         self._incoming = 0
         self.is_up = False
         """Both control links are attached."""
-        if peer is not None and STREAMING_LINKS in peer.offered:
-            connection.port.open_stream = self._open_stream
-        connection.port.takes_numbers = peer is not None and peer.has(NUMBERS)
+        connection.port.lead_to(
+            RouterId(peer.container),
+            takes_numbers=peer.has(NUMBERS),
+            open_stream=self._open_stream if STREAMING_LINKS in peer.offered else None,
+        )
         self.circuits: Circuits | None = None
         """None when the neighbor takes none."""
-        if peer is not None and peer.has(CIRCUITS):
+        if peer.has(CIRCUITS):
             self.circuits = Circuits(connection, data_plane, fib, settings, link_ids, self._tell)
 
     # Attaching
