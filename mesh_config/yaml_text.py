@@ -142,7 +142,7 @@ def read(text: str, file: str | None) -> tuple[Node | None, tuple[Finding, ...]]
         return None, (start.finding(f"not readable as YAML: {error}".replace("\n", " ")),)
     if root is None:
         return None, (start.finding("the file is empty", expected="`router` or `routers`"),)
-    conversion = _Conversion(file)
+    conversion = _Conversion(file, last_line=_last_line(text))
     node = conversion.node(root, (), 1)
     return node, tuple(conversion.findings)
 
@@ -177,11 +177,14 @@ def _first_line_too_deep(text: str) -> int | None:
     return None
 
 
+def _last_line(text: str) -> int:
+    """The reader tells of the line behind it what ends too early, and what is left out at the end."""
+    return len(_BREAK.findall(text)) + 1
+
+
 def _syntax_finding(error: yaml.MarkedYAMLError, start: Place, text: str) -> Finding:
     mark = error.problem_mark or error.context_mark
-    # What ends too early is told of the line behind the last one.
-    last = len(_BREAK.findall(text)) + 1
-    place = attrs.evolve(start, line=min(mark.line + 1, last)) if mark is not None else start
+    place = attrs.evolve(start, line=min(mark.line + 1, _last_line(text))) if mark is not None else start
     words = [word for word in (error.context, error.problem) if word]
     return place.finding(f"not readable as YAML: {', '.join(words)}")
 
@@ -189,14 +192,15 @@ def _syntax_finding(error: yaml.MarkedYAMLError, start: Place, text: str) -> Fin
 class _Conversion:
     """One pass over the reader's nodes."""
 
-    def __init__(self, file: str | None) -> None:
+    def __init__(self, file: str | None, last_line: int) -> None:
         self.findings: list[Finding] = []
         self._file = file
+        self._last_line = last_line
         self._seen: set[int] = set()
 
     def node(self, raw: yaml.Node, path: tuple[Step, ...], line: int) -> Node:
         """Convert *raw*; *line* is that of its key or list."""
-        place = Place(file=self._file, line=raw.start_mark.line + 1, path=path)
+        place = Place(file=self._file, line=min(raw.start_mark.line + 1, self._last_line), path=path)
         # The reader gives the very same node for an alias. Aliases are refused: a few of them blow up to gigabytes, and
         # the place of what they stand for is not where the operator would look for it.
         if id(raw) in self._seen:

@@ -221,3 +221,14 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(csv_parquet, "MAX_BYTES", 10)
     with pytest.raises(SettingsError, match="the file is too large; expected at most 0 GiB"):
         of_csv(tmp_path, HEAD)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("before", [0, 3_000_000])
+def test_bytes_that_are_no_text_are_told_by_their_place(tmp_path: Path, before: int) -> None:
+    row = b"A,B,a,1,100,x\n"
+    good = HEAD.encode() + row * (before // len(row))
+    file = tmp_path / "demands.csv"
+    file.write_bytes(good + b"A,\xc3")  # and too short besides
+    with pytest.raises(SettingsError, match=f"cannot be read: byte {len(good) + 2} is not UTF-8"):
+        read(file)

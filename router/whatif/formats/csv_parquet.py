@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from router.whatif.formats.input_file import FileFindings
 MAX_BYTES: Final = 2 * 1024**3
 MAX_ROWS: Final = 20_000_000
 MAX_HEADER_CHARACTERS: Final = 10_000
+PIECE_BYTES: Final = 1 << 20
 SHOWN: Final = 20
 """Faults of one kind that are told one by one."""
 PARQUET: Final = (".parquet", ".pq")
@@ -84,6 +86,7 @@ def numbered(values: pa.Array, number: Callable[[str | None], int]) -> NDArray[n
 def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: FileFindings) -> pa.Table:
     with path.open(encoding="utf-8-sig", newline="") as text:
         header = text.readline(MAX_HEADER_CHARACTERS)
+    _check_encoding(path)
     names = [name.strip() for name in next(csv.reader([header]), [])]
     _check_names(names, known, required, 1, faults)
 
@@ -107,6 +110,29 @@ def _csv(path: Path, known: Sequence[str], required: Sequence[str], faults: File
     if table.num_rows > MAX_ROWS:
         faults.fail(f"{table.num_rows} rows", expected=f"at most {MAX_ROWS}")
     return table
+
+
+def _check_encoding(path: Path) -> None:
+    """Look at all bytes: the reader of rows writes to standard error of those of another length that are no text.
+
+    Raises: UnicodeDecodeError with the place in the file.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    begin = 0
+    with path.open("rb") as data:
+        while piece := data.read(PIECE_BYTES):
+            kept = len(decoder.getstate()[0])
+            _decode(decoder, piece, begin - kept, is_last=False)
+            begin += len(piece)
+    _decode(decoder, b"", begin - len(decoder.getstate()[0]), is_last=True)
+
+
+def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, begin: int, *, is_last: bool) -> None:
+    try:
+        decoder.decode(piece, is_last)
+    except UnicodeDecodeError as error:
+        error.start += begin
+        raise
 
 
 def _tell_lengths(path: Path, names: Sequence[str], count: int, faults: FileFindings) -> None:
