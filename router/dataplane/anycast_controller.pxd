@@ -2,6 +2,7 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.core.forwarding.anycast_scheduler cimport AnycastScheduler
+from router.core.forwarding.credit_actions cimport CreditAction, ReturnCredit, Send, TellWeight
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink
@@ -38,6 +39,7 @@ cdef class AnycastController(CreditController):
     cpdef bint _restate(self, double now)
     @cython.locals(credit=Py_ssize_t)
     cdef _restate_subscriber(self, SubscriberLink link)
+    cpdef object _act(self, CreditAction action)
     @cython.locals(transfer=Transfer, link=EgressLink, subscriber=SubscriberLink)
     cpdef object send(self, object message, object egress)
     @cython.locals(link=SubscriberLink, chosen=SubscriberLink, first=SubscriberLink, idle=dict)

@@ -17,7 +17,7 @@ import cython
 
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_scheduler import Key
+from router.core.forwarding.credit_actions import CreditAction, Key, ReturnCredit, Send, TellWeight
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import CLOSEST, AddressEntry
 from router.core.forwarding.publisher_credit import LocalPublishers
@@ -45,16 +45,14 @@ LOOKED_AT: Final = 16
 
 
 class AnycastController(CreditController):
-    """The credit of one closest or balanced address (an `orders.CreditActions`)."""
+    """The credit of one closest or balanced address."""
 
     machine: AnycastScheduler
 
     def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
         super().__init__(entry, context)
         self.is_closest = entry.treatment is CLOSEST
-        self._scheduler = AnycastScheduler(
-            self, timing=context.timing, is_closest=self.is_closest, distance=entry.distance
-        )
+        self._scheduler = AnycastScheduler(timing=context.timing, is_closest=self.is_closest, distance=entry.distance)
         self.machine = self._scheduler
         # The same twice: compiled, only the one of its own type is called at once.
         self.is_reply = entry.kind is AddressKind.ROUTER and entry.owner != self._me
@@ -91,15 +89,6 @@ class AnycastController(CreditController):
         if not super().is_idle or self.first or self.second:
             return False
         return not any(pool.circuits or pool.core or pool.coming for pool in self.machine.pools.values())
-
-    def let_go(self, nobody: AnycastScheduler) -> None:
-        """It is forgotten: machine and controller would keep each other until Python looks through all of its objects.
-
-        Args:
-            nobody: a machine that knows no one.
-        """
-        self.windowed.clear()
-        self._scheduler = self.machine = nobody
 
     def stop(self) -> None:
         """Give publishers no credit any more."""
@@ -364,7 +353,16 @@ class AnycastController(CreditController):
             self._context.word_to(link.port).loads[link.name] = (messages, subscribers)
         self.deadline = min(self.deadline, due)
 
-    # Orders of the machine
+    # What the machine wants done
+
+    def _act(self, action: CreditAction) -> None:
+        if isinstance(action, Send):
+            self.send(action.message, action.egress)
+        elif isinstance(action, ReturnCredit):
+            self._give_credit_back(action.egress)
+        elif isinstance(action, TellWeight):
+            egress = action.egress
+            self._tell_weight(egress, action.weight, toward=egress, root=egress, is_multicast=False)
 
     def send(self, message: Key, egress: RouterId) -> None:
         """Send a message toward an egress that has credit for it."""
@@ -427,15 +425,11 @@ class AnycastController(CreditController):
         self._chosen = chosen
         return chosen
 
-    def drained(self, egress: RouterId, credit: int) -> None:
-        """Give credit back on our circuit, or to the local subscribers that ask for it."""
+    def _give_credit_back(self, egress: RouterId) -> None:
+        """On our circuit, or to the local subscribers that ask for it."""
         links: list[EgressLink] = [*self._draining] if egress == self._me else [self.own[egress]]
         for link in links:
             self._answer_drain(link)
-
-    def weigh(self, egress: RouterId, weight: int) -> None:
-        """Tell the next hop how many busy publishers are behind this router; make the circuit for the first."""
-        self._tell_weight(egress, weight, toward=egress, root=egress, is_multicast=False)
 
 
 def _in_flight(circuit: Key) -> int:

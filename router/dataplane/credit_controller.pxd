@@ -2,7 +2,8 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
-from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActions
+from router.core.forwarding.credit_actions cimport CloseCircuit, CreditAction, DrainCircuit, Grant, GrantCircuit
+from router.core.forwarding.credit_scheduler cimport CreditScheduler
 from router.dataplane.controller_context cimport ControllerContext
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink, Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, local_subscribers
@@ -10,7 +11,7 @@ from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 
 
-cdef class CreditController(CreditActions):
+cdef class CreditController:
     cdef public CreditScheduler machine
     cdef public AddressEntry entry
     cdef public ControllerContext _context
@@ -21,6 +22,7 @@ cdef class CreditController(CreditActions):
     cdef public double deadline
     cdef public double scheduled
     cdef public bint _is_due
+    cdef bint _is_acting
     cdef public dict _changed
     cdef public list _fresh
     cdef public dict _beside
@@ -28,13 +30,17 @@ cdef class CreditController(CreditActions):
     cpdef object touch(self, EgressLink link=*)
     cpdef object flowed(self, EgressLink link)
     cpdef object returned(self, IngressCircuitLink link)
-    @cython.locals(link=IngressLink, circuit=IngressCircuitLink, is_ready=bint, is_kept=bint, now=double)
+    @cython.locals(link=IngressLink, is_ready=bint)
     cpdef object take(self, Transfer transfer)
+    @cython.locals(machine=CreditScheduler, circuit=IngressCircuitLink, is_behind=bint, is_kept=bint, result=Py_ssize_t)
+    cdef _take_new(self, Transfer transfer, IngressLink link, bint is_ready)
+    cdef _keep(self, Transfer transfer, bint is_kept, bint is_ready)
     @cython.locals(link=SubscriberLink, beside=dict)
     cdef _look_beside(self, Port port)
     cpdef object _sent_at_once(self)
     cpdef bint _is_ready(self, Transfer transfer)
     cpdef object drop(self, Transfer transfer)
+    @cython.locals(actions=list)
     cpdef object turn(self, double now)
     @cython.locals(link=IngressLink, is_own=bint)
     cdef _let_wait(self, Transfer transfer)
@@ -44,6 +50,10 @@ cdef class CreditController(CreditActions):
     cdef Py_ssize_t _measure(self, EgressLink link)
     @cython.locals(link=EgressCircuitLink, due=double)
     cdef double _end_idle_circuits(self, double now)
+    @cython.locals(was_acting=bint)
+    cdef _carry_out(self, list actions)
+    cpdef object _act(self, CreditAction action)
+    cpdef object send(self, object message, object egress)
     @cython.locals(link=PublisherLink, handle=size_t, left=Py_ssize_t, taken=Py_ssize_t, kept=Py_ssize_t)
     cpdef object grant(self, object publisher, Py_ssize_t credit)
     cpdef object give_back(self, EgressLink link)

@@ -1,8 +1,8 @@
 """The credit of one address, on real links.
 
 The machines of `core.forwarding` decide who may send and what leaves. A controller tells its machine what happens on
-the links of its address and carries out its orders. Here is what the two kinds have in common; `anycast_controller.py`
-and `multicast_controller.py` have the rest. Links and transfers are the machine's keys.
+the links of its address and carries out what it returns. Here is what the two kinds have in common;
+`anycast_controller.py` and `multicast_controller.py` have the rest. Links and transfers are the machine's keys.
 
 Source: docs/explanation/credit.md#pools-and-claimants; AMQP 1.0 part 2, 2.6.7.
 """
@@ -15,8 +15,18 @@ from typing import Any, Final
 import cython
 
 from router.core.addressing.address import router_address
-from router.core.forwarding.credit_scheduler import CreditActions, CreditScheduler, Key
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_actions import (
+    REFUSED,
+    CloseCircuit,
+    CreditAction,
+    DrainCircuit,
+    Grant,
+    GrantCircuit,
+    Key,
+)
 from router.core.forwarding.fib import AddressEntry
+from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
@@ -50,10 +60,10 @@ Place = Any
 """What a circuit of ours stands for: an egress router, or an ingress router and a child of this one in its tree."""
 
 
-class CreditController(CreditActions):
+class CreditController:
     """The credit of one address."""
 
-    machine: CreditScheduler
+    machine: AnycastScheduler | MulticastIngressScheduler
 
     def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
         self.entry = entry
@@ -70,6 +80,8 @@ class CreditController(CreditActions):
         self.scheduled = math.inf
         """For when that is scheduled."""
         self._is_due = False
+        self._is_acting = False
+        """Actions are being carried out: messages that come meanwhile wait for the next turn, behind these."""
         self._changed: dict[EgressLink, None] = {}
         """Links whose credit is to be looked at."""
         self._fresh: list[Transfer] = []
@@ -168,17 +180,13 @@ class CreditController(CreditActions):
         link = transfer.ingress
         if link is not None:
             self._look_beside(link.port)
-        if self._changed and self._restate(
-            self._context.now
-        ):  # nothing is sent on credit that was taken back meanwhile
-            self.touch()
+        if self._changed and not self._is_acting and self._restate(self._context.now):
+            self.touch()  # nothing is sent on credit that was taken back meanwhile
         is_ready = self._is_ready(transfer)
-        now = self._context.now
         if transfer.is_coming:
-            if not is_ready:
-                return
-            transfer.is_coming = False
-            is_kept = self.machine.ready(transfer)
+            if is_ready:
+                transfer.is_coming = False
+                self._keep(transfer, self.machine.ready(transfer), is_ready)
         elif transfer.is_brokered or link is None or link.controller is not self:
             self.touch()
             if self._requeue(transfer):
@@ -186,18 +194,39 @@ class CreditController(CreditActions):
                 self._let_wait(transfer)  # from now on: what its sender sends next must not overtake it
             else:
                 self._context.settlement.settle(transfer, RELEASE)
-            return
         else:
-            advance(transfer, OFFERED)  # the machine may order it to be sent at once
-            transfer.is_brokered = True
-            if isinstance(link, IngressCircuitLink):
-                circuit = link
-                is_kept = self.machine.arrived(circuit.root, link, transfer, now, is_ready=is_ready)
-            else:
-                is_kept = self.machine.published(link, transfer, now, is_ready=is_ready)
-            if is_kept and transfer.state != QUEUED:
-                self._sent_at_once()
-                return
+            self._take_new(transfer, link, is_ready)
+
+    def _take_new(self, transfer: Transfer, link: IngressLink, is_ready: bool) -> None:
+        """Tell the machine of a message that came on its credit, and do what it says."""
+        transfer.is_brokered = True
+        machine = self.machine
+        # While others are about to be sent it goes behind them.
+        is_behind = is_ready and self._is_acting
+        if isinstance(link, IngressCircuitLink):
+            circuit = link
+            result = machine.arrived(circuit.root, link, transfer, self._context.now, is_ready and not is_behind)
+        else:
+            result = machine.published(link, transfer, self._context.now, is_ready and not is_behind)
+        if result >= 0:
+            self.send(transfer, machine.egresses[result])
+            if machine.actions:
+                self._carry_out(machine.take_actions())
+            self._sent_at_once()
+            return
+        is_kept = result != REFUSED
+        if is_behind and is_kept:
+            machine.ready(transfer)
+        advance(transfer, OFFERED)
+        if machine.actions:
+            self._carry_out(machine.take_actions())
+        if is_kept and transfer.state != QUEUED:
+            self._sent_at_once()
+        else:
+            self._keep(transfer, is_kept, is_ready)
+
+    def _keep(self, transfer: Transfer, is_kept: bool, is_ready: bool) -> None:
+        """Let a message wait for the end of the turn, or until more of it is there; or release it."""
         self.touch()
         if not is_kept:
             self._context.settlement.settle(transfer, RELEASE)
@@ -238,6 +267,7 @@ class CreditController(CreditActions):
         else:
             self.machine.published(link, nothing, self._context.now, is_ready=False)
         self.machine.drop(nothing)
+        self._carry_out(self.machine.take_actions())
         self.touch()
 
     def drop(self, transfer: Transfer) -> None:
@@ -334,8 +364,10 @@ class CreditController(CreditActions):
         self._is_due = False
         if not is_due:
             return
-        self.machine.turn(now)
+        actions = self.machine.turn(now)
         fresh, self._fresh = self._fresh, []
+        if actions:
+            self._carry_out(actions)
         for transfer in fresh:
             if transfer.state == QUEUED:
                 self._let_wait(transfer)
@@ -395,7 +427,34 @@ class CreditController(CreditActions):
                 due = min(due, link.idle_since + self._context.circuit_idle_s)
         return due
 
-    # Orders of the machine
+    # What the machine wants done
+
+    def _carry_out(self, actions: list[CreditAction]) -> None:
+        """Do what an event or a turn returned, in its order."""
+        was_acting = self._is_acting
+        self._is_acting = True
+        try:
+            for action in actions:
+                if isinstance(action, Grant):
+                    self.grant(action.publisher, action.credit)
+                elif isinstance(action, GrantCircuit):
+                    self.grant_circuit(action.circuit, action.credit)
+                elif isinstance(action, DrainCircuit):
+                    self.drain_circuit(action.circuit)
+                elif isinstance(action, CloseCircuit):
+                    self.close_circuit(action.circuit)
+                else:
+                    self._act(action)
+        finally:
+            self._is_acting = was_acting
+
+    def _act(self, action: CreditAction) -> None:
+        """Do what only machines of this kind want done."""
+        raise NotImplementedError
+
+    def send(self, message: Key, egress: RouterId) -> None:
+        """Send a message toward an egress that has credit for it."""
+        raise NotImplementedError
 
     def grant(self, publisher: Key, credit: int) -> None:
         """Add credit to a publisher's link, or take it back.

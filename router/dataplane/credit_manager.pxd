@@ -1,7 +1,6 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.core.forwarding.anycast_scheduler cimport AnycastScheduler
 from router.core.forwarding.fib cimport AddressEntry
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.anycast_controller cimport AnycastController
@@ -18,7 +17,6 @@ cdef class CreditManager(ControllerContext):
     cdef public list _deadlines
     cdef public Py_ssize_t _deadlines_room
     cdef public Py_ssize_t _number
-    cdef public AnycastScheduler _nobody
 
     @cython.locals(controller=CreditController)
     cpdef CreditController of(self, AddressEntry entry)

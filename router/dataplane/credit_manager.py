@@ -11,8 +11,6 @@ import cython
 
 from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind
-from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_scheduler import CreditActions
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
@@ -68,7 +66,6 @@ class CreditManager(ControllerContext):
         self._deadlines: list[tuple[float, int, CreditController]] = []
         self._deadlines_room = DEADLINES_ROOM
         self._number = 0
-        self._nobody = AnycastScheduler(CreditActions())
 
     def __iter__(self) -> Iterator[CreditController]:
         return iter(self._controllers)
@@ -208,8 +205,7 @@ class CreditManager(ControllerContext):
         if self._controllers.pop(controller, controller) is None:
             controller.entry.controller = None
             controller.scheduled = math.inf
-            if isinstance(controller, AnycastController):
-                controller.let_go(self._nobody)
+            controller.windowed.clear()
             for link in local_subscribers(controller.entry):
                 link.brokered = link.unspent = 0
             self.fib.forget(controller.entry)

@@ -1,6 +1,7 @@
 import cython
 
 from router.binding.proton_functions cimport *
+from router.core.forwarding.credit_actions cimport CreditAction
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressCircuitLink, IngressLink, SubscriberLink, Transfer
 from router.dataplane.transfer_lifecycle cimport advance
@@ -16,3 +17,4 @@ cdef class MulticastController(CreditController):
     cpdef bint _is_ready(self, Transfer transfer)
     cpdef bint _restate(self, double now)
     cdef _restate_subscriber(self, SubscriberLink link, double now)
+    cpdef object _act(self, CreditAction action)

@@ -9,14 +9,18 @@ Source: docs/explanation/credit.md#multicast.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import cython
 
-from router.core.forwarding.credit_scheduler import Key
+from router.core.forwarding.credit_actions import CreditAction
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
-from router.core.forwarding.multicast_tree import MOST_CREDIT
+from router.core.forwarding.multicast_tree import (
+    MOST_CREDIT,
+    ReturnBranchCredit,
+    ReturnSubscriberCredit,
+    SendCopies,
+    TellBranchWeight,
+)
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
@@ -33,13 +37,13 @@ Branch = tuple[RouterId, RouterId]
 
 
 class MulticastController(CreditController):
-    """The credit of one multicast address (a `tree.MulticastCreditActions`)."""
+    """The credit of one multicast address."""
 
     machine: MulticastIngressScheduler
 
     def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
         super().__init__(entry, context)
-        self.machine = MulticastIngressScheduler(self, self._me, timing=context.timing, patience=context.patience)
+        self.machine = MulticastIngressScheduler(self._me, timing=context.timing, patience=context.patience)
         self._known: dict[SubscriberLink, None] = {}
         """Local subscribers that the machine knows."""
         for link in self._subscribers():
@@ -173,17 +177,25 @@ class MulticastController(CreditController):
             link, link.brokered, now, is_draining=is_draining, is_withdrawn=link.is_withdrawn
         )
 
-    # Orders of the machine
+    # What the machine wants done
 
-    def send_copies(
-        self,
-        message: Key,
-        ingress: RouterId,
-        neighbors: Sequence[RouterId],
-        subscribers: Sequence[Key],
-        missed: Sequence[Key],
-    ) -> None:
+    def _act(self, action: CreditAction) -> None:
+        if isinstance(action, SendCopies):
+            self._send_copies(action)
+        elif isinstance(action, ReturnBranchCredit):
+            link = self.own.get((action.ingress, action.neighbor))
+            if link is not None:
+                self._answer_drain(link)
+        elif isinstance(action, ReturnSubscriberCredit):
+            assert isinstance(action.subscriber, SubscriberLink)
+            self._answer_drain(action.subscriber)
+        elif isinstance(action, TellBranchWeight):
+            ingress, child = action.ingress, action.neighbor
+            self._tell_weight((ingress, child), action.weight, toward=child, root=ingress, is_multicast=True)
+
+    def _send_copies(self, action: SendCopies) -> None:
         """Send a copy to each child and each local subscriber, and acknowledge it."""
+        message, ingress = action.message, action.ingress
         assert isinstance(message, Transfer)
         context = self._context
         if message.state == WAITING:
@@ -195,8 +207,8 @@ class MulticastController(CreditController):
             message.tag = context.repair.number(self.entry)
         data = message.whole()
         own = context.egress.leading_for(message, data, to_router=False)
-        is_copied = context.copying.send(own, message, self.entry, subscribers, is_counted=True)
-        for neighbor in neighbors:
+        is_copied = context.copying.send(own, message, self.entry, action.subscribers, is_counted=True)
+        for neighbor in action.neighbors:
             circuit = self.own.get((ingress, neighbor))
             if circuit is not None:
                 self._send_copy(own, message, circuit)
@@ -207,7 +219,7 @@ class MulticastController(CreditController):
             children = self.machine.trees[ingress].children
             sent_to = (*children, parent) if parent is not None else tuple(children)
             context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.now)
-        for link in missed:
+        for link in action.missed:
             assert isinstance(link, SubscriberLink)
             link.counters.dropped += 1
             self.entry.dropped += 1
@@ -218,18 +230,3 @@ class MulticastController(CreditController):
         self._context.egress.send_copy(data, message, link)
         if not link.can_send():
             self.touch(link)  # it can take less than what was counted on
-
-    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
-        """Give all credit back on a circuit of ours."""
-        link = self.own.get((ingress, neighbor))
-        if link is not None:
-            self._answer_drain(link)
-
-    def drained_subscriber(self, subscriber: Key) -> None:
-        """Give a local subscriber all its credit back."""
-        assert isinstance(subscriber, SubscriberLink)
-        self._answer_drain(subscriber)
-
-    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
-        """Tell a child how many busy publishers are upstream; make the circuit for the first."""
-        self._tell_weight((ingress, neighbor), weight, toward=neighbor, root=ingress, is_multicast=True)

@@ -8,7 +8,19 @@ from collections.abc import Callable
 from typing import Protocol
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.forwarding.credit_actions import (
+    KEPT,
+    CloseCircuit,
+    CreditAction,
+    DrainCircuit,
+    Grant,
+    GrantCircuit,
+    Key,
+    ReturnCredit,
+    Send,
+    TellWeight,
+)
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network
@@ -44,15 +56,17 @@ class Surroundings(Protocol):
     """Subscribers settle messages, and routers look at loads."""
 
 
-class AnycastRouter(CreditActions):
-    """A router as far as the credit of one address goes. It carries out the machine's `CreditActions`."""
+class AnycastRouter:
+    """A router as far as the credit of one address goes. It carries out what the machine wants done."""
 
     def __init__(
         self, name: RouterId, mesh: Surroundings, timing: CreditTiming, *, is_closest: bool, distance: float = 0.0
     ) -> None:
         self.name = name
-        self.machine = AnycastScheduler(self, timing=timing, is_closest=is_closest, distance=distance)
-        self.turns = MachineDriver(mesh.network, self.machine, restate=self._restate, checked=mesh.checked)
+        self.machine = AnycastScheduler(timing=timing, is_closest=is_closest, distance=distance)
+        self.turns = MachineDriver(
+            mesh.network, self.machine, restate=self._restate, carry_out=self._carry_out, checked=mesh.checked
+        )
         self.publishers: dict[Key, Link] = {}
         self.subscribers: list[Link] = []
         self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
@@ -80,36 +94,36 @@ class AnycastRouter(CreditActions):
     def is_alive(self, is_alive: bool) -> None:
         self.turns.is_over = not is_alive
 
-    # Orders
+    # What the machine wants done
 
-    def grant(self, publisher: Key, credit: int) -> None:
-        """Of the machine."""
-        self.orders += 1
-        link = self.publishers[publisher]
-        link.grant(credit)
+    def _carry_out(self, action: CreditAction) -> None:
+        match action:
+            case Grant():
+                self.orders += 1
+                self._changed(self.publishers[action.publisher]).grant(action.credit)
+            case GrantCircuit():
+                link = self._changed(self.circuits[action.circuit][2])
+                link.grant(action.credit)
+                link.is_draining = False
+            case DrainCircuit():
+                self._changed(self.circuits[action.circuit][2]).drain()
+            case CloseCircuit():
+                egress, neighbor, link = self.circuits[action.circuit]
+                upstream = self._mesh.neighbor(neighbor)
+                link.back.send(lambda: upstream.circuit_closed(egress, link))
+            case Send():
+                self._send(action.message, action.egress)
+            case ReturnCredit():
+                self._return(action.egress, action.credit)
+            case TellWeight():
+                self._tell_weight(action.egress, action.weight)
+
+    def _changed(self, link: Link) -> Link:
+        """A flow is to be written on a link at the end of the turn."""
         self.turns.changed[link] = None
+        return link
 
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        """Of the machine."""
-        link = self.circuits[circuit][2]
-        link.grant(credit)
-        link.is_draining = False
-        self.turns.changed[link] = None
-
-    def drain_circuit(self, circuit: Key) -> None:
-        """Of the machine."""
-        link = self.circuits[circuit][2]
-        link.drain()
-        self.turns.changed[link] = None
-
-    def close_circuit(self, circuit: Key) -> None:
-        """Of the machine."""
-        egress, neighbor, link = self.circuits[circuit]
-        upstream = self._mesh.neighbor(neighbor)
-        link.back.send(lambda: upstream.circuit_closed(egress, link))
-
-    def send(self, message: Key, egress: RouterId) -> None:
-        """Of the machine."""
+    def _send(self, message: Key, egress: RouterId) -> None:
         assert isinstance(message, int)
         if egress != self.name:
             neighbor, own = self.own[egress]
@@ -127,8 +141,7 @@ class AnycastRouter(CreditActions):
         self._mesh.delivered(message)
         link.send(message)
 
-    def drained(self, egress: RouterId, credit: int) -> None:
-        """Of the machine."""
+    def _return(self, egress: RouterId, credit: int) -> None:
         if egress == self.name:
             links = [link for link in self.subscribers if link.is_drained]
         else:
@@ -138,8 +151,8 @@ class AnycastRouter(CreditActions):
             link.give_back()
             self._withdrawn[link] = None
 
-    def weigh(self, egress: RouterId, weight: int) -> None:
-        """Of the machine: told over the circuit's connection; the first weight makes the circuit."""
+    def _tell_weight(self, egress: RouterId, weight: int) -> None:
+        """It is told over the circuit's connection; the first weight makes the circuit."""
         next_hop = self.machine.pools[egress].next_hop
         assert next_hop is not None
         wires = self._mesh.wires(self.name, next_hop)
@@ -230,8 +243,16 @@ class AnycastRouter(CreditActions):
     def _published(self, key: Key, message: int, now: float) -> None:
         if self._mesh.has_outcomes:
             self._sources[message] = self.publishers[key]
-        if not self.machine.published(key, message, now):
+        self._take(message, self.machine.published(key, message, now))
+
+    def _take(self, message: int, result: int) -> None:
+        """Do with a message that came as the machine says."""
+        if result >= 0:
+            self._send(message, self.machine.egresses[result])
+        elif result != KEPT:
             self._mesh.released(message)
+        for action in self.machine.take_actions():
+            self._carry_out(action)
 
     def detach_publisher(self, key: Key) -> None:
         """A publisher's detach arrived, or its connection ended."""
@@ -273,8 +294,7 @@ class AnycastRouter(CreditActions):
     def _arrived(self, egress: RouterId, link: Link, message: int, now: float) -> None:
         if self._mesh.has_outcomes:
             self._sources[message] = link
-        if not self.machine.arrived(egress, link, message, now):
-            self._mesh.released(message)
+        self._take(message, self.machine.arrived(egress, link, message, now))
 
     def weight_told(self, egress: RouterId, link: Link, weight: int) -> None:
         """A neighbor told the weight of its circuit."""

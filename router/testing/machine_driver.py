@@ -1,11 +1,12 @@
-"""Driver of a simulated router: each event has its turn, deadlines are kept, and ordered flows are written."""
+"""Driver of a simulated router: each event has its turn, deadlines are kept, and flows are written."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
+from router.core.forwarding.credit_actions import CreditAction
+from router.core.forwarding.credit_scheduler import CreditScheduler
 from router.simulation.network import Network
 from router.testing.links import Link
 
@@ -13,30 +14,23 @@ TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
 
 
-class Machine(Protocol):
-    """A credit machine."""
-
-    def turn(self, now: float) -> None:
-        """Do what is to be done after a batch of events.
-
-        Args:
-            now: seconds, monotonic.
-        """
-
-    def next_deadline(self) -> float:
-        """Time at which `turn` is due without an event, seconds."""
-
-
 class MachineDriver:
     """The turns of one machine.
 
     Args:
         restate: called before each turn.
+        carry_out: called with each thing that the machine wants done.
         checked: called after each turn.
     """
 
     def __init__(
-        self, network: Network, machine: Machine, *, restate: Callable[[float], None], checked: Callable[[], None]
+        self,
+        network: Network,
+        machine: CreditScheduler,
+        *,
+        restate: Callable[[float], None],
+        carry_out: Callable[[CreditAction], None],
+        checked: Callable[[], None],
     ) -> None:
         self.count = 0
         self.changed: dict[Link, None] = {}
@@ -46,19 +40,21 @@ class MachineDriver:
         self._network = network
         self._machine = machine
         self._restate = restate
+        self._carry_out = carry_out
         self._checked = checked
         self._timer = math.inf
         self._at = -math.inf
         self._at_once = 0
 
     def do(self, event: Callable[[float], object]) -> None:
-        """Tell the machine one event, have its turn, and write what it ordered."""
+        """Tell the machine one event, have its turn, and write what it wants done."""
         if self.is_over:
             return
         now = self._network.now
         event(now)
         self._restate(now)
-        self._machine.turn(now)
+        for action in self._machine.turn(now):
+            self._carry_out(action)
         self.count += 1
         self._at_once = self._at_once + 1 if now == self._at else 0
         self._at = now

@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from router.core.forwarding.credit_scheduler import CreditTiming, Key
+from router.core.forwarding.credit_actions import (
+    KEPT,
+    CloseCircuit,
+    CreditAction,
+    DrainCircuit,
+    Grant,
+    GrantCircuit,
+    Key,
+)
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
+from router.core.forwarding.multicast_tree import (
+    ReturnBranchCredit,
+    ReturnSubscriberCredit,
+    SendCopies,
+    TellBranchWeight,
+)
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network
 from router.testing.clients import SimPublisher
@@ -46,13 +61,15 @@ class Surroundings(Protocol):
 
 
 class MulticastRouter:
-    """A router as far as the credit of one multicast address goes. It carries out the machine's
-    `MulticastCreditActions`."""
+    """A router as far as the credit of one multicast address goes. It carries out what the machine
+    wants done."""
 
     def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: Patience) -> None:
         self.name = name
-        self.machine = MulticastIngressScheduler(self, name, timing=timing, patience=patience)
-        self.turns = MachineDriver(mesh.network, self.machine, restate=lambda now: None, checked=mesh.checked)
+        self.machine = MulticastIngressScheduler(name, timing=timing, patience=patience)
+        self.turns = MachineDriver(
+            mesh.network, self.machine, restate=lambda now: None, carry_out=self._carry_out, checked=mesh.checked
+        )
         self.publishers: dict[Key, Link] = {}
         self.subscribers: dict[Link, None] = {}
         self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
@@ -72,64 +89,52 @@ class MulticastRouter:
     def is_alive(self, is_alive: bool) -> None:
         self.turns.is_over = not is_alive
 
-    # Orders
+    # What the machine wants done
 
-    def grant(self, publisher: Key, credit: int) -> None:
-        """Of the machine."""
-        link = self.publishers[publisher]
-        link.grant(credit)
+    def _carry_out(self, action: CreditAction) -> None:
+        match action:
+            case Grant():
+                self._changed(self.publishers[action.publisher]).grant(action.credit)
+            case GrantCircuit():
+                link = self._changed(self.circuits[action.circuit][2])
+                link.grant(action.credit)
+                link.is_draining = False
+            case DrainCircuit():
+                self._changed(self.circuits[action.circuit][2]).drain()
+            case CloseCircuit():
+                ingress, neighbor, link = self.circuits[action.circuit]
+                upstream = self._mesh.neighbor(neighbor)
+                link.flush()  # what was granted before is told before
+                link.back.send(lambda: upstream.circuit_closed(ingress, self.name, link))
+            case SendCopies():
+                self._send_copies(action)
+            case ReturnBranchCredit():
+                self.own[action.ingress, action.neighbor].give_back()
+            case ReturnSubscriberCredit():
+                assert isinstance(action.subscriber, Link)
+                action.subscriber.give_back()
+            case TellBranchWeight():
+                self._tell_weight(action.ingress, action.neighbor, action.weight)
+
+    def _changed(self, link: Link) -> Link:
+        """A flow is to be written on a link at the end of the turn."""
         self.turns.changed[link] = None
+        return link
 
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        """Of the machine."""
-        link = self.circuits[circuit][2]
-        link.grant(credit)
-        link.is_draining = False
-        self.turns.changed[link] = None
-
-    def drain_circuit(self, circuit: Key) -> None:
-        """Of the machine."""
-        link = self.circuits[circuit][2]
-        link.drain()
-        self.turns.changed[link] = None
-
-    def close_circuit(self, circuit: Key) -> None:
-        """Of the machine."""
-        ingress, neighbor, link = self.circuits[circuit]
-        upstream = self._mesh.neighbor(neighbor)
-        link.flush()  # what was granted before is told before
-        link.back.send(lambda: upstream.circuit_closed(ingress, self.name, link))
-
-    def send_copies(
-        self,
-        message: Key,
-        ingress: RouterId,
-        neighbors: Sequence[RouterId],
-        subscribers: Sequence[Key],
-        missed: Sequence[Key],
-    ) -> None:
-        """Of the machine."""
+    def _send_copies(self, action: SendCopies) -> None:
+        message = action.message
         assert isinstance(message, int)
-        for neighbor in neighbors:
-            self.own[ingress, neighbor].send(message)
-        links = [link for link in subscribers if isinstance(link, Link)]
+        for neighbor in action.neighbors:
+            self.own[action.ingress, neighbor].send(message)
+        links = [link for link in action.subscribers if isinstance(link, Link)]
         for link in links:
             link.send(message)
-        self._mesh.copied(message, self.name, links, [link for link in missed if isinstance(link, Link)])
-        if ingress == self.name:
+        self._mesh.copied(message, self.name, links, [link for link in action.missed if isinstance(link, Link)])
+        if action.ingress == self.name:
             self._mesh.departed(message)
 
-    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
-        """Of the machine."""
-        self.own[ingress, neighbor].give_back()
-
-    def drained_subscriber(self, subscriber: Key) -> None:
-        """Of the machine."""
-        assert isinstance(subscriber, Link)
-        subscriber.give_back()
-
-    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
-        """Of the machine: told over the circuit's connection; the first weight makes the circuit."""
+    def _tell_weight(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
+        """It is told over the circuit's connection; the first weight makes the circuit."""
         wires = self._mesh.wires(self.name, neighbor)
         if wires is None:
             return
@@ -156,7 +161,7 @@ class MulticastRouter:
         self.do(lambda _: self.machine.add_publisher(key))
 
     def _published(self, key: Key, message: int, now: float) -> None:
-        if not self.machine.published(key, message, now):
+        if self.machine.published(key, message, now) != KEPT:
             self._mesh.released(message)
 
     def detach_publisher(self, key: int) -> None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from router.core.forwarding.credit_actions import REFUSED
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
 from tests.helpers.credit_bench import HERE, Bench, Order, local
@@ -247,7 +248,7 @@ def test_the_last_subscriber_gone_takes_back_all_at_once_and_returns_what_waits(
     assert bench.machine.remove_path(HERE, bench.now) == ["waits"]
     assert all(order[0] == "grant" for order in bench.turn())
     assert bench.held("p") == bench.held("q") == 0
-    assert not bench.machine.published("q", "late", bench.now), "nowhere to go"
+    assert bench.machine.published("q", "late", bench.now) == REFUSED, "nowhere to go"
 
 
 def test_a_withdrawal_is_passed_on_and_closes_remote_routers_a_recall_closes_none() -> None:
@@ -650,6 +651,6 @@ def test_a_circuit_may_come_before_its_path_is_known() -> None:
     assert bench.credit(2, "egress") == [("grant_circuit", "c", 2)]
     bench.machine.remove_path(RouterId("egress"), bench.now)
     bench.turn()
-    assert not bench.machine.arrived(RouterId("egress"), "c", "m", bench.now), "nowhere to go"
+    assert bench.machine.arrived(RouterId("egress"), "c", "m", bench.now) == REFUSED, "nowhere to go"
     bench.machine.remove_circuit(RouterId("egress"), "c")
     assert not bench.machine.pools

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from router.core.forwarding.credit_actions import KEPT, REFUSED
 from router.core.forwarding.multicast_tree import HUNGRY, MOST_CREDIT
 from router.core.ids_and_conditions import RouterId
 from tests.helpers.multicast_bench import MulticastBench, Order
@@ -76,10 +77,10 @@ def test_every_subscriber_gets_a_copy() -> None:
 def test_without_any_subscriber_a_message_is_not_kept() -> None:
     bench = MulticastBench()
     bench.attach("p")
-    assert not bench.machine.published("p", "m", bench.now)
+    assert bench.machine.published("p", "m", bench.now) == REFUSED
     bench.turn()
     bench.subscribe("s")
-    assert bench.machine.published("p", "n", bench.now), "it may grant yet"
+    assert bench.machine.published("p", "n", bench.now) == KEPT, "it may grant yet"
 
 
 def test_the_last_subscriber_gone_takes_back_all_and_returns_what_waits() -> None:
@@ -270,7 +271,7 @@ def test_a_circuit_from_elsewhere_gets_nothing_and_what_comes_on_it_is_dropped()
     bench = transit("a")
     bench.branch("in", "a", 9)
     assert bench.circuit("in", "other", "elsewhere", 5) == []
-    assert not bench.machine.arrived(RouterId("in"), "other", "m", bench.now)
+    assert bench.machine.arrived(RouterId("in"), "other", "m", bench.now) == REFUSED
     assert sends(bench.turn()) == []
 
 
@@ -280,7 +281,7 @@ def test_when_the_tree_changes_the_credit_moves_to_the_circuit_from_upstream() -
     bench.circuit("in", "new", "other", 1)
     orders = bench.tree("in", "a", predecessor="other")
     assert ("drain_circuit", "up") in orders
-    assert bench.machine.arrived(RouterId("in"), "up", "m", bench.now) is False, "a duplicate"
+    assert bench.machine.arrived(RouterId("in"), "up", "m", bench.now) == REFUSED, "a duplicate"
     assert sends(bench.turn()) == []
     assert ("grant_circuit", "new", 3) in bench.returned("in", "up", 3) + bench.wait(0.1) or (
         bench.of("in").pool.circuits["new"].out == 4
@@ -566,9 +567,9 @@ def test_no_more_is_sent_than_subscribers_have_left_though_trees_hold_more() -> 
     bench.publish("p", "first")
     bench.credit("s", 8)
     bench.credit("s", 1, is_withdrawn=True)
-    assert bench.machine.arrived(RouterId("a"), "a", 1, bench.now)
-    assert bench.machine.published("p", 2, bench.now)
-    assert bench.machine.arrived(RouterId("a"), "a", 3, bench.now)
+    assert bench.machine.arrived(RouterId("a"), "a", 1, bench.now) == KEPT
+    assert bench.machine.published("p", 2, bench.now) == KEPT
+    assert bench.machine.arrived(RouterId("a"), "a", 3, bench.now) == KEPT
     orders = bench.turn()
     assert sends(orders) == [(1, ("s",), ())]
     assert [order[0] for order in sends(bench.credit("s", 2))] in ([2, 3], [3, 2])

@@ -10,7 +10,6 @@ from proton import int32, symbol
 
 from router.binding.proton_functions import pn_link_credit
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_scheduler import CreditActions, Key
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import MAX_WEIGHT
 from router.dataplane import credit_manager
@@ -177,17 +176,9 @@ def test_deadlines_of_brokers_do_not_pile_up(bench: Bench, monkeypatch: pytest.M
         assert all(len(room._deadlines) <= 30 for room in rooms)
 
 
-class Silent(CreditActions):
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        pass
-
-    def weigh(self, egress: RouterId, weight: int) -> None:
-        pass
-
-
 def deal_among(count: int) -> float:
     """CPU seconds of a turn that deals credit to so many circuits."""
-    machine = AnycastScheduler(Silent())
+    machine = AnycastScheduler()
     machine.set_path(RouterId("A"), cost=0, next_hop=None, now=0.0)
     for number in range(count):
         machine.add_circuit(RouterId("A"), number, RouterId(f"N{number}"))

@@ -1,57 +1,73 @@
-"""One credit machine on the bench: events go in, the orders that it gave are read as tuples."""
+"""One credit machine on the bench: events go in, what it wants done comes out as tuples."""
 
 from __future__ import annotations
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_actions import (
+    CloseCircuit,
+    CreditAction,
+    DrainCircuit,
+    Grant,
+    GrantCircuit,
+    Key,
+    ReturnCredit,
+    Send,
+    TellWeight,
+)
 from router.core.forwarding.credit_pool import CreditPool
-from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
 
 HERE = RouterId("here")
 Order = tuple[object, ...]
 
 
-class Bench(CreditActions):
-    """A machine, its time, and what it ordered since it was last asked."""
+def as_order(action: CreditAction) -> Order:
+    """What is to be done, as a tuple."""
+    match action:
+        case Grant():
+            return ("grant", action.publisher, action.credit)
+        case GrantCircuit():
+            return ("grant_circuit", action.circuit, action.credit)
+        case DrainCircuit():
+            return ("drain_circuit", action.circuit)
+        case CloseCircuit():
+            return ("close_circuit", action.circuit)
+        case Send():
+            return ("send", action.message, action.egress)
+        case ReturnCredit():
+            return ("drained", action.egress, action.credit)
+        case TellWeight():
+            return ("weigh", action.egress, action.weight)
+    raise AssertionError(action)
+
+
+class Bench:
+    """A machine, its time, and what it wanted done since it was last asked."""
 
     def __init__(self, *, is_closest: bool = False, timing: CreditTiming | None = None) -> None:
         self.now = 100.0
-        self.orders: list[Order] = []
-        self.machine = AnycastScheduler(self, timing=timing, is_closest=is_closest)
+        self.machine = AnycastScheduler(timing=timing, is_closest=is_closest)
+        self._orders: list[Order] = []
         self._count = 0
-
-    def grant(self, publisher: Key, credit: int) -> None:
-        self.orders.append(("grant", publisher, credit))
-
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        self.orders.append(("grant_circuit", circuit, credit))
-
-    def drain_circuit(self, circuit: Key) -> None:
-        self.orders.append(("drain_circuit", circuit))
-
-    def close_circuit(self, circuit: Key) -> None:
-        self.orders.append(("close_circuit", circuit))
-
-    def send(self, message: Key, egress: RouterId) -> None:
-        self.orders.append(("send", message, egress))
-
-    def drained(self, egress: RouterId, credit: int) -> None:
-        self.orders.append(("drained", egress, credit))
-
-    def weigh(self, egress: RouterId, weight: int) -> None:
-        self.orders.append(("weigh", egress, weight))
 
     # Events, each with its turn
 
     def turn(self) -> list[Order]:
-        """Have a turn. Returns the orders since the last one."""
-        self.machine.turn(self.now)
+        """Have a turn. Returns what is to be done since the last one."""
+        orders, self._orders = self._orders, []
+        orders += [as_order(action) for action in self.machine.turn(self.now)]
         self.machine.check_invariants()
-        orders, self.orders = self.orders, []
         return orders
 
+    def _take(self, message: Key, result: int) -> list[Order]:
+        """Have a turn after a message came that is sent, or not, by its result."""
+        if result >= 0:
+            self._orders.append(("send", message, self.machine.egresses[result]))
+        return self.turn()
+
     def wait(self, duration_s: float) -> list[Order]:
-        """Let time pass, with a turn at each deadline. Returns all orders of that time."""
+        """Let time pass, with a turn at each deadline. Returns all that was to be done in that time."""
         end = self.now + duration_s
         orders: list[Order] = []
         while (due := self.machine.next_deadline()) <= end:
@@ -77,8 +93,8 @@ class Bench(CreditActions):
 
     def publish(self, key: Key, message: Key = None) -> list[Order]:
         self._count += 1
-        self.machine.published(key, self._count if message is None else message, self.now)
-        return self.turn()
+        message = self._count if message is None else message
+        return self._take(message, self.machine.published(key, message, self.now))
 
     def use(self, key: Key, count: int) -> None:
         """*key* sends *count* messages, and the subscriber grants each again."""
@@ -92,8 +108,7 @@ class Bench(CreditActions):
         return self.turn()
 
     def arrive(self, key: Key, message: Key, egress: str = HERE) -> list[Order]:
-        self.machine.arrived(RouterId(egress), key, message, self.now)
-        return self.turn()
+        return self._take(message, self.machine.arrived(RouterId(egress), key, message, self.now))
 
     def returned(self, key: Key, credit: int, egress: str = HERE) -> list[Order]:
         self.machine.circuit_drained(RouterId(egress), key, credit)

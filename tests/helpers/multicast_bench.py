@@ -1,70 +1,56 @@
-"""One multicast credit machine on the bench: events go in, the orders that it gave are read as tuples."""
+"""One multicast credit machine on the bench: events go in, what it wants done comes out as tuples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from router.core.forwarding.credit_scheduler import CreditTiming, Key
+from router.core.forwarding.credit_actions import CreditAction, Key
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
-from router.core.forwarding.multicast_tree import MulticastTree
+from router.core.forwarding.multicast_tree import (
+    MulticastTree,
+    ReturnBranchCredit,
+    ReturnSubscriberCredit,
+    SendCopies,
+    TellBranchWeight,
+)
 from router.core.ids_and_conditions import RouterId
+from tests.helpers.credit_bench import Order, as_order
 
 ME = RouterId("me")
-Order = tuple[object, ...]
+
+
+def as_multicast_order(action: CreditAction) -> Order:
+    """What is to be done, as a tuple."""
+    match action:
+        case SendCopies():
+            return ("send", action.message, (*action.neighbors, *action.subscribers), tuple(action.missed))
+        case ReturnBranchCredit():
+            return ("drained_outlet", action.ingress, action.neighbor)
+        case ReturnSubscriberCredit():
+            return ("drained_subscriber", action.subscriber)
+        case TellBranchWeight():
+            return ("weigh", action.ingress, action.neighbor, action.weight)
+    return as_order(action)
 
 
 class MulticastBench:
-    """A machine, its time, and what it ordered since it was last asked."""
+    """A machine, its time, and what it wanted done since it was last asked."""
 
     def __init__(self, *, timing: CreditTiming | None = None, patience: Patience | None = None) -> None:
         self.now = 100.0
-        self.orders: list[Order] = []
-        self.machine = MulticastIngressScheduler(self, ME, timing=timing, patience=patience)
+        self.machine = MulticastIngressScheduler(ME, timing=timing, patience=patience)
         self._count = 0
-
-    def grant(self, publisher: Key, credit: int) -> None:
-        self.orders.append(("grant", publisher, credit))
-
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        self.orders.append(("grant_circuit", circuit, credit))
-
-    def drain_circuit(self, circuit: Key) -> None:
-        self.orders.append(("drain_circuit", circuit))
-
-    def close_circuit(self, circuit: Key) -> None:
-        self.orders.append(("close_circuit", circuit))
-
-    def send_copies(
-        self,
-        message: Key,
-        ingress: RouterId,
-        neighbors: Sequence[RouterId],
-        subscribers: Sequence[Key],
-        missed: Sequence[Key],
-    ) -> None:
-        self.orders.append(("send", message, (*neighbors, *subscribers), tuple(missed)))
-
-    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
-        self.orders.append(("drained_outlet", ingress, neighbor))
-
-    def drained_subscriber(self, subscriber: Key) -> None:
-        self.orders.append(("drained_subscriber", subscriber))
-
-    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
-        self.orders.append(("weigh", ingress, neighbor, weight))
 
     # Events, each with its turn
 
     def turn(self) -> list[Order]:
-        """Have a turn. Returns the orders since the last one."""
-        self.machine.turn(self.now)
+        """Have a turn. Returns what is to be done since the last one."""
+        orders = [as_multicast_order(action) for action in self.machine.turn(self.now)]
         self.machine.check_invariants()
-        orders, self.orders = self.orders, []
         return orders
 
     def wait(self, duration_s: float) -> list[Order]:
-        """Let time pass, with a turn at each deadline. Returns all orders of that time."""
+        """Let time pass, with a turn at each deadline. Returns all that was to be done in that time."""
         end = self.now + duration_s
         orders: list[Order] = []
         turns = 0

@@ -1,12 +1,12 @@
 import cython
 from router.core.forwarding.egress_load cimport EgressLoad
-from router.core.forwarding.credit_scheduler cimport CreditScheduler, CreditActions
+from router.core.forwarding.credit_scheduler cimport CreditScheduler
+from router.core.forwarding.credit_actions cimport CloseCircuit, Send
 from router.core.forwarding.credit_pool cimport IncomingCircuit, CreditPool
 from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
 
 
 cdef class AnycastScheduler(CreditScheduler):
-    cdef CreditActions _orders
     cdef object _timing
     cdef bint _is_closest
     cdef double _distance
@@ -28,24 +28,26 @@ cdef class AnycastScheduler(CreditScheduler):
     cpdef bint is_unused(self)
     @cython.locals(pool=CreditPool)
     cpdef Py_ssize_t allotted(self)
-    @cython.locals(publisher=Publisher, pool=CreditPool, lent=Py_ssize_t, was_busy=bint, is_kept=bint)
-    cpdef bint published(self, object key, object message, double now, bint is_ready=*)
+    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=CreditPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
+    cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
     @cython.locals(allotted=Py_ssize_t)
     cdef _look_after(self, Publisher publisher, double now)
     cdef bint _keep_published(self, object message)
     cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
-    @cython.locals(pool=CreditPool, circuit=IncomingCircuit)
-    cpdef bint arrived(self, object egress, object key, object message, double now, bint is_ready=*)
+    @cython.locals(pool=CreditPool, circuit=IncomingCircuit, result=Py_ssize_t)
+    cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
     @cython.locals(pool=CreditPool)
-    cpdef object turn(self, double now)
+    cpdef list turn(self, double now)
     cpdef double next_deadline(self)
-    @cython.locals(pool=CreditPool, only=CreditPool)
+    @cython.locals(pool=CreditPool)
     cdef _serve_waiting(self, double now)
+    @cython.locals(pool=CreditPool)
+    cdef CreditPool _next_pool(self, double now)
     @cython.locals(pool=CreditPool, chosen=CreditPool, able=list, least=double, wait=double, latest=Py_ssize_t)
     cdef CreditPool _choose(self, double now)
     @cython.locals(pool=CreditPool, chosen=CreditPool, most=Py_ssize_t)
     cdef CreditPool _next_in_turn(self, list able)
-    cdef _send_local(self, CreditPool pool, object message, double now)
+    cdef _spend_local(self, CreditPool pool, double now)
     @cython.locals(pool=CreditPool, demand=Py_ssize_t, nearer=Py_ssize_t, is_wanted=bint)
     cdef _weigh(self, double now)
     @cython.locals(pool=CreditPool, is_awaited=bint)

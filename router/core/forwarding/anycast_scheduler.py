@@ -9,8 +9,8 @@ routers
 
 as long as nobody withdraws credit or leaves; afterwards again once what was lent on it has come back.
 
-Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, orders go to an
-`CreditActions`. Times are seconds, monotonic; credit is messages.
+Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, and what is to be done
+is returned (`credit_actions.py`). Times are seconds, monotonic; credit is messages.
 
 Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
 """
@@ -21,8 +21,9 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from router.core.forwarding.credit_actions import KEPT, REFUSED, CloseCircuit, CreditAction, Key, Send
 from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
-from router.core.forwarding.credit_scheduler import CreditActions, CreditScheduler, CreditTiming, Key
+from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.egress_load import TELL_S, EgressLoad
 from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
 from router.core.ids_and_conditions import RouterId
@@ -42,20 +43,12 @@ class AnycastScheduler(CreditScheduler):
         distance: unsettled messages per subscriber that a unit of a path's cost is worth.
     """
 
-    def __init__(
-        self,
-        orders: CreditActions,
-        *,
-        timing: CreditTiming | None = None,
-        is_closest: bool = False,
-        distance: float = 0.0,
-    ) -> None:
-        self._orders = orders
+    def __init__(self, *, timing: CreditTiming | None = None, is_closest: bool = False, distance: float = 0.0) -> None:
+        CreditScheduler.__init__(self)
         self._timing = timing or CreditTiming()
         self._is_closest = is_closest
         self._distance = distance
-        """Choices among several egresses so far."""
-        self.publishers = LocalPublishers(orders, self._timing)
+        self.publishers = LocalPublishers(self.actions, self._timing)
         self.pools: dict[RouterId, CreditPool] = {}
         self._candidates: list[CreditPool] = []
         """Where local messages may go, nearest first."""
@@ -129,35 +122,41 @@ class AnycastScheduler(CreditScheduler):
         self.publishers.remove(key)
         self._is_calm = False
 
-    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """A message of a publisher arrived: it is sent, or waits as the youngest.
 
         Args:
-            message: what orders name it by, not in use.
+            message: what actions name it by, not in use.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: whether it is kept; False when no subscriber can be reached any more.
+        Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when no subscriber can be
+            reached any more.
         """
-        publisher = self.publishers.attached[key]
+        publishers = self.publishers
+        publisher = publishers.attached[key]
         was_busy = publisher.is_busy
-        if is_ready and was_busy and self._is_calm and publisher.held > 0 and not self.publishers.waiting:
+        if is_ready and was_busy and self._is_calm and publisher.held > 0 and not publishers.waiting:
             pool = self._candidates[0] if len(self._candidates) == 1 else self._choose(now)
             if pool is not None and pool.local.out > 0 and pool.capacity > 0:
-                lent = self.publishers.lent
-                self.publishers.pass_on(publisher, now)
-                self._send_local(pool, message, now)
-                self._unlent += lent - self.publishers.lent - 1
+                lent = publishers.lent
+                publishers.pass_on(publisher, now)
+                self._spend_local(pool, now)
+                self._unlent += lent - publishers.lent - 1
                 self._look_after(publisher, now)
-                return True
-        self.publishers.published(key, message, now, is_ready=is_ready)
-        is_kept = self._keep_published(message)
-        if is_kept and is_ready and len(self.publishers.waiting) == 1:
-            self._serve_waiting(now)
-        if self._is_calm and was_busy and not self.publishers.waiting:
-            self._unlent = self.allotted() - self.publishers.lent
+                return pool.number
+        publishers.published(key, message, now, is_ready=is_ready)
+        result = KEPT if self._keep_published(message) else REFUSED
+        if is_ready and len(publishers.waiting) == 1:
+            pool = self._next_pool(now)
+            if pool is not None:
+                publishers.sent(now)
+                self._spend_local(pool, now)
+                result = pool.number
+        if self._is_calm and was_busy and not publishers.waiting:
+            self._unlent = self.allotted() - publishers.lent
             self._look_after(publisher, now)
         else:
             self.is_due = True
-        return is_kept
+        return result
 
     def _look_after(self, publisher: Publisher, now: float) -> None:
         """A message was sent in calm: its publisher may need more credit, and all of them more to be lent of."""
@@ -281,7 +280,10 @@ class AnycastScheduler(CreditScheduler):
 
     def _pool(self, egress: RouterId) -> CreditPool:
         if egress not in self.pools:
-            self.pools[egress] = CreditPool(egress, self._orders, self._timing)
+            if egress not in self.egresses:
+                self.egresses.append(egress)
+            number = self.egresses.index(egress)
+            self.pools[egress] = CreditPool(egress, number, self.actions, self._timing)
         return self.pools[egress]
 
     def _choose_candidates(self) -> None:
@@ -305,7 +307,7 @@ class AnycastScheduler(CreditScheduler):
         assert key not in pool.circuits, f"circuit {key} attached twice"
         pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing.first_window)
         if pool.is_closed:
-            self._orders.close_circuit(key)
+            self.actions.append(CloseCircuit(key))
 
     def remove_circuit(self, egress: RouterId, key: Key) -> None:
         """A circuit is gone, with the credit that it held. Its unsettled messages that wait are to be dropped."""
@@ -319,15 +321,17 @@ class AnycastScheduler(CreditScheduler):
         pool = self.pools[egress]
         pool.set_weight(pool.circuits[key], weight)
 
-    def arrived(self, egress: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
+    def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
         """A message arrived on a circuit: it is sent, or waits if its credit was withdrawn.
 
         Args:
+            root: the circuit's egress router.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: whether it is kept; False when the egress cannot be reached any more.
+        Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when it cannot be reached any
+            more.
         """
-        pool = self.pools[egress]
-        is_kept = pool.arrived(key, message, now, is_ready=is_ready)
+        pool = self.pools[root]
+        result = pool.arrived(key, message, now, is_ready=is_ready)
         if pool.core:
             pool.serve_core(now)
         circuit = pool.circuits[key]
@@ -336,7 +340,7 @@ class AnycastScheduler(CreditScheduler):
             self.is_due = True
         elif 4 * circuit.out <= circuit.goal:
             self.is_due = True
-        return is_kept
+        return result
 
     def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""
@@ -368,8 +372,8 @@ class AnycastScheduler(CreditScheduler):
 
     # The turn
 
-    def turn(self, now: float) -> None:
-        """Send, deal, lend and take back."""
+    def turn(self, now: float) -> list[CreditAction]:
+        """Send, deal, lend and take back. Returns: what is to be done, in order."""
         self.is_due = False
         self.publishers.expire(now)
         for pool in self.pools.values():
@@ -400,23 +404,27 @@ class AnycastScheduler(CreditScheduler):
         self._is_calm = self._has_opened() and self._debt_since == math.inf
         for pool in self.pools.values():
             self._is_calm = self._is_calm and pool.debt_since == math.inf and not (pool.returning or pool.core)
+        return self.take_actions()
 
     def next_deadline(self) -> float:
         """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
         return self._deadline
 
     def _serve_waiting(self, now: float) -> None:
-        only = self._candidates[0] if len(self._candidates) == 1 else None
         while self.publishers.waiting:
-            if only is not None:
-                if only.local.out <= 0 or only.capacity <= 0:
-                    return
-                self._send_local(only, self.publishers.sent(now), now)
-                continue
-            pool = self._choose(now)
+            pool = self._next_pool(now)
             if pool is None:
                 return
-            self._send_local(pool, self.publishers.sent(now), now)
+            message = self.publishers.sent(now)
+            self._spend_local(pool, now)
+            self.actions.append(Send(message, pool.egress))
+
+    def _next_pool(self, now: float) -> CreditPool | None:
+        """Where the next local message is to go; None when there is credit toward no egress."""
+        if len(self._candidates) != 1:
+            return self._choose(now)
+        pool = self._candidates[0]
+        return pool if pool.local.out > 0 and pool.capacity > 0 else None
 
     @property
     def has_choice(self) -> bool:
@@ -465,12 +473,11 @@ class AnycastScheduler(CreditScheduler):
         chosen.turns = max(chosen.turns, most - MADE_UP) + 1
         return chosen
 
-    def _send_local(self, pool: CreditPool, message: Key, now: float) -> None:
+    def _spend_local(self, pool: CreditPool, now: float) -> None:
         """A publisher's message takes what was allotted to all of them."""
         pool.local.out -= 1
         pool.local.use(now, 2 * pool.capacity)
         pool.spend(now)
-        self._orders.send(message, pool.egress)
 
     def _weigh(self, now: float) -> None:
         """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do, or it

@@ -1,6 +1,6 @@
 import cython
 from router.core.forwarding.egress_load cimport EgressLoad, ToldLoad
-from router.core.forwarding.credit_scheduler cimport CreditActions
+from router.core.forwarding.credit_actions cimport CloseCircuit, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
 
 
 cdef class Claimant:
@@ -26,7 +26,8 @@ cdef class IncomingCircuit(Claimant):
 
 cdef class CreditPool:
     cdef public object egress
-    cdef CreditActions _orders
+    cdef public Py_ssize_t number
+    cdef list _actions
     cdef object _timing
     cdef public bint has_path
     cdef public Py_ssize_t cost
@@ -57,7 +58,7 @@ cdef class CreditPool:
     @cython.locals(circuit=IncomingCircuit)
     cdef _set_returning(self, Py_ssize_t credit, double now)
     @cython.locals(circuit=IncomingCircuit)
-    cpdef bint arrived(self, object key, object message, double now, bint is_ready=*)
+    cpdef Py_ssize_t arrived(self, object key, object message, double now, bint is_ready=*)
     cpdef bint drop(self, object message)
     cpdef object set_weight(self, Claimant claimant, Py_ssize_t weight)
     cpdef object spend(self, double now)

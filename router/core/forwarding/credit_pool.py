@@ -17,7 +17,19 @@ import heapq
 import math
 from collections import OrderedDict
 
-from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.forwarding.credit_actions import (
+    KEPT,
+    REFUSED,
+    CloseCircuit,
+    CreditAction,
+    DrainCircuit,
+    GrantCircuit,
+    Key,
+    ReturnCredit,
+    Send,
+    TellWeight,
+)
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad, ToldLoad
 from router.core.ids_and_conditions import RouterId
 
@@ -81,11 +93,14 @@ class CreditPool:
 
     Args:
         egress: the router whose subscribers granted it; ours when they are local.
+        number: of the egress; what is returned for a message that is to be sent there.
+        actions: where what is to be done is added.
     """
 
-    def __init__(self, egress: RouterId, orders: CreditActions, timing: CreditTiming) -> None:
+    def __init__(self, egress: RouterId, number: int, actions: list[CreditAction], timing: CreditTiming) -> None:
         self.egress = egress
-        self._orders = orders
+        self.number = number
+        self._actions = actions
         self._timing = timing
         self.has_path = False
         """The egress is reachable and has subscribers."""
@@ -167,26 +182,27 @@ class CreditPool:
         """A circuit is gone, with the credit that it held."""
         self.circuits_out -= self.circuits.pop(key).out
 
-    def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit, or begins to: it is sent, or waits. Returns whether there is a path."""
+    def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """A message arrived on a circuit, or begins to. Returns: the pool's number when it is to be sent, else `KEPT`,
+        or `REFUSED` when there is no path."""
         circuit = self.circuits[key]
         if circuit.out > 0:
             circuit.out -= 1
             self.circuits_out -= 1
         else:
             self.overruns += 1
-            self._orders.grant_circuit(key, 1)
+            self._actions.append(GrantCircuit(key, 1))
         if circuit.out == 0:
             # A drain that crosses the last use of the credit gets no answer.
             circuit.is_draining = False
         circuit.use(now, 2 * self.capacity)
-        if self.has_path:
-            if is_ready and self.capacity > 0 and not self.core:
-                self.spend(now)
-                self._orders.send(message, self.egress)
-            else:
-                (self.core if is_ready else self.coming)[message] = None
-        return self.has_path
+        if not self.has_path:
+            return REFUSED
+        if is_ready and self.capacity > 0 and not self.core:
+            self.spend(now)
+            return self.number
+        (self.core if is_ready else self.coming)[message] = None
+        return KEPT
 
     def ready(self, message: Key) -> None:
         """A message that began to arrive may leave."""
@@ -241,7 +257,7 @@ class CreditPool:
         while self.core and self.capacity > 0:
             message, _ = self.core.popitem(last=False)
             self.spend(now)
-            self._orders.send(message, self.egress)
+            self._actions.append(Send(message, self.egress))
 
     def deal(self, waiting: int, now: float) -> None:
         """Allot what is free. What downstream asks back is for messages that wait, here and upstream, and nobody else.
@@ -294,7 +310,7 @@ class CreditPool:
                     claimant.since = now
                 if isinstance(claimant, IncomingCircuit):
                     self.circuits_out += credit
-                    self._orders.grant_circuit(claimant.key, credit)
+                    self._actions.append(GrantCircuit(claimant.key, credit))
         if small:
             self._deal([d for d in claimants if d is self.local or d.out != before.get(d)], free + small, now)
 
@@ -385,7 +401,7 @@ class CreditPool:
     def _drain(self, circuit: IncomingCircuit) -> None:
         circuit.is_draining = True
         circuit.rest(self._timing.first_window)
-        self._orders.drain_circuit(circuit.key)
+        self._actions.append(DrainCircuit(circuit.key))
 
     def answer_drain(self, now: float) -> None:
         """Give back what downstream asked for, once it is lent to nobody."""
@@ -396,7 +412,7 @@ class CreditPool:
             credit = self.returning
             self.capacity -= credit
             self._set_returning(0, now)
-            self._orders.drained(self.egress, credit)
+            self._actions.append(ReturnCredit(self.egress, credit))
             self.note_debt(now)
 
     def note_debt(self, now: float) -> None:
@@ -417,7 +433,7 @@ class CreditPool:
         self.is_open, self.is_closed = False, True
         self.withdrawn_at = math.inf
         for circuit in self.circuits.values():
-            self._orders.close_circuit(circuit.key)
+            self._actions.append(CloseCircuit(circuit.key))
 
     def tell_weight(self) -> None:
         """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
@@ -430,7 +446,7 @@ class CreditPool:
         told = self.told_weight
         if weight != told and (not weight or not told or 4 * abs(weight - told) >= told):
             self.told_weight = weight
-            self._orders.weigh(self.egress, weight)
+            self._actions.append(TellWeight(self.egress, weight))
 
     def next_deadline(self) -> float:
         """When something is due without an event, whether others are backlogged or not, seconds."""

@@ -1,15 +1,11 @@
-"""What a credit machine is told, what it asks for, and how patient it is."""
+"""What both credit machines have in common: how patient they are, and the events that a message or time brings."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import attrs
 
+from router.core.forwarding.credit_actions import CreditAction, Key
 from router.core.ids_and_conditions import RouterId
-
-Key = Hashable
-"""A publisher, an incoming circuit or a message, as the caller names it; never looked into."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,89 +31,34 @@ class CreditTiming:
     """First credits given in one turn: a thousand publishers must not stop the others, publishers."""
 
 
-class CreditActions:
-    """What the machine asks for, to be implemented by who owns it.
+class CreditScheduler:
+    """A credit machine: events are methods, what is to be done is returned, and nobody is called.
 
-    Each is carried out at once, and calls no event of the machine; but from within `send` comes `published` or
-    `arrived`, when a source is read again that was held up. So counts change before orders.
+    Attributes:
+        actions: what events want done apart from what they return, in order; `take_actions` empties it.
+        egresses: where a message may be sent as it comes, by the numbers that `published` and `arrived` return.
     """
 
-    def grant(self, publisher: Key, credit: int) -> None:
-        """Add *credit* to a publisher's link, or take it back when negative."""
+    def __init__(self) -> None:
+        self.actions: list[CreditAction] = []
+        self.egresses: list[RouterId] = []
+
+    def take_actions(self) -> list[CreditAction]:
+        """Take what is to be done. Whoever owns the machine carries it out before it writes to any link."""
+        taken = self.actions.copy()
+        self.actions.clear()
+        return taken
+
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """A message of a publisher arrived. Returns: the number of the egress to send it to, `KEPT` or `REFUSED`."""
         raise NotImplementedError
 
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        """Add *credit* to an incoming circuit."""
+    def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """A message arrived on a circuit. Returns: as `published`."""
         raise NotImplementedError
 
-    def drain_circuit(self, circuit: Key) -> None:
-        """Ask an incoming circuit for its credit; the answer is the event `circuit_drained`."""
-        raise NotImplementedError
-
-    def close_circuit(self, circuit: Key) -> None:
-        """Tell the neighbor of an incoming circuit that the egress's subscribers have withdrawn: its event `closed`."""
-        raise NotImplementedError
-
-    def send(self, message: Key, egress: RouterId) -> None:
-        """Send a message that waits here toward *egress*, where there is credit for it. At the egress itself it goes
-        to a subscriber that drains before all others, so that what is asked back is what remains."""
-        raise NotImplementedError
-
-    def drained(self, egress: RouterId, credit: int) -> None:
-        """Give *credit* back to the circuit toward *egress*, or to the local subscriber that drains."""
-        raise NotImplementedError
-
-    def weigh(self, egress: RouterId, weight: int) -> None:
-        """Tell the next hop toward *egress* how many busy publishers are behind this router. The first is reason to
-        make the circuit."""
-        raise NotImplementedError
-
-
-class CreditScheduler:
-    """What both credit machines, `scheduler` and `scheduler`, take as events."""
-
-    def add_publisher(self, key: Key) -> None:
-        """A publisher attached."""
-        raise NotImplementedError
-
-    def remove_publisher(self, key: Key) -> None:
-        """A publisher is gone."""
-        raise NotImplementedError
-
-    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
-        """A message of a publisher arrived. Returns whether it is kept."""
-        raise NotImplementedError
-
-    def ready(self, message: Key) -> bool:
-        """A message may leave now. Returns whether it is kept."""
-        raise NotImplementedError
-
-    def drop(self, message: Key) -> bool:
-        """A message is no more. Returns whether it waited."""
-        raise NotImplementedError
-
-    def add_circuit(self, root: RouterId, key: Key, neighbor: RouterId) -> None:
-        """A neighbor attached a circuit."""
-        raise NotImplementedError
-
-    def remove_circuit(self, root: RouterId, key: Key) -> None:
-        """It is gone."""
-        raise NotImplementedError
-
-    def set_weight(self, root: RouterId, key: Key, weight: int) -> None:
-        """A neighbor told the weight of its circuit."""
-        raise NotImplementedError
-
-    def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit. Returns whether it is kept."""
-        raise NotImplementedError
-
-    def circuit_drained(self, root: RouterId, key: Key, credit: int) -> None:
-        """A neighbor returned credit of a circuit."""
-        raise NotImplementedError
-
-    def turn(self, now: float) -> None:
-        """Send, deal, lend and take back."""
+    def turn(self, now: float) -> list[CreditAction]:
+        """Deal, lend and take back. Returns: what is to be done, in order."""
         raise NotImplementedError
 
     def next_deadline(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from router.core.forwarding.credit_scheduler import Key
+from router.core.forwarding.credit_actions import Key
 
 HINT_S: Final = 1.0
 """What was told of others' messages is believed for so long; whoever told it says so again before."""

@@ -18,7 +18,7 @@ import math
 
 import attrs
 
-from router.core.forwarding.credit_scheduler import Key
+from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.min_multiset import MinMultiset
 
 SPARE = 64

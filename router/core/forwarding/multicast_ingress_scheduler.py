@@ -11,8 +11,8 @@ So over any number of routers, for each live subscriber
 as long as nobody withdraws credit, leaves, joins or is excluded; afterwards again once what was lent on it has come
 back.
 
-Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, orders go to a
-`MulticastCreditActions`. Times are seconds, monotonic; credit is messages.
+Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, and what is to be done
+is returned (`credit_actions.py`, and for copies `multicast_tree.py`). Times are seconds, monotonic; credit is messages.
 
 Source: docs/explanation/credit.md#multicast.
 """
@@ -22,9 +22,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming, Key
+from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key
+from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.local_subscribers import LocalSubscribers, Patience
-from router.core.forwarding.multicast_tree import MulticastCreditActions, MulticastTree
+from router.core.forwarding.multicast_tree import MulticastTree, ReturnBranchCredit, ReturnSubscriberCredit
 from router.core.forwarding.shared_credit import SharedCredit
 from router.core.forwarding.tree_deadlines import TreeDeadlines
 from router.core.ids_and_conditions import RouterId
@@ -37,19 +38,12 @@ class MulticastIngressScheduler(CreditScheduler):
         me: this router.
     """
 
-    def __init__(
-        self,
-        orders: MulticastCreditActions,
-        me: RouterId,
-        *,
-        timing: CreditTiming | None = None,
-        patience: Patience | None = None,
-    ) -> None:
-        self._orders = orders
+    def __init__(self, me: RouterId, *, timing: CreditTiming | None = None, patience: Patience | None = None) -> None:
+        super().__init__()
         self._me = me
         self._timing = timing or CreditTiming()
         self.local_subscribers = LocalSubscribers(patience or Patience())
-        self.share = SharedCredit(self.local_subscribers, self._timing, orders.drained_subscriber)
+        self.share = SharedCredit(self.local_subscribers, self._timing)
         self.trees: dict[RouterId, MulticastTree] = {}
         """By ingress router; this router's own is always there, another while circuits of it lead here."""
         self._strays: dict[tuple[RouterId, RouterId], None] = {}
@@ -65,7 +59,6 @@ class MulticastIngressScheduler(CreditScheduler):
         self._seen = (True, False, -1)
         """What concerns every tree, as it was when all were last looked at."""
         self._tree(me)
-        self._now = -math.inf
         self._deadline = math.inf
 
     @property
@@ -91,18 +84,17 @@ class MulticastIngressScheduler(CreditScheduler):
         self.own.touch()
         self.own.machine.remove_publisher(key)
 
-    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
-        """A message of a publisher arrived: it is sent, or waits as the youngest.
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """A message of a publisher arrived: it waits as the youngest, until its copies are sent.
 
         Args:
-            message: what orders name it by, not in use.
+            message: what actions name it by, not in use.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: whether it is kept; False when there is no subscriber anywhere.
+        Returns: `KEPT`, or `REFUSED` when there is no subscriber anywhere.
         """
-        self._now = now
         self._see(self.own)
         self.own.published(key, message, now, is_ready=is_ready)
-        return self._keep_published(message)
+        return KEPT if self._keep_published(message) else REFUSED
 
     def ready(self, message: Key) -> bool:
         """A message of which the first part had arrived may leave. Returns whether it is kept."""
@@ -210,16 +202,16 @@ class MulticastIngressScheduler(CreditScheduler):
         """A neighbor told how many busy publishers are behind its circuit."""
         self.trees[ingress].set_weight(key, weight)
 
-    def arrived(self, ingress: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> bool:
-        """A message arrived on a circuit: it is sent, or waits if credit was withdrawn.
+    def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """A message arrived on a circuit: it waits until its copies are sent.
 
         Args:
+            root: the ingress router of the circuit's tree.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: whether it is kept; False when the circuit comes from elsewhere than upstream.
+        Returns: `KEPT`, or `REFUSED` when the circuit comes from elsewhere than upstream.
         """
-        self._now = now
-        self._see(self.trees[ingress])
-        return self.trees[ingress].arrived(key, message, now, is_ready=is_ready)
+        self._see(self.trees[root])
+        return self.trees[root].arrived(key, message, now, is_ready=is_ready)
 
     def is_upstream(self, ingress: RouterId, key: Key) -> bool:
         """Whether messages of *ingress* are to come on that circuit, from the neighbor upstream."""
@@ -233,24 +225,9 @@ class MulticastIngressScheduler(CreditScheduler):
         if ingress not in self.trees:
             self._number += 1
             self._places[ingress] = self._number
-            self.trees[ingress] = MulticastTree(
-                ingress,
-                self._orders,
-                self._timing,
-                spend=lambda: self._spend(ingress),
-                miss=self.local_subscribers.miss,
-                give_back=lambda: self.share.give_back(ingress),
-                stir=lambda: self._stir(ingress),
-            )
+            self.trees[ingress] = MulticastTree(ingress, self.actions, self._timing, self.share, self._stirred)
             self.share.add(ingress)
         return self.trees[ingress]
-
-    def _spend(self, ingress: RouterId) -> tuple[list[Key], list[Key]]:
-        self.share.spend(ingress, self._now)
-        return self.local_subscribers.spend(self._now)
-
-    def _stir(self, ingress: RouterId) -> None:
-        self._stirred[ingress] = None
 
     def _forget_idle(self) -> None:
         for ingress in (*self._stirred, *self._resting):
@@ -262,24 +239,23 @@ class MulticastIngressScheduler(CreditScheduler):
                 self.share.remove(ingress)
         self._resting.clear()
         for ingress, neighbor in self._strays:
-            self._orders.drained_outlet(ingress, neighbor)
+            self.actions.append(ReturnBranchCredit(ingress, neighbor))
         self._strays.clear()
 
     # The turn
 
-    def turn(self, now: float) -> None:
-        """Send, deal, lend and take back."""
-        self._now = now
+    def turn(self, now: float) -> list[CreditAction]:
+        """Send, deal, lend and take back. Returns: what is to be done, in order."""
         self._forget_idle()
         self.local_subscribers.update(now)
-        self.share.turn(now)
+        self._turn_share(now)
         turned = self._needy(self._timers.take(now, self.trees))
         while turned:
             for tree in turned:
                 self._turn_tree(tree, now)
             if self.share.is_touched:
                 # What a tree did may free credit for another, or show its demand; each time less is left to deal.
-                self.share.turn(now)
+                self._turn_share(now)
             turned = self._needy({})
         self.local_subscribers.press(now, is_wanted=self.share.is_backlogged)
         self._deadline = min(
@@ -287,6 +263,10 @@ class MulticastIngressScheduler(CreditScheduler):
         )
         if self._resting:
             self._deadline = now
+        return self.take_actions()
+
+    def _turn_share(self, now: float) -> None:
+        self.actions += [ReturnSubscriberCredit(subscriber) for subscriber in self.share.turn(now)]
 
     def _needy(self, due: dict[RouterId, None]) -> list[MulticastTree]:
         """The trees that need a turn, in the order in which they were made: those that are *due*, and those for which

@@ -16,64 +16,72 @@ Source: docs/explanation/credit.md#multicast.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_actions import (
+    KEPT,
+    REFUSED,
+    CloseCircuit,
+    CreditAction,
+    DrainCircuit,
+    GrantCircuit,
+    Key,
+    ReturnCredit,
+    Send,
+    TellWeight,
+)
 from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
-from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.local_subscribers import LocalSubscribers
+from router.core.forwarding.shared_credit import HUNGRY, SharedCredit
 from router.core.ids_and_conditions import RouterId
 
 OUTLETS: Final = RouterId("")
 """The branches together, which the pool of a tree takes for its egress and next hop."""
 
-HUNGRY: Final = 1000
-"""What a busy publisher counts as while publishers of its router have to wait for credit, or had to a short time ago.
-All routers are told this one weight, so all deal alike: little to a tree that needs little."""
-
 MOST_CREDIT: Final = 1000
 """More is never dealt in a tree: branches to routers that take no circuits have credit without limit."""
 
 
-class MulticastCreditActions(Protocol):
-    """What the machine asks for. Each is carried out at once, and calls no event of the machine but `published` and
-    `arrived`, and these only from within `send_copies`. Counts change before orders."""
+@attrs.frozen
+class SendCopies(CreditAction):
+    """Send a copy of a message that waits here on the circuit to each of *neighbors* and to each of *subscribers*, all
+    of which have credit. It waits no more: its sender gets its outcome."""
 
-    def grant(self, publisher: Key, credit: int) -> None:
-        """Add *credit* to a publisher's link, or take it back when negative."""
+    message: Key
+    ingress: RouterId
+    neighbors: Sequence[RouterId]
+    subscribers: Sequence[Key]
+    missed: Sequence[Key]
+    """Excluded subscribers, which get none."""
 
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        """Add *credit* to an incoming circuit."""
 
-    def drain_circuit(self, circuit: Key) -> None:
-        """Ask an incoming circuit for its credit; the answer is the event `circuit_drained`."""
+@attrs.frozen
+class ReturnBranchCredit(CreditAction):
+    """Give all credit back on the circuit to *neighbor*."""
 
-    def close_circuit(self, circuit: Key) -> None:
-        """Tell the neighbor of an incoming circuit that nobody below is live: its event `outlet_closed`."""
+    ingress: RouterId
+    neighbor: RouterId
 
-    def send_copies(
-        self,
-        message: Key,
-        ingress: RouterId,
-        neighbors: Sequence[RouterId],
-        subscribers: Sequence[Key],
-        missed: Sequence[Key],
-    ) -> None:
-        """Send a copy of a message that waits here on the circuit to each of *neighbors* and to each of *subscribers*,
-        all of which have credit. It waits no more: its sender gets its outcome.
 
-        Args:
-            missed: excluded subscribers, which get none.
-        """
+@attrs.frozen
+class ReturnSubscriberCredit(CreditAction):
+    """Give a local subscriber all its credit back."""
 
-    def drained_outlet(self, ingress: RouterId, neighbor: RouterId) -> None:
-        """Give all credit back on the circuit to *neighbor*."""
+    subscriber: Key
 
-    def drained_subscriber(self, subscriber: Key) -> None:
-        """Give a local subscriber all its credit back."""
 
-    def weigh_outlet(self, ingress: RouterId, neighbor: RouterId, weight: int) -> None:
-        """Tell a child how many busy publishers are upstream. The first is reason to make the circuit."""
+@attrs.frozen
+class TellBranchWeight(CreditAction):
+    """Tell a child how many busy publishers are upstream. The first is reason to make the circuit."""
+
+    ingress: RouterId
+    neighbor: RouterId
+    weight: int
 
 
 class TreeBranch:
@@ -91,34 +99,30 @@ class TreeBranch:
         self.told_weight = 0
 
 
-class MulticastTree(CreditActions):
+class MulticastTree:
     """The tree of *ingress* at one router.
 
     Args:
-        spend: called when a copy is sent to the local share. Returns the subscribers that get it, and that miss it.
-        miss: called when a message goes past the local subscribers, none of which is live. Returns who misses it.
-        give_back: called when the local share gets its credit back.
-        stir: called when something has happened that needs a turn.
+        actions: where what is to be done is added.
+        share: what the local subscribers can take together; the tree has a part of it.
+        stirred: trees with which something has happened that needs a turn; this one adds itself.
     """
 
     def __init__(
         self,
         ingress: RouterId,
-        orders: MulticastCreditActions,
+        actions: list[CreditAction],
         timing: CreditTiming,
-        *,
-        spend: Callable[[], tuple[list[Key], list[Key]]],
-        miss: Callable[[], list[Key]],
-        give_back: Callable[[], None],
-        stir: Callable[[], None],
+        share: SharedCredit,
+        stirred: dict[RouterId, None],
     ) -> None:
         self.ingress = ingress
-        self._orders = orders
-        self._spend = spend
-        self._miss = miss
-        self._give_back = give_back
+        self._actions = actions
+        self._share = share
+        self._subscribers: LocalSubscribers = share.local_subscribers
+        self._stirred = stirred
         self._timing = timing
-        self.machine = AnycastScheduler(self, timing=timing)
+        self.machine = AnycastScheduler(timing=timing)
         self.machine.set_path(OUTLETS, cost=0, next_hop=OUTLETS, now=0.0)
         self.pool.opens_early = False
         self.local = TreeBranch()
@@ -133,7 +137,6 @@ class MulticastTree(CreditActions):
         self._hungry_until = -math.inf
         self.is_touched = False
         """Something has happened since the last turn."""
-        self._stir = stir
         self._told: dict[Key, int] = {}
         """Weights of circuits as their neighbors told them."""
         self._closed: dict[Key, None] = {}
@@ -143,7 +146,7 @@ class MulticastTree(CreditActions):
     def touch(self) -> None:
         """Something happened: `turn` is needed."""
         self.is_touched = True
-        self._stir()
+        self._stirred[self.ingress] = None
 
     @property
     def pool(self) -> CreditPool:
@@ -166,30 +169,27 @@ class MulticastTree(CreditActions):
             found.append((None, self.local))
         return found
 
-    # Orders of the machine within
+    # What the machine within wants done
 
-    def grant(self, publisher: Key, credit: int) -> None:
-        """Of the machine within."""
-        self._orders.grant(publisher, credit)
+    def _pass_on(self, actions: list[CreditAction], now: float) -> None:
+        """Say of all branches what the machine within says of the one egress that it knows."""
+        for action in actions:
+            if isinstance(action, Send):
+                self._send(action.message, now)
+            elif isinstance(action, TellWeight):
+                self._busy = action.weight
+            elif isinstance(action, ReturnCredit):  # nothing upstream holds what the branches ask for
+                for neighbor, branch in self._asking():
+                    self._return(neighbor, branch)
+            else:
+                if isinstance(action, GrantCircuit) and action.circuit in self._closed:
+                    del self._closed[action.circuit]
+                    self.touch()  # from now on it has the weight that it told
+                elif isinstance(action, CloseCircuit):
+                    self._closed[action.circuit] = None
+                self._actions.append(action)
 
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
-        """Of the machine within."""
-        if circuit in self._closed:
-            del self._closed[circuit]
-            self.touch()  # from now on it has the weight that it told
-        self._orders.grant_circuit(circuit, credit)
-
-    def drain_circuit(self, circuit: Key) -> None:
-        """Of the machine within."""
-        self._orders.drain_circuit(circuit)
-
-    def close_circuit(self, circuit: Key) -> None:
-        """Of the machine within."""
-        self._closed[circuit] = None
-        self._orders.close_circuit(circuit)
-
-    def send(self, message: Key, egress: RouterId) -> None:
-        """Of the machine within."""
+    def _send(self, message: Key, now: float) -> None:
         neighbors: list[RouterId] = []
         for neighbor, branch in self._counting():
             assert branch.credit > 0, "sent without an outlet's credit"
@@ -197,27 +197,21 @@ class MulticastTree(CreditActions):
             branch.is_draining = branch.is_draining and branch.credit > 0
             if neighbor is not None:
                 neighbors.append(neighbor)
+        subscribers: list[Key] = []
         if self.local.is_closed:
-            self._orders.send_copies(message, self.ingress, neighbors, [], self._miss())
+            missed = self._subscribers.miss()
         else:
-            self._orders.send_copies(message, self.ingress, neighbors, *self._spend())
-
-    def drained(self, egress: RouterId, credit: int) -> None:
-        """Of the machine within: nothing upstream holds what the branches ask for."""
-        for neighbor, branch in self._asking():
-            self._return(neighbor, branch)
+            self._share.spend(self.ingress, now)
+            subscribers, missed = self._subscribers.spend(now)
+        self._actions.append(SendCopies(message, self.ingress, neighbors, subscribers, missed))
 
     def _return(self, neighbor: RouterId | None, branch: TreeBranch) -> None:
         branch.credit = 0
         branch.is_draining = False
         if neighbor is None:
-            self._give_back()
+            self._share.give_back(self.ingress)
         else:
-            self._orders.drained_outlet(self.ingress, neighbor)
-
-    def weigh(self, egress: RouterId, weight: int) -> None:
-        """Of the machine within."""
-        self._busy = weight
+            self._actions.append(ReturnBranchCredit(self.ingress, neighbor))
 
     # Events
 
@@ -254,6 +248,7 @@ class MulticastTree(CreditActions):
         self.touch()
         self._told[key] = 0
         self.machine.add_circuit(OUTLETS, key, neighbor)
+        self._pass_on(self.machine.take_actions(), -math.inf)  # it may be told that nobody is live; nothing is sent
 
     def remove_circuit(self, key: Key) -> None:
         """A circuit is gone."""
@@ -271,17 +266,26 @@ class MulticastTree(CreditActions):
         """A message of a publisher arrived."""
         self.touch()
         self._restate(now)  # it may be sent at once
-        self.machine.published(key, message, now, is_ready=is_ready)
+        result = self.machine.published(key, message, now, is_ready=is_ready)
+        if result >= 0:
+            self._send(message, now)
+        self._pass_on(self.machine.take_actions(), now)
 
-    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> bool:
-        """A message came on a circuit. Returns whether it is kept; not from a neighbor that is not upstream."""
+    def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> int:
+        """A message came on a circuit. Returns: `KEPT`, or `REFUSED` when its neighbor is not upstream."""
         self.touch()
+        result = REFUSED
         if self._is_upstream(self.pool.circuits[key]):
             self._restate(now)
-            return self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
-        self.pool.arrived(key, message, now, is_ready=False)
-        self.pool.drop(message)
-        return False
+            result = self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
+            if result >= 0:
+                self._send(message, now)
+                result = KEPT
+        else:
+            self.pool.arrived(key, message, now, is_ready=False)
+            self.pool.drop(message)
+        self._pass_on(self.machine.take_actions(), now)
+        return result
 
     def circuit_drained(self, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""
@@ -305,16 +309,16 @@ class MulticastTree(CreditActions):
         self._restate(now)
         self.pool.opens_early = any(not branch.is_closed for branch in self.children.values())
         if not self._counting():
-            self._close()
+            self._close(now)
         elif self.pool.opens_early:
             self.pool.is_closed = False
-        self.machine.turn(now)
+        self._pass_on(self.machine.turn(now), now)
         self._answer_drains()
         self._weigh(now)
         for neighbor, branch in self.children.items():
             if branch.told_weight != self.weight:
                 branch.told_weight = self.weight
-                self._orders.weigh_outlet(self.ingress, neighbor, self.weight)
+                self._actions.append(TellBranchWeight(self.ingress, neighbor, self.weight))
 
     def _weigh(self, now: float) -> None:
         if self.machine.publishers.is_backlogged:
@@ -335,7 +339,7 @@ class MulticastTree(CreditActions):
 
     def _recall(self, circuit: IncomingCircuit) -> None:
         circuit.is_draining = True
-        self._orders.drain_circuit(circuit.key)
+        self._actions.append(DrainCircuit(circuit.key))
 
     def _restate(self, now: float) -> None:
         counting = self._counting()
@@ -344,17 +348,18 @@ class MulticastTree(CreditActions):
         is_asked = any(branch.is_draining for _, branch in counting)
         self.machine.set_capacity(OUTLETS, capacity, now, returning=capacity if is_asked else 0)
 
-    def _close(self) -> None:
+    def _close(self, now: float) -> None:
         """Nobody is live below: nothing may come, and what came is for nobody."""
         pool = self.pool
         for message in [] if self.is_awaited else list(pool.core):
             del pool.core[message]
-            self._orders.send_copies(message, self.ingress, [], [], self._miss())
+            self._actions.append(SendCopies(message, self.ingress, [], [], self._subscribers.miss()))
         for circuit in pool.circuits.values():
             if circuit.out > 0 and not circuit.is_draining:
                 self._recall(circuit)
         if not pool.is_closed and not any(circuit.out for circuit in pool.circuits.values()):
             pool.close()
+            self._pass_on(self.machine.take_actions(), now)
 
     def _asking(self) -> list[tuple[RouterId | None, TreeBranch]]:
         found: list[tuple[RouterId | None, TreeBranch]] = [(n, o) for n, o in self.children.items() if o.is_draining]

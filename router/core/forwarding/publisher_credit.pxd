@@ -1,5 +1,5 @@
 import cython
-from router.core.forwarding.credit_scheduler cimport CreditActions
+from router.core.forwarding.credit_actions cimport Grant
 
 
 cdef class Publisher:
@@ -21,7 +21,7 @@ cdef class Publisher:
 
 
 cdef class LocalPublishers:
-    cdef CreditActions _orders
+    cdef list _actions
     cdef object _timing
     cdef public dict attached
     cdef public object waiting

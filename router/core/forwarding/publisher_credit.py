@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
-from router.core.forwarding.credit_scheduler import CreditActions, CreditTiming, Key
+from router.core.forwarding.credit_actions import CreditAction, Grant, Key
+from router.core.forwarding.credit_scheduler import CreditTiming
 
 
 class Publisher:
@@ -82,10 +83,14 @@ Queue = OrderedDict[Publisher, None]
 
 
 class LocalPublishers:
-    """All local publishers of the address, and the messages of theirs that wait, oldest first."""
+    """All local publishers of the address, and the messages of theirs that wait, oldest first.
 
-    def __init__(self, orders: CreditActions, timing: CreditTiming) -> None:
-        self._orders = orders
+    Args:
+        actions: where what is to be done is added.
+    """
+
+    def __init__(self, actions: list[CreditAction], timing: CreditTiming) -> None:
+        self._actions = actions
         self._timing = timing
         self.attached: dict[Key, Publisher] = {}
         self.waiting: OrderedDict[Key, Publisher] = OrderedDict()
@@ -163,7 +168,7 @@ class LocalPublishers:
                 self.lowered -= 1
             else:
                 publisher.excess += 1
-            self._orders.grant(key, 1)
+            self._actions.append(Grant(key, 1))
         publisher.waiting += 1
         (self.waiting if is_ready else self.coming)[message] = publisher
         publisher.since = now
@@ -286,7 +291,7 @@ class LocalPublishers:
         publisher.held += credit
         self._update(publisher)
         assert self.lent <= allotted, "lent more than is backed"
-        self._orders.grant(publisher.key, credit)
+        self._actions.append(Grant(publisher.key, credit))
 
     def lower_idle(self, now: float) -> float:
         """Take back, but for one, what was not used for a while. Returns when the next one will be due, seconds."""
@@ -320,7 +325,7 @@ class LocalPublishers:
         self._quarantined[publisher] = None
         self._quarantined.move_to_end(publisher)
         self._update(publisher)
-        self._orders.grant(publisher.key, -credit)
+        self._actions.append(Grant(publisher.key, -credit))
 
     # Time
 

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
 from typing import Final
 
-from router.core.forwarding.credit_scheduler import CreditTiming, Key
+from router.core.forwarding.credit_actions import Key
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import LocalSubscribers
-from router.core.forwarding.multicast_tree import HUNGRY
 from router.core.ids_and_conditions import RouterId
 
+HUNGRY: Final = 1000
+"""What a busy publisher counts as while publishers of its router have to wait for credit, or had to a short time ago.
+All routers are told this one weight, so all deal alike: little to a tree that needs little."""
 QUIET: Final = 4
 """When trees are backlogged and nothing passes for so many times `idle_s`, the order is changed. Above the longest
 round trip through the mesh, or it changes while credit is on its way."""
@@ -80,17 +82,10 @@ def _is_starving(targets: dict[TreeShare, int]) -> bool:
 
 
 class SharedCredit:
-    """The credit of the local subscribers, and the trees that draw on it.
+    """The credit of the local subscribers, and the trees that draw on it."""
 
-    Args:
-        answer: called when a subscriber that drains is to get back all it has granted.
-    """
-
-    def __init__(
-        self, local_subscribers: LocalSubscribers, timing: CreditTiming, answer: Callable[[Key], None]
-    ) -> None:
+    def __init__(self, local_subscribers: LocalSubscribers, timing: CreditTiming) -> None:
         self.local_subscribers = local_subscribers
-        self._answer = answer
         self._timing = timing
         self.parts: dict[RouterId, TreeShare] = {}
         """By ingress router, in the order of their names."""
@@ -182,8 +177,8 @@ class SharedCredit:
 
     # The turn
 
-    def turn(self, now: float) -> None:
-        """Deal and take back."""
+    def turn(self, now: float) -> list[Key]:
+        """Deal and take back. Returns: subscribers that drain and are to get back all that they have granted."""
         local_subscribers = self.local_subscribers
         self._capacity = local_subscribers.capacity
         self._note(now)
@@ -196,20 +191,22 @@ class SharedCredit:
                 self.give_back(ingress)  # nothing can be sent on it
         self._deal(now)
         self._deadline = self._take_back(now)
-        if local_subscribers.draining:
-            self._answer_drains(now)
+        answered = self._answer_drains(now) if local_subscribers.draining else []
         self.is_touched = False
+        return answered
 
-    def _answer_drains(self, now: float) -> None:
+    def _answer_drains(self, now: float) -> list[Key]:
         # Who is held up by another has nothing to wait for, as little as who does not count.
         is_late = self._returning_since + self._timing.drain_bound_s <= now
         is_due = self._capacity == 0 or is_late or not self._out
+        answered: list[Key] = []
         for subscriber in list(self.local_subscribers.draining.values()):
             if is_due or not subscriber.is_live:
                 self.local_subscribers.drained(subscriber, now)
-                self._answer(subscriber.key)
+                answered.append(subscriber.key)
         self._capacity = self.local_subscribers.capacity
         self._note(now)
+        return answered
 
     def _note(self, now: float) -> None:
         """Remember since when things are as they are."""
