@@ -21,16 +21,26 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "explanation" / "credit.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def example() -> ModuleType:
-    """docs/credit_example.py, which is no package's."""
-    spec = importlib.util.spec_from_file_location("credit_example", ROOT / "docs" / "credit_example.py")
+def load(name: str) -> ModuleType:
+    """A program of docs/, which is no package's."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # attrs looks there
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    return load("credit_example")
+
+
+def test_the_tables_of_states_of_the_page_are_those_of_the_machine() -> None:
+    pages = load("generate")
+    made = PAGE.partition(pages.BEGIN_STATES)[2].partition(pages.END_STATES)[0]
+    assert made.strip() == pages.credit_states().strip(), "run docs/generate.py"
 
 
 def test_the_example_of_the_page_is_what_the_machine_does(example: ModuleType) -> None:

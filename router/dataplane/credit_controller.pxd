@@ -20,7 +20,6 @@ cdef class CreditController:
     cdef public dict own
     cdef public dict windowed
     cdef public double deadline
-    cdef public double scheduled
     cdef public bint _is_due
     cdef bint _is_acting
     cdef public dict _changed

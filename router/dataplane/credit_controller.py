@@ -77,8 +77,6 @@ class CreditController:
         """Where no circuit can be on the present path, and when to try again, seconds."""
         self.deadline = math.inf
         """When a turn is due without an event, seconds."""
-        self.scheduled = math.inf
-        """For when that is scheduled."""
         self._is_due = False
         self._is_acting = False
         """Actions are being carried out: messages that come meanwhile wait for the next turn, behind these."""

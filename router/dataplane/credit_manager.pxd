@@ -2,6 +2,7 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
+from router.core.forwarding.timer_queue cimport TimerQueue
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.anycast_controller cimport AnycastController
 from router.dataplane.controller_context cimport ControllerContext
@@ -14,9 +15,7 @@ cdef class CreditManager(ControllerContext):
     cdef public bint is_replanted
     cdef public bint is_stopping
     cdef public dict _controllers
-    cdef public list _deadlines
-    cdef public Py_ssize_t _deadlines_room
-    cdef public Py_ssize_t _number
+    cdef public TimerQueue _timers
 
     @cython.locals(controller=CreditController)
     cpdef CreditController of(self, AddressEntry entry)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Callable, Iterator
-from typing import Final
 
 import cython
 
 from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib
+from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.controller_context import RETIRED_S, ControllerContext, ForwarderCalls
@@ -63,9 +61,8 @@ class CreditManager(ControllerContext):
         """The trees of multicasts have changed since the last turn."""
         self.is_stopping = False
         self._controllers: dict[CreditController, None] = {}
-        self._deadlines: list[tuple[float, int, CreditController]] = []
-        self._deadlines_room = DEADLINES_ROOM
-        self._number = 0
+        self._timers = TimerQueue()
+        """Controllers by when they are due without an event, or before that."""
 
     def __iter__(self) -> Iterator[CreditController]:
         return iter(self._controllers)
@@ -177,8 +174,8 @@ class CreditManager(ControllerContext):
         except Exception as error:  # a fault with one address must not stop the others
             self._faults.of_address(controller.entry, error)
             return
-        if controller.deadline < controller.scheduled:
-            self._schedule(controller)
+        if controller.deadline < self._timers.time_of(controller):
+            self._timers.set(controller, controller.deadline)
         if controller.is_idle:
             self._forget(controller)
 
@@ -192,19 +189,10 @@ class CreditManager(ControllerContext):
         except Exception as error:  # as above
             self._faults.of_address(controller.entry, error)
 
-    def _schedule(self, controller: CreditController) -> None:
-        controller.scheduled = controller.deadline
-        self._number += 1
-        heapq.heappush(self._deadlines, (controller.deadline, self._number, controller))
-        if len(self._deadlines) > self._deadlines_room:  # most of them were for later, and are not needed any more
-            self._deadlines = [item for item in self._deadlines if item[2].scheduled == item[0]]
-            heapq.heapify(self._deadlines)
-            self._deadlines_room = 2 * len(self._deadlines) + DEADLINES_ROOM
-
     def _forget(self, controller: CreditController) -> None:
         if self._controllers.pop(controller, controller) is None:
             controller.entry.controller = None
-            controller.scheduled = math.inf
+            self._timers.cancel(controller)
             controller.windowed.clear()
             for link in local_subscribers(controller.entry):
                 link.brokered = link.unspent = 0
@@ -212,8 +200,7 @@ class CreditManager(ControllerContext):
 
     def next_deadline(self) -> float:
         """When `handle_deadline` is due, seconds; infinity when never."""
-        due: float = self._deadlines[0][0] if self._deadlines else NEVER
-        due = min(due, self.repair.next_deadline())
+        due = min(self._timers.next(), self.repair.next_deadline())
         if self.retired:
             due = min(due, next(iter(self.retired.values())))  # in the order of their times
         return due
@@ -221,11 +208,9 @@ class CreditManager(ControllerContext):
     def handle_deadline(self, now: float) -> None:
         """Time has passed: `turn` is to be called for those that are due."""
         self.repair.expire(now)
-        while self._deadlines and self._deadlines[0][0] <= now:
-            time, _, controller = heapq.heappop(self._deadlines)
-            if controller.scheduled == time and controller in self._controllers:
-                controller.scheduled = math.inf
-                self.touched[controller] = None
+        for controller in self._timers.take(now):
+            assert isinstance(controller, CreditController)
+            self.touched[controller] = None
         for link in [link for link, until in self.retired.items() if until <= now]:
             if self._must_be_written(link):
                 del self.retired[link]
@@ -251,8 +236,3 @@ class CreditManager(ControllerContext):
         controller = self.find(transfer.entry)
         if controller is not None:
             controller.drop(transfer)
-
-
-NEVER: Final = math.inf
-DEADLINES_ROOM = 1000
-"""Deadlines that are kept before those that are not needed any more are looked for."""

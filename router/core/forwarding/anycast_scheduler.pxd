@@ -50,7 +50,7 @@ cdef class AnycastScheduler(CreditScheduler):
     cdef _spend_local(self, CreditPool pool, double now)
     @cython.locals(pool=CreditPool, demand=Py_ssize_t, nearer=Py_ssize_t, is_wanted=bint)
     cdef _weigh(self, double now)
-    @cython.locals(pool=CreditPool, is_awaited=bint)
+    @cython.locals(pool=CreditPool)
     cdef bint _has_opened(self)
     cdef bint _lend(self, double now)
     @cython.locals(pool=CreditPool)

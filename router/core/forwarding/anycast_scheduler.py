@@ -24,6 +24,7 @@ from typing import Final
 from router.core.forwarding.credit_actions import KEPT, REFUSED, CloseCircuit, CreditAction, Key, Send
 from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
+from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.egress_load import TELL_S, EgressLoad
 from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
 from router.core.ids_and_conditions import RouterId
@@ -81,8 +82,7 @@ class AnycastScheduler(CreditScheduler):
         if self.is_stopping:
             return False
         for pool in self.pools.values():
-            is_awaited = (self._is_lending or pool.opens_early) and not pool.is_closed
-            if pool.has_path and (pool.is_open or is_awaited):
+            if pool.lets_lend(self._is_lending):
                 return True
         return False
 
@@ -219,7 +219,9 @@ class AnycastScheduler(CreditScheduler):
         pool.distance = cost * self._distance
         if pool.has_path and pool.next_hop != next_hop:
             pool.reset(now)
-        pool.has_path, pool.cost, pool.next_hop = True, cost, next_hop
+        if not pool.has_path:
+            pool.enter(PoolEvent.PATH_FOUND)
+        pool.cost, pool.next_hop = cost, next_hop
         pool.opens_early = next_hop is not None
         self._choose_candidates()
 
@@ -237,7 +239,7 @@ class AnycastScheduler(CreditScheduler):
         """
         pool = self.pools[egress]
         pool.reset(now)
-        pool.has_path = pool.is_open = pool.is_closed = False
+        pool.enter(PoolEvent.PATH_LOST)
         pool.next_hop = None
         lost = [*pool.core, *pool.coming]
         pool.core.clear()

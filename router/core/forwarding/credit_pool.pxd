@@ -1,19 +1,16 @@
 import cython
+from router.core.forwarding.doubling_window cimport DoublingWindow
 from router.core.forwarding.egress_load cimport EgressLoad, ToldLoad
 from router.core.forwarding.credit_actions cimport CloseCircuit, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
 
 
-cdef class Claimant:
+cdef Py_ssize_t UNREACHABLE, AWAITED, OPEN, CLOSED
+
+
+cdef class Claimant(DoublingWindow):
     cdef public Py_ssize_t out
     cdef public Py_ssize_t weight
     cdef public double served
-    cdef public double since
-    cdef public Py_ssize_t window
-    cdef public Py_ssize_t used
-    cdef public Py_ssize_t goal
-
-    cpdef object use(self, double now, Py_ssize_t most)
-    cpdef object rest(self, Py_ssize_t window)
 
 
 cdef class IncomingCircuit(Claimant):
@@ -29,7 +26,7 @@ cdef class CreditPool:
     cdef public Py_ssize_t number
     cdef list _actions
     cdef object _timing
-    cdef public bint has_path
+    cdef public Py_ssize_t state
     cdef public Py_ssize_t cost
     cdef public object next_hop
     cdef public Py_ssize_t capacity
@@ -40,9 +37,7 @@ cdef class CreditPool:
     cdef public Claimant local
     cdef public object core
     cdef public dict coming
-    cdef public bint is_open
     cdef public bint opens_early
-    cdef public bint is_closed
     cdef public double withdrawn_at
     cdef public double debt_since
     cdef public Py_ssize_t told_weight
@@ -54,6 +49,8 @@ cdef class CreditPool:
     cdef public bint is_missed
 
     cpdef Py_ssize_t free(self)
+    cpdef bint lets_lend(self, bint is_lending)
+    cpdef object enter(self, object event)
     cpdef object set_capacity(self, Py_ssize_t credit, Py_ssize_t returning, double now, bint is_withdrawn)
     @cython.locals(circuit=IncomingCircuit)
     cdef _set_returning(self, Py_ssize_t credit, double now)

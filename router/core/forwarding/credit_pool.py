@@ -30,45 +30,30 @@ from router.core.forwarding.credit_actions import (
     TellWeight,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.credit_states import POOL_TRANSITIONS, PoolEvent, PoolState
+from router.core.forwarding.doubling_window import DoublingWindow
 from router.core.forwarding.egress_load import EgressLoad, ToldLoad
 from router.core.ids_and_conditions import RouterId
 
+UNREACHABLE = int(PoolState.UNREACHABLE)
+AWAITED = int(PoolState.AWAITED)
+OPEN = int(PoolState.OPEN)
+CLOSED = int(PoolState.CLOSED)
 
-class Claimant:
-    """Who draws on a pool: an incoming circuit, or the local publishers together."""
 
-    __slots__ = ("goal", "out", "served", "since", "used", "weight", "window")
+class Claimant(DoublingWindow):
+    """Claimant of a pool: an incoming circuit, or the local publishers together."""
+
+    __slots__ = ("out", "served", "weight")
 
     def __init__(self, window: int) -> None:
+        DoublingWindow.__init__(self, window)
         self.out = 0
         """Credit allotted to it and not used."""
         self.weight = 0
         """Busy publishers behind it."""
         self.served = 0.0
         """Credit that it was dealt, divided by its weight at the time: the least served is next."""
-        self.since = -math.inf
-        """When it last used credit, or was given some after having none, seconds."""
-        self.window = window
-        """What it may hold at most, messages: what lies idle at one is missing elsewhere."""
-        self.used = 0
-        """Credit used since the window was last doubled, which is when half of it is used."""
-        self.goal = 0
-        """What it was to hold when it was last dealt some."""
-
-    def use(self, now: float, most: int) -> None:
-        """One credit was used.
-
-        Args:
-            most: what the window need not grow beyond.
-        """
-        self.since = now
-        self.used += 1
-        if 2 * self.used >= self.window:
-            self.window, self.used = max(self.window, min(2 * self.window, most)), 0
-
-    def rest(self, window: int) -> None:
-        """It does not use what it has: begin again with *window*."""
-        self.window, self.used = window, 0
 
 
 class IncomingCircuit(Claimant):
@@ -102,8 +87,7 @@ class CreditPool:
         self.number = number
         self._actions = actions
         self._timing = timing
-        self.has_path = False
-        """The egress is reachable and has subscribers."""
+        self.state: int = PoolState.UNREACHABLE
         self.cost = 0
         """Of the path; 0 at the egress itself."""
         self.next_hop: RouterId | None = None
@@ -121,13 +105,9 @@ class CreditPool:
         """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
         self.coming: dict[Key, None] = {}
         """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
-        self.is_open = False
-        """There was credit since the last close."""
         self.opens_early = False
         """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
         publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
-        self.is_closed = False
-        """All subscribers have withdrawn, and upstream was told."""
         self.withdrawn_at = math.inf
         """Since when all local subscribers have taken back what they granted, seconds."""
         self.debt_since = math.inf
@@ -150,13 +130,40 @@ class CreditPool:
         """U of the rule, messages."""
         return self.capacity - self.local.out - self.circuits_out - len(self.core) - len(self.coming)
 
+    @property
+    def has_path(self) -> bool:
+        """Whether the egress is reachable and has subscribers."""
+        return self.state != UNREACHABLE
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there was credit since the last close."""
+        return self.state == OPEN
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all subscribers have withdrawn, and upstream was told."""
+        return self.state == CLOSED
+
+    def lets_lend(self, is_lending: bool) -> bool:
+        """Whether publishers may have the one credit that nothing backs, on account of this egress.
+
+        Args:
+            is_lending: they have it, on account of another one.
+        """
+        return self.state == OPEN or (self.state == AWAITED and (is_lending or self.opens_early))
+
     # What happens
+
+    def enter(self, event: PoolEvent) -> None:
+        """Go where *event* leads from the present state."""
+        self.state = int(POOL_TRANSITIONS[PoolState(self.state), event])
 
     def set_capacity(self, credit: int, returning: int, now: float, is_withdrawn: bool) -> None:
         """Downstream's word, messages: unspent credit, and how much of it is asked back."""
-        assert self.has_path or credit == 0, "credit for nowhere"
-        if credit > 0:
-            self.is_open, self.is_closed = True, False
+        assert self.state != UNREACHABLE or credit == 0, "credit for nowhere"
+        if credit > 0 and self.state != OPEN:
+            self.enter(PoolEvent.CREDIT)
         # Credit that is merely used up closes nothing, however long the subscriber works on it.
         self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else math.inf
         self.capacity = credit
@@ -196,7 +203,7 @@ class CreditPool:
             # A drain that crosses the last use of the credit gets no answer.
             circuit.is_draining = False
         circuit.use(now, 2 * self.capacity)
-        if not self.has_path:
+        if self.state == UNREACHABLE:
             return REFUSED
         if is_ready and self.capacity > 0 and not self.core:
             self.spend(now)
@@ -423,21 +430,21 @@ class CreditPool:
 
     def close_if_withdrawn(self, now: float) -> bool:
         """Local subscribers that have all withdrawn for the linger close the pool. Returns whether it closed now."""
-        if self.is_open and self.next_hop is None and self.withdrawn_at + self._timing.linger_s <= now:
+        if self.state == OPEN and self.next_hop is None and self.withdrawn_at + self._timing.linger_s <= now:
             self.close()
             return True
         return False
 
     def close(self) -> None:
         """The egress's subscribers have withdrawn; pass it on."""
-        self.is_open, self.is_closed = False, True
+        self.enter(PoolEvent.WITHDRAWN)
         self.withdrawn_at = math.inf
         for circuit in self.circuits.values():
             self._actions.append(CloseCircuit(circuit.key))
 
     def tell_weight(self) -> None:
         """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
-        if self.next_hop is None or not self.has_path:
+        if self.next_hop is None or self.state == UNREACHABLE:
             return
         weight = self.local.weight + bool(self.core or self.coming)
         for circuit in self.circuits.values():
@@ -452,7 +459,7 @@ class CreditPool:
         """When something is due without an event, whether others are backlogged or not, seconds."""
         due = math.inf
         if self.next_hop is None:
-            if self.is_open:
+            if self.state == OPEN:
                 due = self.withdrawn_at + self._timing.linger_s
             due = min(due, self.returning_since + self._timing.drain_bound_s)
         return min(due, self.debt_since + self._timing.debt_s)
@@ -464,7 +471,7 @@ class CreditPool:
         assert all(c.out >= 0 and c.weight >= 0 for c in self.circuits.values())
         assert self.circuits_out == sum(c.out for c in self.circuits.values())
         assert not any(c.is_draining and c.out == 0 for c in self.circuits.values())
-        assert self.has_path or self.capacity == 0
+        assert self.state != UNREACHABLE or self.capacity == 0
         # A turn leaves a debt only with its time noted, and no message of the core beside credit for it.
         assert self.free() >= 0 or self.debt_since < math.inf
 

@@ -13,16 +13,15 @@ Times are seconds, monotonic; credit is messages. Source: docs/explanation/credi
 
 from __future__ import annotations
 
-import heapq
 import math
 
 import attrs
 
 from router.core.forwarding.credit_actions import Key
+from router.core.forwarding.credit_states import SUBSCRIBER_TRANSITIONS, SubscriberEvent, SubscriberState
 from router.core.forwarding.min_multiset import MinMultiset
+from router.core.forwarding.timer_queue import TimerQueue
 
-SPARE = 64
-"""Times that are put off before what is no longer true is thrown away."""
 HELD_UP_PART = 0.9
 """Who is judged was at zero, and others were held up, for so much of its window: it took that long to grant, and not
 they."""
@@ -49,19 +48,17 @@ class Subscriber:
     """One local subscriber."""
 
     __slots__ = (
-        "back_at",
         "credit",
         "excluded_at",
         "held_from",
         "held_s",
         "is_draining",
-        "is_live",
         "is_withdrawn",
-        "judged_at",
         "key",
         "missed",
         "pause_s",
         "readmitted_at",
+        "state",
         "usual",
         "window_from",
         "zero_since",
@@ -73,8 +70,7 @@ class Subscriber:
         """What it can take now."""
         self.is_draining = False
         """It asks for its credit back."""
-        self.is_live = False
-        """It counts."""
+        self.state = SubscriberState.NEW
         self.is_withdrawn = False
         """It took its credit back by itself."""
         self.usual = 0
@@ -83,16 +79,12 @@ class Subscriber:
         """Since when it is live without credit."""
         self.held_from = 0.0
         """`LocalSubscribers.held_s` at that time."""
-        self.judged_at = math.inf
-        """When its window ends; `math.inf` outside of one."""
         self.held_s = 0.0
         """In its window, time at zero while others were held up, up to its last grant."""
         self.window_from = 0
         """Messages that had been sent when its window began."""
         self.excluded_at = math.inf
         """Since when it is excluded; `math.inf` when it is live or has never granted."""
-        self.back_at = math.inf
-        """When it counts again, excluded and with credit, if nothing changes."""
         self.readmitted_at = -math.inf
         self.pause_s = 0.0
         """From its last exclusion on."""
@@ -100,9 +92,18 @@ class Subscriber:
         """Copies that went past it."""
 
     @property
+    def is_live(self) -> bool:
+        """Whether it counts."""
+        return self.state is SubscriberState.READY or self.state is SubscriberState.STALLED
+
+    @property
     def is_excluded(self) -> bool:
         """Whether it has counted, and does not now."""
-        return self.excluded_at < math.inf
+        return self.state is SubscriberState.EXCLUDED
+
+    def enter(self, event: SubscriberEvent) -> None:
+        """Go where *event* leads from the present state."""
+        self.state = SUBSCRIBER_TRANSITIONS[self.state, event]
 
 
 class LocalSubscribers:
@@ -135,12 +136,10 @@ class LocalSubscribers:
         """Live ones that ask for their credit back."""
         self._willing = 0
         """Live ones that have not taken their credit back."""
-        self._returns: list[tuple[float, int, Subscriber]] = []
-        """Excluded ones by when they count again; what was put off since, or has happened, too."""
-        self._returns_room = SPARE
-        self._windows: list[tuple[float, int, Subscriber]] = []
-        """Live ones by when they are judged, and some that are not to be any more."""
-        self._number = 0
+        self._returns = TimerQueue()
+        """Excluded ones by when they count again, if nothing changes."""
+        self._windows = TimerQueue()
+        """Live ones by when their windows end."""
         self._held_s = 0.0
         self._noted_at = 0.0
         self._is_pressed = False
@@ -191,7 +190,7 @@ class LocalSubscribers:
         """A subscriber is gone."""
         subscriber = self.subscribers.pop(key)
         self._leave_out(subscriber)
-        subscriber.judged_at = math.inf
+        self._windows.cancel(subscriber)
         for table in (self._live, self._excluded, self._zero, self.draining):
             table.pop(key, None)
 
@@ -199,12 +198,12 @@ class LocalSubscribers:
         """What a subscriber can take now."""
         subscriber = self.subscribers[key]
         self._leave_out(subscriber)
-        if credit > 0 and not (subscriber.is_live or subscriber.is_excluded):
-            subscriber.is_live = True
+        if credit > 0 and subscriber.state is SubscriberState.NEW:
+            subscriber.enter(SubscriberEvent.GRANTS)
             self._live[key] = subscriber
         if subscriber.is_live and credit > subscriber.credit:
             subscriber.usual = max(subscriber.usual, credit)
-            if subscriber.zero_since < math.inf:
+            if subscriber.state is SubscriberState.STALLED:
                 self._note_grant(subscriber, now)
         subscriber.credit = credit
         subscriber.is_draining = is_draining and credit > 0
@@ -213,7 +212,7 @@ class LocalSubscribers:
 
     def _leave_out(self, subscriber: Subscriber) -> None:
         """It is about to change: undo `_count`."""
-        subscriber.back_at = math.inf
+        self._returns.cancel(subscriber)
         if subscriber.is_live:
             self._limits.remove(subscriber.credit + self._sent)
             self._drains -= subscriber.is_draining
@@ -231,26 +230,26 @@ class LocalSubscribers:
             self._drains += subscriber.is_draining
             self._willing += not subscriber.is_withdrawn
         if subscriber.is_live and subscriber.credit == 0:
-            if subscriber.zero_since == math.inf:
-                subscriber.zero_since = now
-                subscriber.held_from = self.held_s(now)
-            self._zero.setdefault(key, subscriber)
+            if subscriber.state is SubscriberState.READY:
+                self._stall(subscriber, now)
         else:
+            if subscriber.state is SubscriberState.STALLED:
+                subscriber.enter(SubscriberEvent.GRANTS)
             subscriber.zero_since = math.inf
             self._zero.pop(key, None)
         if subscriber.is_excluded and subscriber.credit > 0 and not subscriber.is_draining:
             self._put_off(subscriber)
 
+    def _stall(self, subscriber: Subscriber, now: float) -> None:
+        subscriber.enter(SubscriberEvent.NO_CREDIT)
+        subscriber.zero_since = now
+        subscriber.held_from = self.held_s(now)
+        self._zero[subscriber.key] = subscriber
+
     def _put_off(self, subscriber: Subscriber) -> None:
         is_usual = 2 * subscriber.credit >= subscriber.usual
         pause_s = subscriber.pause_s if is_usual else self._patience.longest_pause_s
-        subscriber.back_at = subscriber.excluded_at + pause_s
-        self._number += 1
-        heapq.heappush(self._returns, (subscriber.back_at, self._number, subscriber))
-        if len(self._returns) > self._returns_room:
-            self._returns = [item for item in self._returns if item[2].back_at == item[0]]
-            heapq.heapify(self._returns)
-            self._returns_room = 2 * len(self._returns) + SPARE
+        self._returns.set(subscriber, subscriber.excluded_at + pause_s)
 
     def spend(self, now: float) -> tuple[list[Key], list[Key]]:
         """One message is sent to all that are live. Returns: who gets a copy, and who misses it."""
@@ -259,9 +258,7 @@ class LocalSubscribers:
             assert subscriber.credit > 0, "sent without a subscriber's credit"
             subscriber.credit -= 1
             if subscriber.credit == 0:
-                subscriber.zero_since = now
-                subscriber.held_from = self.held_s(now)
-                self._zero[subscriber.key] = subscriber
+                self._stall(subscriber, now)
                 if subscriber.is_draining:
                     subscriber.is_draining = False
                     self._drains -= 1
@@ -304,31 +301,19 @@ class LocalSubscribers:
     def _note_grant(self, subscriber: Subscriber, now: float) -> None:
         """A live one grants that was at zero: its window begins when it came to, if it is in none."""
         held_s = self.held_s(now) - subscriber.held_from
-        if subscriber.judged_at < math.inf:
+        if self._windows.time_of(subscriber) < math.inf:
             subscriber.held_s += held_s
         elif self._patience.grace_s > 0:
             subscriber.held_s = held_s
             subscriber.window_from = self._sent  # nothing is sent while it is at zero
-            subscriber.judged_at = subscriber.zero_since + self._patience.grace_s
-            self._number += 1
-            heapq.heappush(self._windows, (subscriber.judged_at, self._number, subscriber))
+            self._windows.set(subscriber, subscriber.zero_since + self._patience.grace_s)
 
-    def _next_judged(self) -> Subscriber | None:
-        """The live one of which the window ends before all others'."""
-        while self._windows:
-            judged_at, _, subscriber = self._windows[0]
-            if subscriber.judged_at == judged_at:
-                return subscriber
-            heapq.heappop(self._windows)
-        return None
-
-    def _judge(self, subscriber: Subscriber, now: float) -> None:
+    def _judge(self, subscriber: Subscriber, judged_at: float, now: float) -> None:
         """A window is over: exclude one that has held up the others and taken next to nothing."""
         held_s = subscriber.held_s
         if subscriber.zero_since < math.inf:
             held_s += self.held_s(now) - subscriber.held_from
-        window_s = now - subscriber.judged_at + self._patience.grace_s
-        subscriber.judged_at = math.inf
+        window_s = now - judged_at + self._patience.grace_s
         taken = self._sent - subscriber.window_from
         is_alone = len(self._live) == 1 and not self.is_elsewhere
         if is_alone or held_s < HELD_UP_PART * window_s or taken > MOST_COUNTED // FAR_BELOW:
@@ -350,8 +335,8 @@ class LocalSubscribers:
 
     def update(self, now: float) -> None:
         """Exclude who is at zero for too long or takes next to nothing, and readmit who has come back."""
-        while (subscriber := self._next_back()) is not None:
-            if subscriber.back_at > now and (self.is_elsewhere or self._live):
+        while isinstance(subscriber := self._returns.first(), Subscriber):
+            if self._returns.next() > now and (self.is_elsewhere or self._live):
                 break
             self._readmit(subscriber, now)  # at once if it can hold up nobody
         while self._is_held_up and self._zero:
@@ -359,22 +344,16 @@ class LocalSubscribers:
             if subscriber.zero_since + self._patience.grace_s > now:
                 break
             self._exclude(subscriber, now)
-        while (judged := self._next_judged()) is not None and judged.judged_at <= now:
-            self._judge(judged, now)
+        while (judged_at := self._windows.next()) <= now:
+            judged = self._windows.first()
+            assert isinstance(judged, Subscriber)
+            self._windows.cancel(judged)
+            self._judge(judged, judged_at, now)
 
     @property
     def _is_held_up(self) -> bool:
         """Whether somebody could take messages if those at zero did not count: the only one holds up nobody."""
         return self.is_elsewhere or len(self._live) > len(self._zero)
-
-    def _next_back(self) -> Subscriber | None:
-        """The excluded one that counts again before all others, if nothing changes."""
-        while self._returns:
-            back_at, _, subscriber = self._returns[0]
-            if subscriber.back_at == back_at:
-                return subscriber
-            heapq.heappop(self._returns)
-        return None
 
     def _exclude(self, subscriber: Subscriber, now: float) -> None:
         patience = self._patience
@@ -382,8 +361,8 @@ class LocalSubscribers:
         pause_s = 2 * subscriber.pause_s if is_relapse else patience.first_pause_s
         self._leave_out(subscriber)
         subscriber.pause_s = min(pause_s, patience.longest_pause_s)
-        subscriber.is_live = False
-        subscriber.judged_at = math.inf
+        subscriber.enter(SubscriberEvent.TAKES_TOO_LITTLE)
+        self._windows.cancel(subscriber)
         subscriber.excluded_at = now
         del self._live[subscriber.key]
         self._excluded[subscriber.key] = subscriber
@@ -393,7 +372,7 @@ class LocalSubscribers:
         self._leave_out(subscriber)
         if 2 * subscriber.credit < subscriber.usual:
             subscriber.usual = subscriber.credit  # its habit has changed
-        subscriber.is_live = True
+        subscriber.enter(SubscriberEvent.COMES_BACK)
         subscriber.readmitted_at = now
         subscriber.excluded_at = math.inf
         del self._excluded[subscriber.key]
@@ -405,22 +384,22 @@ class LocalSubscribers:
         due = math.inf
         if self._is_held_up and self._zero:
             due = next(iter(self._zero.values())).zero_since + self._patience.grace_s
-        subscriber = self._next_back()
-        if subscriber is not None:
+        subscriber = self._returns.first()
+        if isinstance(subscriber, Subscriber):
             can_hold_up = self.is_elsewhere or self._live
-            due = min(due, subscriber.back_at if can_hold_up else subscriber.excluded_at)
-        judged = self._next_judged()
-        return due if judged is None else min(due, judged.judged_at)
+            due = min(due, self._returns.next() if can_hold_up else subscriber.excluded_at)
+        return min(due, self._windows.next())
 
     def check_invariants(self) -> None:
         """Raises: AssertionError when a state is impossible, or a sum does not fit."""
         for subscriber in self.subscribers.values():
             assert subscriber.credit >= 0
-            assert not (subscriber.is_live and subscriber.is_excluded)
-            assert (subscriber.zero_since < math.inf) == (subscriber.is_live and subscriber.credit == 0)
+            assert (subscriber.state is SubscriberState.STALLED) == (subscriber.is_live and subscriber.credit == 0)
+            assert (subscriber.zero_since < math.inf) == (subscriber.state is SubscriberState.STALLED)
+            assert (subscriber.excluded_at < math.inf) == subscriber.is_excluded
             assert subscriber.credit == 0 or subscriber.is_live or subscriber.is_excluded
             assert not (subscriber.is_draining and subscriber.credit == 0)
-            assert subscriber.is_live or subscriber.judged_at == math.inf
+            assert subscriber.is_live or self._windows.time_of(subscriber) == math.inf
         everybody = self.subscribers.items()
         assert self._live == {key: s for key, s in everybody if s.is_live}
         assert self._excluded == {key: s for key, s in everybody if s.is_excluded}

@@ -27,7 +27,7 @@ from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTimin
 from router.core.forwarding.local_subscribers import LocalSubscribers, Patience
 from router.core.forwarding.multicast_tree import MulticastTree, ReturnBranchCredit, ReturnSubscriberCredit
 from router.core.forwarding.shared_credit import SharedCredit
-from router.core.forwarding.tree_deadlines import TreeDeadlines
+from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import RouterId
 
 
@@ -55,7 +55,8 @@ class MulticastIngressScheduler(CreditScheduler):
         """Trees with which something has happened since they were last looked at."""
         self._resting: dict[RouterId, None] = {}
         """Trees that were idle after their turn."""
-        self._timers = TreeDeadlines()
+        self._timers = TimerQueue()
+        """Trees by when they need a turn without an event."""
         self._seen = (True, False, -1)
         """What concerns every tree, as it was when all were last looked at."""
         self._tree(me)
@@ -235,6 +236,7 @@ class MulticastIngressScheduler(CreditScheduler):
             if tree is not None and ingress != self._me and tree.is_idle:
                 del self.trees[ingress]
                 del self._places[ingress]
+                self._timers.cancel(ingress)
                 self._stirred.pop(ingress, None)
                 self.share.remove(ingress)
         self._resting.clear()
@@ -249,7 +251,7 @@ class MulticastIngressScheduler(CreditScheduler):
         self._forget_idle()
         self.local_subscribers.update(now)
         self._turn_share(now)
-        turned = self._needy(self._timers.take(now, self.trees))
+        turned = self._needy({RouterId(str(ingress)): None for ingress in self._timers.take(now)})
         while turned:
             for tree in turned:
                 self._turn_tree(tree, now)
@@ -258,9 +260,7 @@ class MulticastIngressScheduler(CreditScheduler):
                 self._turn_share(now)
             turned = self._needy({})
         self.local_subscribers.press(now, is_wanted=self.share.is_backlogged)
-        self._deadline = min(
-            self.share.next_deadline(), self.local_subscribers.next_deadline(), self._timers.next(self.trees)
-        )
+        self._deadline = min(self.share.next_deadline(), self.local_subscribers.next_deadline(), self._timers.next())
         if self._resting:
             self._deadline = now
         return self.take_actions()
@@ -311,7 +311,7 @@ class MulticastIngressScheduler(CreditScheduler):
         self._see(tree)  # others may have spent
         tree.turn(now)
         self.share.set_weight(tree.ingress, tree.weight)
-        self._timers.note(tree)
+        self._timers.set(tree.ingress, tree.next_deadline())
         if tree is not self.own and tree.is_idle:
             self._resting[tree.ingress] = None
 

@@ -36,6 +36,7 @@ from router.core.forwarding.credit_actions import (
 )
 from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
 from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.local_subscribers import LocalSubscribers
 from router.core.forwarding.shared_credit import HUNGRY, SharedCredit
 from router.core.ids_and_conditions import RouterId
@@ -310,8 +311,8 @@ class MulticastTree:
         self.pool.opens_early = any(not branch.is_closed for branch in self.children.values())
         if not self._counting():
             self._close(now)
-        elif self.pool.opens_early:
-            self.pool.is_closed = False
+        elif self.pool.opens_early and self.pool.is_closed:
+            self.pool.enter(PoolEvent.RESUMED)
         self._pass_on(self.machine.turn(now), now)
         self._answer_drains()
         self._weigh(now)

@@ -1,8 +1,9 @@
 import cython
 from router.core.forwarding.credit_actions cimport Grant
+from router.core.forwarding.doubling_window cimport DoublingWindow
 
 
-cdef class Publisher:
+cdef class Publisher(DoublingWindow):
     cdef public object key
     cdef public Py_ssize_t held
     cdef public Py_ssize_t lowered
@@ -11,10 +12,6 @@ cdef class Publisher:
     cdef public Py_ssize_t excess
     cdef public Py_ssize_t lent
     cdef public double active_at
-    cdef public double since
-    cdef public Py_ssize_t window
-    cdef public Py_ssize_t used
-    cdef public Py_ssize_t goal
     cdef public bint is_attached
     cdef public bint is_busy
     cdef public bint is_wanting

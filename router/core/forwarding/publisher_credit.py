@@ -20,15 +20,15 @@ from collections import OrderedDict
 
 from router.core.forwarding.credit_actions import CreditAction, Grant, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.doubling_window import NO_BOUND, DoublingWindow
 
 
-class Publisher:
+class Publisher(DoublingWindow):
     """One publisher's link. It outlives the link while pre-settled messages of it wait."""
 
     __slots__ = (
         "active_at",
         "excess",
-        "goal",
         "held",
         "is_attached",
         "is_busy",
@@ -37,14 +37,13 @@ class Publisher:
         "lent",
         "lowered",
         "lowered_until",
-        "since",
-        "used",
         "waiting",
-        "window",
     )
 
     def __init__(self, key: Key) -> None:
+        DoublingWindow.__init__(self, 1)
         self.key = key
+        self.goal = 1
         self.held = 0
         """Credit on its link."""
         self.lowered = 0
@@ -59,15 +58,6 @@ class Publisher:
         """Its part of the sum."""
         self.active_at = -math.inf
         """When it last sent, or could not and was made able to, seconds."""
-        self.since = -math.inf
-        """Since when it uses none of its credit, or has none to use; `-math.inf` before its first. Seconds."""
-        self.window = 1
-        """What it may hold at most: doubled whenever it has used half of it. Credit that it does not use would be
-        missing elsewhere, and getting it back takes a quarantine."""
-        self.used = 0
-        """Credit used since the window was last doubled."""
-        self.goal = 1
-        """What it was to hold when that was last looked at."""
         self.is_attached = True
         self.is_busy = False
         self.is_wanting = False
@@ -171,10 +161,7 @@ class LocalPublishers:
             self._actions.append(Grant(key, 1))
         publisher.waiting += 1
         (self.waiting if is_ready else self.coming)[message] = publisher
-        publisher.since = now
-        publisher.used += 1
-        if 2 * publisher.used >= publisher.window:
-            publisher.window, publisher.used = 2 * publisher.window, 0
+        publisher.use(now, NO_BOUND)
         if publisher in self._holders:
             self._holders.move_to_end(publisher)
         self._was_active(publisher, now)
@@ -184,10 +171,7 @@ class LocalPublishers:
     def pass_on(self, publisher: Publisher, now: float) -> None:
         """A message of a busy publisher that holds credit is sent as it arrives: `published` and `sent` in one."""
         publisher.held -= 1
-        publisher.since = now
-        publisher.used += 1
-        if 2 * publisher.used >= publisher.window:
-            publisher.window, publisher.used = 2 * publisher.window, 0
+        publisher.use(now, NO_BOUND)
         if publisher.active_at != now:
             # At the ends of the queues it is already when it has sent another message at the same time.
             self._was_active(publisher, now)
@@ -318,7 +302,7 @@ class LocalPublishers:
         credit = publisher.held - to
         publisher.held = to
         publisher.since = now
-        publisher.window, publisher.used = 1, 0
+        publisher.rest(1)
         publisher.lowered += credit
         self.lowered += credit
         publisher.lowered_until = now + self._timing.quarantine_s

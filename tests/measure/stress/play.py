@@ -34,7 +34,7 @@ GONE = (
     "IngressStreamLink", "Kept", "Port", "PublisherLink", "Pump", "Scan", "SubscriberLink", "Transfer",
 )  # fmt: skip
 """Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines."""
-BOUNDED = ("CreditManager._deadlines",)
+BOUNDED = ("TimerQueue._heap",)
 """Tables that keep what is over, with a bound of their own."""
 FORBIDDEN = ("lost", "doubled", "unknown", "released, yet received")
 

@@ -1,0 +1,8 @@
+cdef class DoublingWindow:
+    cdef public double since
+    cdef public Py_ssize_t window
+    cdef public Py_ssize_t used
+    cdef public Py_ssize_t goal
+
+    cpdef object use(self, double now, Py_ssize_t most)
+    cpdef object rest(self, Py_ssize_t window)
