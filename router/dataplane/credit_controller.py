@@ -42,7 +42,7 @@ from router.dataplane.links import (
     local_subscribers,
 )
 from router.dataplane.settlement import RELEASE
-from router.dataplane.transfer_lifecycle import advance
+from router.dataplane.transfer_lifecycle import StageError, advance
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
@@ -431,8 +431,9 @@ class CreditController:
         """Do what an event or a turn returned, in its order."""
         was_acting = self._is_acting
         self._is_acting = True
-        try:
-            for action in actions:
+        fault: StageError | None = None
+        for action in actions:
+            try:
                 if isinstance(action, Grant):
                     self.grant(action.publisher, action.credit)
                 elif isinstance(action, GrantCircuit):
@@ -443,8 +444,11 @@ class CreditController:
                     self.close_circuit(action.circuit)
                 else:
                     self._act(action)
-        finally:
-            self._is_acting = was_acting
+            except StageError as error:  # the machine counts on the others all the same
+                fault = error
+        self._is_acting = was_acting
+        if fault is not None:
+            raise fault
 
     def _act(self, action: CreditAction) -> None:
         """Do what only machines of this kind want done."""
