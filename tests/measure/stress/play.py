@@ -30,10 +30,11 @@ SILENCE_S = 30.0
 QUIET_FOR_S = 0.5
 QUIET_S = 20.0
 GONE = (
-    "Connection", "EgressCircuitLink", "EgressDataLink", "EgressStreamLink", "IngressCircuitLink", "IngressDataLink",
-    "IngressStreamLink", "Kept", "Port", "PublisherLink", "Pump", "Scan", "SubscriberLink", "Transfer",
+    "Connection", "EgressCircuitLink", "EgressDataLink", "IngressCircuitLink", "IngressDataLink", "Kept", "Port", "PublisherLink", "Pump", "Scan", "SubscriberLink", "Transfer",
 )  # fmt: skip
-"""Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines."""
+"""Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines.
+
+Streaming links between routers stay for the next large message, `MAX_STREAMS` of them at most."""
 BOUNDED = ("TimerQueue._heap",)
 """Tables that keep what is over, with a bound of their own."""
 FORBIDDEN = ("lost", "doubled", "unknown", "released, yet received")
