@@ -30,7 +30,8 @@ SILENCE_S = 30.0
 QUIET_FOR_S = 0.5
 QUIET_S = 20.0
 GONE = (
-    "Connection", "EgressCircuitLink", "EgressDataLink", "IngressCircuitLink", "IngressDataLink", "Kept", "Port", "PublisherLink", "Pump", "Scan", "SubscriberLink", "Transfer",
+    "Connection", "EgressCircuitLink", "EgressDataLink", "IngressCircuitLink", "IngressDataLink", "Kept",
+    "Port", "PublisherLink", "Pump", "Scan", "SubscriberLink", "Transfer",
 )  # fmt: skip
 """Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines.
 
