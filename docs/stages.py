@@ -12,9 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import router
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "explanation" / "walk-of-a-message.md"
-SOURCE = ROOT / "router" / "dataplane" / "transfer_stages.py"
+SOURCE = Path(router.__file__).parent / "dataplane" / "transfer_stages.py"
 BEGIN = "<!-- Made from router/dataplane/transfer_lifecycle.py by docs/stages.py. -->\n"
 END = "<!-- The end of what is made. -->\n"
 

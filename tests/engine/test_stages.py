@@ -17,8 +17,8 @@ from router.dataplane.transfer_lifecycle import EVENTS, STAGES, TABLE, StageErro
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
-ROOT = Path(router.__file__).parent.parent
-DATAPLANE = ROOT / "router" / "dataplane"
+CHECKOUT = Path(__file__).parents[2]
+DATAPLANE = Path(router.__file__).parent / "dataplane"
 
 
 def transfer_in(stage: int) -> Transfer:
@@ -79,7 +79,7 @@ def test_one_function_alone_writes_the_stage_of_a_message() -> None:
 
 
 def test_the_picture_of_stages_is_made_from_the_table() -> None:
-    spec = importlib.util.spec_from_file_location("docs_stages", ROOT / "docs" / "stages.py")
+    spec = importlib.util.spec_from_file_location("docs_stages", CHECKOUT / "docs" / "stages.py")
     assert spec is not None
     assert spec.loader is not None
     stages = importlib.util.module_from_spec(spec)
