@@ -13,6 +13,7 @@ import pytest
 import mesh_config
 import router
 from router import speed
+from tests.helpers.outdated import outdated
 
 hypothesis.settings.register_profile("default", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -26,20 +27,15 @@ def pytest_report_header() -> list[str]:
     return [
         f"amqp-mesh {router.__version__}, {speed.describe()}",
         f"{Path(router.__file__).parent}, {Path(mesh_config.__file__).parent}",
-        *(f"{name} was compiled before it was changed: python setup.py build_ext --inplace" for name in outdated()),
+        *(f"{name} was compiled before its sources changed: python setup.py build_ext --inplace" for name in stale()),
     ]
 
 
-def outdated() -> list[str]:
+def stale() -> list[str]:
     """Modules of a developer's checkout that are not what their sources say."""
     if speed.SPEED == speed.INTERPRETED or os.environ.get(TEST_INSTALLED):
         return []
-    return [
-        name
-        for name, source in speed.hot_modules().items()
-        if source.with_suffix(speed.SUFFIX).stat().st_mtime
-        < max(source.stat().st_mtime, source.with_suffix(".pxd").stat().st_mtime)
-    ]
+    return outdated(speed.hot_modules())
 
 
 @pytest.fixture(scope="session")
