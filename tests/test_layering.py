@@ -346,6 +346,12 @@ def test_packages_of_what_if_import_only_those_before_them() -> None:
     assert found == set(names)
 
 
+def test_tests_of_what_if_lie_in_folders_that_are_named_as_its_packages() -> None:
+    packages = {step.package for step in WHATIF}
+    folders = {path.parent.name for path in (Path(__file__).parent / "whatif").glob("*/test_*.py")}
+    assert folders == packages - {"wording"}, "wording is a module: tests/whatif/test_wording.py"
+
+
 def test_no_modules_of_what_if_import_each_other() -> None:
     graph: dict[str, set[str]] = {}
     for module in (name for name in MODULES if below(name, "router.whatif")):

@@ -71,12 +71,27 @@ def test_the_wheel_is_built_again_after_a_build_that_failed(clone: Path) -> None
     assert builds(clone) == 2
 
 
+def expanded(words: list[str]) -> list[str]:
+    """Names that the shell makes of words with braces."""
+    command = "printf '%s\\n' " + " ".join(words)
+    return subprocess.run(
+        ["bash", "-c", command], check=True, capture_output=True, text=True, timeout=60
+    ).stdout.split()
+
+
 @pytest.mark.parametrize("script", [".ci/run", "scripts/test"])
 def test_tests_that_a_script_names_are_there(script: str) -> None:
-    text = (CLONE / script).read_text()
-    words = re.findall(r"(?<=[\s(])tests/[^\s)]+", text)
-    named = subprocess.run(
-        ["bash", "-c", "printf '%s\\n' " + " ".join(words)], check=True, capture_output=True, text=True, timeout=60
-    ).stdout.split()
+    named = expanded(re.findall(r"(?<=[\s(])tests/[^\s)]+", (CLONE / script).read_text()))
     assert len(named) > 10, "the words of the script are no longer found"
     assert [name for name in named if not (CLONE / name).exists()] == []
+
+
+def test_tests_and_programs_that_tox_names_are_there() -> None:
+    text = (CLONE / "tox.ini").read_text()
+    named = re.findall(r"\btests/[\w./]+", text)
+    programs = [name.replace(".", "/") for name in re.findall(r"\btests(?:\.\w+)+", text)]
+    assert len(named) > 8
+    assert len(programs) > 6
+    assert [name for name in named if not (CLONE / name).exists()] == []
+    files = [[CLONE / f"{name}.py", CLONE / name / "__main__.py"] for name in programs]
+    assert [either for either in files if not any(file.is_file() for file in either)] == []

@@ -24,9 +24,9 @@ from router.whatif.formats.live_snapshot import checked_model, collect, measured
 from router.whatif.model.mesh_model import Model
 from tests.fuzz import mutation
 from tests.fuzz.entry_points import AMQP_TOKENS, EntryPoint
-from tests.whatif import test_snapshot as answers
-from tests.whatif import test_sources_fuzz as samples
-from tests.whatif import test_sources_topology as networks
+from tests.whatif.formats import test_live_snapshot as answers
+from tests.whatif.formats import test_spoilt_files as samples
+from tests.whatif.formats import test_topologies as networks
 
 BREAKS: Final = (b"\n", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
 """What ends a line, in UTF-8."""

@@ -1,8 +1,8 @@
 """Measure the kernel of what-if at several sizes, on one core, and print a table.
 
-    python -m tests.whatif.speed                      50 to 2,000 routers, about two minutes
-    python -m tests.whatif.speed --sizes 300 400      at other sizes
-    python -m tests.whatif.speed --delays             with delays of links, whose percentiles then are worked out too
+    python -m tests.measure.whatif.speed              50 to 2,000 routers, about two minutes
+    python -m tests.measure.whatif.speed --sizes 300 400      at other sizes
+    python -m tests.measure.whatif.speed --delays     with delays of links, whose percentiles then are worked out too
 
 Random meshes of twice as many links as routers, costs from 1 to 10, a demand between every two routers. A scenario is
 worked out with its whole summary, and the worst loads of links are kept. Time is that of the processor. The last column

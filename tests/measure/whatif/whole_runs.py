@@ -1,7 +1,7 @@
 """Measure whole runs of what-if, as an operator would start them, and print a table.
 
-    python -m tests.whatif.whole_runs                 all of them, with both engines: eight minutes
-    python -m tests.whatif.whole_runs 300             only the case whose name begins so
+    python -m tests.measure.whatif.whole_runs                 all of them, with both engines: eight minutes
+    python -m tests.measure.whatif.whole_runs 300             only the case whose name begins so
 
 The meshes are those of `speed.py`. Each run is `amqp-mesh whatif run` in processes of its own: the start of Python, and
 of Spark, all tables and the report are in its time. Processor time is that of all processes of the machine while the
@@ -25,7 +25,7 @@ from router.speed import describe
 from router.whatif.formats.model_folder import write_model
 from tests.helpers.processes import resident_bytes
 from tests.helpers.tables import console, table
-from tests.whatif.speed import random_mesh
+from tests.measure.whatif.speed import random_mesh
 
 LOOK_S = 0.2
 """Between two looks at the memory of the processes."""

@@ -10,7 +10,7 @@ from mesh_config.render import render_mesh
 from router.whatif.formats.importer import import_model
 from router.whatif.formats.reference_page import reference_text
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "whatif-files.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "whatif-files.md"
 
 
 def test_the_page_is_the_one_made_from_the_fields() -> None:

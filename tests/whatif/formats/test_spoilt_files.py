@@ -14,7 +14,7 @@ from mesh_config.generators import generate
 from mesh_config.render import render_mesh
 from router.whatif.formats.importer import import_model
 from router.whatif.model.mesh_model import Model
-from tests.whatif import test_sources_topology as samples
+from tests.whatif.formats import test_topologies as samples
 from tests.whatif.models import TOPOHUB, ZOO
 
 DETAILS = """\

@@ -320,9 +320,9 @@ def test_compiled_and_interpreted_say_the_same_bit_for_bit() -> None:
     modules = speed.hot_modules()
     if other == speed.COMPILED and any(not path.with_suffix(speed.SUFFIX).exists() for path in modules.values()):
         pytest.skip("nothing is compiled: `python setup.py build_ext --inplace`")
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     said = subprocess.run(
-        [sys.executable, "-c", "from tests.whatif.test_kernel_identities import digest; print(digest())"],
+        [sys.executable, "-c", "from tests.whatif.kernel.test_identities import digest; print(digest())"],
         env={**os.environ, speed.VARIABLE: other},
         cwd=root,
         capture_output=True,

@@ -30,7 +30,7 @@ from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, PlanError
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-m", "router", "whatif", "run")
 REQUEST = Request(families="links:1-2,routers:1,srlg", maintenance=("window",), growth="1:2:0.5")
 
@@ -84,7 +84,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(model: Model, whole: Path, t
         "import os, signal, sys\n"
         "from router.whatif.pipeline.run import run\n"
         "from tests.whatif.runs import everything\n"
-        "from tests.whatif.test_run import Interrupt, REQUEST\n"
+        "from tests.whatif.pipeline.test_run import Interrupt, REQUEST\n"
         "kill = Interrupt(how=lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
         "run(everything(14, 24), REQUEST, sys.argv[1], on_progress=kill)\n"
     )
