@@ -8,6 +8,7 @@ import click
 
 from router import __version__, speed
 from router.cli.did_you_mean import did_you_mean
+from router.cli.errors import CommandError
 
 COMMANDS = {
     "bench": ("router.cli.bench", "bench"),
@@ -51,7 +52,7 @@ class _Commands(click.Group):
 def _check_speed() -> None:
     """One line instead of a traceback when the environment asks for a speed that can't be had."""
     if speed.REFUSAL:
-        raise click.ClickException(speed.REFUSAL)
+        raise CommandError(speed.REFUSAL)
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:

@@ -28,6 +28,8 @@ from router.bench.errors import BenchError
 from router.bench.report import document
 from router.bench.routers import COMMAND
 from router.cli.bench_tables import tables
+from router.cli.errors import CommandError
+from router.cli.terminal import console
 
 QUICK: Mapping[str, Any] = {
     "rounds": 1,
@@ -39,7 +41,6 @@ QUICK: Mapping[str, Any] = {
     "spill_warm_s": 0.1,
 }
 """Changes that `--quick` makes to the plan."""
-PLAIN_WIDTH = 120
 """Columns of a table that goes into a file."""
 PICTURES = (".png", ".svg")
 
@@ -123,7 +124,7 @@ def bench(
 
 
 def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> None:
-    console = Console(stderr=json_file == "-", width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    out = console(stderr=json_file == "-")
     began, start = dt.datetime.now(dt.UTC), time.monotonic()
     ending = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
     previous = [signal.signal(number, _terminated) for number in ending]
@@ -131,14 +132,14 @@ def _measure(plan: suite.Plan, json_file: str | None, picture: str | None) -> No
         with tempfile.TemporaryDirectory(prefix="amqp-mesh-bench-") as folder:
             outcome = _run(plan, Path(folder))
     except BenchError as error:
-        raise click.ClickException(str(error)) from error
+        raise CommandError(str(error)) from error
     finally:
         for number, handler in zip(ending, previous, strict=True):
             signal.signal(number, handler)
     found = document(plan, outcome, began=began, seconds=time.monotonic() - start)
-    console.print(f"amqp-mesh {router.__version__}, {router.SPEED}; {plan.rounds} rounds of {plan.seconds:g} s each")
+    out.print(f"amqp-mesh {router.__version__}, {router.SPEED}; {plan.rounds} rounds of {plan.seconds:g} s each")
     for table in tables(outcome):
-        console.print(table)
+        out.print(table)
     if json_file == "-":
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
     elif json_file is not None:
@@ -202,4 +203,4 @@ def _list() -> None:
         shown.add_row(case.name, case.group, cases.describe(case))
     shown.add_row(cases.SPILL, cases.SPILL, "calls to four slow servers at the routers of a ring")
     shown.add_row(cases.MEMORY, cases.MEMORY, "memory of a router for each connection, link and address")
-    Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH).print(shown)
+    console().print(shown)

@@ -19,9 +19,9 @@ from mesh_config.reference import reference_text
 from mesh_config.render import render_mesh, render_router
 from mesh_config.schema import schema_text
 from router.cli.did_you_mean import HintingChoice
-from router.cli.settings_findings import BadSettingsError, show
+from router.cli.errors import FindingsError, file_error, show
+from router.cli.options import file_argument
 
-_file = click.argument("file", type=click.Path(dir_okay=False))
 _output = click.option(
     "-o",
     "--output",
@@ -62,7 +62,7 @@ def check(context: click.Context, files: tuple[str, ...], as_json: bool) -> None
 
 
 @config.command()
-@_file
+@file_argument
 @click.option("--router", "router_id", metavar="ID", help="Which router; needed when FILE has several.")
 @click.option("--brief", is_flag=True, help="Leave out settings that have their default value.")
 @_output
@@ -75,12 +75,12 @@ def render(file: str, router_id: str | None, brief: bool, output: str) -> None:
     try:
         router = load_router(file, router_id)
     except SettingsError as error:
-        raise BadSettingsError(error) from error
+        raise FindingsError(error) from error
     _write(output, render_router(router, with_defaults=not brief))
 
 
 @config.command()
-@_file
+@file_argument
 @click.option("--dot", "form", flag_value="dot", help="Draw in the language of Graphviz; the default.")
 @click.option("--svg", "form", flag_value="svg", help="Draw a picture; the default when OUT ends in .svg.")
 @_output
@@ -92,7 +92,7 @@ def graph(file: str, form: str | None, output: str) -> None:
     try:
         mesh = load_mesh(file)
     except SettingsError as error:
-        raise BadSettingsError(error) from error
+        raise FindingsError(error) from error
     is_picture = form == "svg" or (form is None and output.endswith(".svg"))
     _write(output, svg(topology(mesh)) if is_picture else dot(topology(mesh)))
 
@@ -158,4 +158,4 @@ def _write(output: str, text: str) -> None:
     try:
         Path(output).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise click.FileError(output, hint=error.strerror) from error
+        raise file_error(error, output) from error

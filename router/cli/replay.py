@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from router import __version__
+from router.cli.errors import CommandError, file_error, say_error
+from router.cli.options import file_argument
 from router.cli.replay_words import action_words, event_words
+from router.cli.terminal import UNBOUNDED_WIDTH, console
 from router.core.errors import LocalError
 from router.core.escapes import escaped
 from router.core.recording.lines import Recording, decode
 from router.core.recording.play import Player, Step
 
-PIPE_COLUMNS: Final = 10000
-"""Width of what is no terminal: nothing is folded there."""
 MOST_ACTIONS: Final = 20
 """Lines of actions shown of one call; `--json` has all."""
 LONGEST_HEADER: Final = 65536
@@ -31,7 +31,7 @@ LONGEST_HEADER: Final = 65536
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
+@file_argument
 @click.option("--json", "is_json", is_flag=True, help="Write one JSON document.")
 @click.option("--from", "first_s", type=float, default=-math.inf, metavar="SECONDS", help="Show from this time on.")
 @click.option("--to", "last_s", type=float, default=math.inf, metavar="SECONDS", help="Show up to this time.")
@@ -57,14 +57,14 @@ def replay(file: str, is_json: bool, first_s: float, last_s: float, last: int | 
             if first_s <= step.entry.at - began <= last_s and not step.entry.is_state:
                 shown.append(step)
     except LocalError as error:
-        raise click.ClickException(_with_version(f"{file}: {error}", recording)) from error
+        raise CommandError(_with_version(f"{file}: {error}", recording)) from error
     end_difference = player.end_difference()
     if is_json:
         click.echo(json.dumps(_document(player, began, shown, different, end_difference), indent=2))
     else:
         _show(player, began, shown, different, end_difference)
     if recording.fault:
-        click.echo(f"Error: {file}: {recording.fault}; what comes before was played", err=True)
+        say_error(f"{file}: {recording.fault}; what comes before was played")
     if recording.fault or different or end_difference:
         sys.exit(1)
 
@@ -74,9 +74,9 @@ def _read(file: str) -> Recording:
         with Path(file).open(encoding="utf-8", errors="replace", newline="\n") as lines:
             return decode(_lines(lines))
     except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror}") from error
+        raise file_error(error, file) from error
     except LocalError as error:
-        raise click.ClickException(f"{file}: {error}") from error
+        raise CommandError(f"{file}: {error}") from error
 
 
 def _lines(file: Any) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _show(player: Player, began: float, shown: Iterable[Step], different: list[S
             click.echo(line)
     click.echo()
     for part in _standing(player):
-        _console().print(part)
+        console(UNBOUNDED_WIDTH).print(part)
         click.echo()
     for step in different[:MOST_ACTIONS]:
         click.secho(f"differs at {_at(step, began).strip()}: {escaped(step.difference)}", fg="red")
@@ -141,10 +141,6 @@ def _step_lines(step: Step, began: float) -> Iterator[str]:
 
 def _at(step: Step, began: float) -> str:
     return f"{step.entry.at - began:12.6f}"
-
-
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
 
 
 def _table(*titles: str) -> Table:

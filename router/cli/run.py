@@ -14,14 +14,15 @@ from mesh_config.check import check_router
 from mesh_config.findings import Finding, SettingsError
 from router import logs
 from router.cli.did_you_mean import HintingChoice
-from router.cli.settings_findings import BadSettingsError
+from router.cli.errors import FindingsError
+from router.cli.options import file_argument
 from router.core.errors import LocalError
 from router.daemon import OTHERS
 from router.daemon import run as run_daemon
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False))
+@file_argument
 @click.option("--router", "router_id", metavar="ID", help="Which router to be; needed when FILE has several.")
 @click.option(
     "--log-level",
@@ -59,7 +60,7 @@ def _run(file: str, router_id: str | None, log_level: str) -> None:
     try:
         settings, findings = check_router(file, router_id)
     except SettingsError as error:
-        raise BadSettingsError(error) from error
+        raise FindingsError(error) from error
     logs.configure(log_level, router=settings.id)
     log = logs.get(router=settings.id)
     try:

@@ -17,11 +17,11 @@ from rich.text import Text
 
 from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.did_you_mean import HintingChoice
+from router.cli.errors import CommandError, say_error
 from router.cli.management import ManagementClient, ManagementError
+from router.cli.options import timeout_option
 from router.cli.stat_columns import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
-
-PIPE_COLUMNS: Final = 10000
-"""Width of what is no terminal: nothing is ever cut or folded there."""
+from router.cli.terminal import UNBOUNDED_WIDTH, console
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
@@ -51,14 +51,7 @@ WHAT: Final = ("general", *VIEWS, "credit")
 )
 @click.option("--json", "is_json", is_flag=True, help="Write a JSON list, with all attributes.")
 @click.option("--csv", "is_csv", is_flag=True, help="Write CSV, with all attributes.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For the connection, and for each answer.",
-)
+@timeout_option
 @click.option("-v", "--verbose", is_flag=True, help="More columns; with credit, the numbers of links.")
 def stat(
     what: str,
@@ -101,9 +94,9 @@ def stat(
                     found.append((each, _ask(client, wanted, each, None if each == attached else each)))
                 except ManagementError as error:
                     failed = True
-                    click.echo(printable(f"Error: {error}{_hint(client, router)}"), err=True)
+                    say_error(f"{error}{_hint(client, router)}")
     except ManagementError as error:
-        raise click.ClickException(printable(str(error))) from error
+        raise CommandError(str(error)) from error
     if not found:
         sys.exit(1)
     if not is_table and wanted.limit is not None:
@@ -180,7 +173,7 @@ def _csv_value(value: object) -> object:
 
 
 def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
-    console = Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS)
+    out = console(UNBOUNDED_WIDTH)
     parts: list[Table | Text] = []
     for router, rows in found:
         if parts:
@@ -195,17 +188,17 @@ def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]]) -> None
         count = len(rows)
         parts.append(Text(f"{printable(router)}: {count} {view.noun if count != 1 else _singular(view.noun)}"))
         if rows:
-            parts += _table(view, rows, console.width, is_verbose=wanted.is_verbose)
+            parts += _table(view, rows, out.width, is_verbose=wanted.is_verbose)
     if sys.stdout.isatty():
-        console.print(*parts, sep="\n")
+        out.print(*parts, sep="\n")
         return
     for part in parts:
-        click.echo(part.plain.rstrip() if isinstance(part, Text) else _captured(console, part))
+        click.echo(part.plain.rstrip() if isinstance(part, Text) else _captured(out, part))
 
 
-def _captured(console: Console, table: Table) -> str:
-    with console.capture() as capture:
-        console.print(table)
+def _captured(out: Console, table: Table) -> str:
+    with out.capture() as capture:
+        out.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 

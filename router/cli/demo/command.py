@@ -16,6 +16,7 @@ import trio
 from router.cli.demo.mesh import DemoError
 from router.cli.demo.playground import keep
 from router.cli.demo.show import show
+from router.cli.errors import BAD_INPUT, CommandError, file_error, say_error
 
 INSTALL_HINT = "this needs oslo.messaging: pip install 'amqp-mesh[demo]'"
 _NEEDED = ("oslo_messaging", "pyngus")
@@ -57,14 +58,13 @@ def demo(
     found each other, and stays until it is interrupted. This needs the base installation; the rest the extra `demo`.
     """
     if not is_kept and not all(map(_is_installed, _NEEDED)):
-        click.echo(INSTALL_HINT, err=True)
-        context.exit(2)
+        raise CommandError(INSTALL_HINT, BAD_INPUT)
     with tempfile.TemporaryDirectory(prefix="amqp-mesh-demo-") as temporary:
         folder = logs.absolute() if logs is not None else Path(temporary)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise click.FileError(str(folder), hint=error.strerror) from error
+            raise file_error(error, folder) from error
         if is_kept:
             context.exit(_run(partial(_keep, folder), stopped_status=0))
         is_live = sys.stdout.isatty() if live is None else live
@@ -118,7 +118,7 @@ def _run(job: Callable[[], Awaitable[int]], stopped_status: int | None = None) -
         return trio.run(main)
     except* DemoError as errors:
         for error in _leaves(errors):
-            click.echo(f"Error: {error}", err=True)
+            say_error(str(error))
     return 1
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import trio
-from rich.console import Console
 
 from router.cli.demo.blueprint import CALLERS, CUT, SERVERS
 from router.cli.demo.children import LOOK_S, Child, stop, until
@@ -19,6 +18,7 @@ from router.cli.demo.routes import path_text
 from router.cli.demo.scene import Scene
 from router.cli.demo.summary import faults, print_summary
 from router.cli.demo.view import LiveView, PlainView, View
+from router.cli.terminal import console
 
 ATTACH_S = 60.0
 """Time for the clients to start, attach and make their first calls."""
@@ -29,8 +29,6 @@ LAST_CASTS_S = 5.0
 LEAVE_S = 3.0
 """Time for the clients to close their connections."""
 REFRESH_S = 0.25
-PLAIN_WIDTH = 140
-"""Columns of the summary where there is no terminal."""
 
 
 async def show(folder: Path, *, seconds: float, rate: int, is_live: bool) -> int:
@@ -44,15 +42,13 @@ async def show(folder: Path, *, seconds: float, rate: int, is_live: bool) -> int
     Raises:
         DemoError: it could not be run to its end.
     """
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=PLAIN_WIDTH)
+    out = console()
     scene = Scene(seconds=seconds)
-    view = LiveView(scene, console) if is_live else PlainView(scene, console)
+    view = LiveView(scene, out) if is_live else PlainView(scene, out)
     with view:
         await Show(folder, scene, view, rate).run()
     found = faults(scene)
-    print_summary(scene, found, console)
+    print_summary(scene, found, out)
     return 1 if found else 0
 
 

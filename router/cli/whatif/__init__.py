@@ -12,6 +12,8 @@ from typing import Any, Final
 import attrs
 import click
 
+from router.cli.errors import CommandError
+
 EXTRA: Final = "amqp-mesh[whatif]"
 EXTRA_MODULES: Final = frozenset({"jinja2", "lxml", "matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
 """Packages that the extra installs, by the names that are imported."""
@@ -76,7 +78,7 @@ class _Commands(click.Group):
             missing = (error.name or "").partition(".")[0]
             if missing not in EXTRA_MODULES:
                 raise
-            raise click.ClickException(
+            raise CommandError(
                 f"{ctx.command_path} needs {missing}, which is not installed: pip install '{EXTRA}'"
             ) from error
 

@@ -11,7 +11,8 @@ import attrs
 import click
 
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import AnswerError, F, answering, folder_argument, is_run, json_option, say_json
+from router.cli.whatif.command_helpers import answering, need_run, say_json
+from router.cli.whatif.options import F, folder_argument, json_option
 
 NOT_KEPT = 1
 
@@ -67,7 +68,7 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @click.option("--enough-credit", is_flag=True, help="Every path has the credit that its rate needs.")
 @click.option("--family", "families", metavar="FAMILY", multiple=True, help="Count scenarios of this family only.")
 @click.option("--variant", metavar="NAME", default="base", show_default=True, help="Count this variant only.")
-@json_option()
+@json_option
 def check(folder: Path, is_json: bool, **asked: Any) -> None:
     """Compare RUN with limits, and say for each that is broken by what.
 
@@ -77,8 +78,7 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
     """
     checking = importlib.import_module("router.whatif.analysis.check")
     limits = checking.Limits(**asked)
-    if not is_run(folder):
-        raise AnswerError(f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote")
+    need_run(folder)
     with answering():
         model = importlib.import_module("router.whatif.pipeline.run_folder").model_of(folder)
         answers = checking.check(folder, limits, model)

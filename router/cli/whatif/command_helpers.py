@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mesh_config.findings import SettingsError
+from router.cli.errors import BAD_INPUT, CommandError, FindingsError, file_error
 from router.cli.stat_columns import printable
-from router.cli.whatif.run import BAD_INPUT, InputError
+from router.cli.terminal import console
 
-PLAIN_WIDTH: Final = 160
-"""Columns of a table that goes into a file."""
 LONG: Final = frozenset({"path", "what is down", "between", "note", "was", "is", "what"})
 """Columns with sentences: they are folded, others are not."""
-
-
-class AnswerError(click.ClickException):
-    """Question that can't be answered; exits with 2."""
-
-    exit_code = BAD_INPUT
 
 
 @contextmanager
@@ -38,29 +30,24 @@ def answering() -> Iterator[None]:
     try:
         yield
     except SettingsError as error:
-        raise InputError(error) from error
+        raise FindingsError(error, BAD_INPUT) from error
     except (tables.TableError, networks.NetworkError) as error:
-        raise AnswerError(str(error)) from error
+        raise CommandError(str(error), BAD_INPUT) from error
     except OSError as error:
-        raise AnswerError(f"{error.filename or ''}: {error.strerror or error}") from error
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def folder_argument(name: str, what: str) -> Callable[[F], F]:
-    """An argument that is the folder of a run, or of a model."""
-    return click.argument(name, metavar=what, type=click.Path(exists=True, file_okay=False, path_type=Path))
-
-
-def json_option() -> Callable[[F], F]:
-    """`--json`."""
-    return click.option("--json", "is_json", is_flag=True, help="Write JSON instead of tables.")
+        raise file_error(error, error.filename or "", BAD_INPUT) from error
 
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is a run; else it should be a model."""
     return bool(importlib.import_module("router.whatif.pipeline.run_folder").is_run(folder))
+
+
+def need_run(folder: Path) -> None:
+    """Refuse a folder that is no run. Raises: CommandError"""
+    if not is_run(folder):
+        raise CommandError(
+            f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote", BAD_INPUT
+        )
 
 
 def read_model(folder: Path) -> Any:
@@ -73,12 +60,6 @@ def read_model(folder: Path) -> Any:
 def say_json(value: object) -> None:
     """Write JSON to standard output."""
     click.echo(json.dumps(value, indent=1, allow_nan=False))
-
-
-def console() -> Console:
-    """Standard output: as wide as the terminal is, or wide in a file."""
-    made = Console(highlight=False)
-    return made if made.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
 def say_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

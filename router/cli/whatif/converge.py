@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import click
-from rich.console import Console
 from rich.table import Table
 
 from mesh_config.generators import KINDS
 from mesh_config.models import LinkStateSettings
+from router.cli.errors import BAD_INPUT, CommandError, faults_of
 from router.cli.stat_columns import printable
+from router.cli.terminal import console
+from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
 from router.cli.whatif.progress_bar import progress
-from router.cli.whatif.run import engine_options, input_faults, interruptions, spark_settings
-
-WIDTH: Final = 150
-"""Of a table that no terminal shows, columns."""
+from router.cli.whatif.run import interruptions
 
 
 @click.command("converge", short_help="Predict how long a mesh takes to agree.")
 @click.argument("model", required=False, type=click.Path())
-@click.option("-o", "--output", metavar="OUT", type=click.Path(), required=True, help="Folder to write.")
+@output_option("OUT")
 @click.option(
     "--generate",
     "shapes",
@@ -88,7 +86,7 @@ WIDTH: Final = 150
 )
 @click.option("--instant", is_flag=True, help="Let computing take no time.")
 @engine_options
-@click.option("--resume", "is_resumed", is_flag=True, help="Go on with an interrupted run: what is done stays.")
+@resume_option
 def converge(output: str, is_resumed: bool, **asked: Any) -> None:
     """Predict how long the routers of MODEL, or of meshes of some shapes, take to agree on all paths.
 
@@ -99,10 +97,10 @@ def converge(output: str, is_resumed: bool, **asked: Any) -> None:
 
     Exit status: 2 for input that can't be used, 130 when interrupted, 1 when some mesh does not come to agree, else 0.
     """
-    with interruptions(output), input_faults(output):
+    with interruptions(output), faults_of(output, BAD_INPUT):
         wrong = _converge(output, is_resumed=is_resumed, **asked)
     if wrong:
-        raise click.ClickException(f"after {wrong} events not all routes were right; see the column `wrong`")
+        raise CommandError(f"after {wrong} events not all routes were right; see the column `wrong`")
 
 
 def _converge(
@@ -186,10 +184,7 @@ def _conditions(asked: dict[str, Any]) -> Any:
 
 def _engine(asked: dict[str, Any], twins: Any) -> Any:
     engine, master, remote = asked["engine"], asked["master"], asked["remote"]
-    if master and remote:
-        raise click.UsageError("--master and --remote: only one of them can be given")
-    if engine == "local" and (master or remote):
-        raise click.UsageError(f"--engine local and {'--master' if master else '--remote'} contradict each other")
+    check_engine(engine, master, remote)
     runs = importlib.import_module("router.whatif.pipeline.run")
     wants_spark = runs.Options(engine=engine, master=master, remote=remote).wants_spark
     return twins.Engine(
@@ -226,8 +221,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
             f"{row['spf_runs']:,.1f}",
         ]
         table.add_row(*map(printable, cells))
-    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    console.print(table)
+    console().print(table)
 
 
 def _time(seconds: float | None) -> str:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import click
 
-from router.cli.whatif.command_helpers import answering, folder_argument, json_option, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
+from router.cli.whatif.options import down_option, folder_argument, json_option
 
 SHOWN: Final = 30
 """Paths, unless it is said."""
@@ -41,11 +42,11 @@ def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None
     metavar="MS",
     help="One way between a client and its router.",
 )
-@click.option("--down", metavar="NAME", multiple=True, help="Let this router, link or group be down. Can be repeated.")
+@down_option
 @click.option("--address", metavar="TEXT", help="Show this address alone.")
 @click.option("--short", "is_short", is_flag=True, help="Show paths whose credit is not enough alone.")
 @click.option("--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="Paths shown.")
-@json_option()
+@json_option
 def credit(
     folder: Path,
     batch: int | None,

@@ -11,7 +11,8 @@ import attrs
 import click
 
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import answering, cell, folder_argument, json_option, say_json, say_table
+from router.cli.whatif.command_helpers import answering, cell, say_json, say_table
+from router.cli.whatif.options import folder_argument, json_option
 
 DIFFERENT = 1
 CHANGES_SHOWN = 40
@@ -22,7 +23,7 @@ CHANGES_SHOWN = 40
 @folder_argument("after", "NEW")
 @click.option("--exit-code", "is_strict", is_flag=True, help="Exit with 1 when anything differs.")
 @click.option("--no-worse", "is_gate", is_flag=True, help="Exit with 1 when NEW is worse in anything.")
-@json_option()
+@json_option
 def diff(before: Path, after: Path, is_strict: bool, is_gate: bool, is_json: bool) -> None:
     """Tell what differs between OLD and NEW: two models, such as two snapshots of a live mesh, or two runs.
 

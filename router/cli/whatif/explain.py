@@ -9,15 +9,8 @@ from typing import Any, Final
 import click
 
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import (
-    answering,
-    folder_argument,
-    is_run,
-    json_option,
-    read_model,
-    say_json,
-    say_table,
-)
+from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
+from router.cli.whatif.options import down_option, folder_argument, json_option
 
 SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."
 
@@ -25,7 +18,7 @@ SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a pa
 @click.command("explain", short_help="Tell all of one scenario, link, router, pair or address.")
 @folder_argument("folder", "RUN|MODEL")
 @click.option("--scenario", type=click.IntRange(min=0), metavar="NUMBER", help="The scenario of this number in RUN.")
-@click.option("--down", metavar="NAME", multiple=True, help="Let this router, link or group be down. Can be repeated.")
+@down_option
 @click.option("--variant", metavar="NAME", default="base", show_default=True, help="The variant of RUN's model.")
 @click.option("--link", metavar="ID", help="Explain this link.")
 @click.option("--router", metavar="ID", help="Explain this router.")
@@ -34,7 +27,7 @@ SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a pa
 @click.option(
     "--picture", metavar="FILE.svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw it into a file."
 )
-@json_option()
+@json_option
 def explain(
     folder: Path,
     scenario: int | None,

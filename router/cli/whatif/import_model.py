@@ -9,7 +9,8 @@ import click
 
 from mesh_config.findings import SettingsError
 from router.cli.did_you_mean import HintingChoice
-from router.cli.settings_findings import BadSettingsError, show
+from router.cli.errors import FindingsError, file_error, show
+from router.cli.whatif.options import demands_option, groups_option, output_option
 
 FORMS: Final = ("mesh", "graphml", "topohub", "sndlib")
 NOUNS: Final = {
@@ -25,15 +26,8 @@ NOUNS: Final = {
 
 @click.command("import", short_help="Make a model of a mesh or topology file.")
 @click.argument("file", type=click.Path())
-@click.option("--demands", metavar="FILE", type=click.Path(), help="Table of demands, CSV or Parquet.")
-@click.option(
-    "--groups",
-    "details",
-    metavar="FILE",
-    type=click.Path(),
-    multiple=True,
-    help="Groups, failure rates, capacities, addresses and subscribers, YAML. May be given several times.",
-)
+@demands_option
+@groups_option
 @click.option("--format", "form", type=HintingChoice(FORMS), help="What FILE is; by default found out from FILE.")
 @click.option(
     "--message-bytes",
@@ -43,7 +37,7 @@ NOUNS: Final = {
     metavar="BYTES",
     help="Size of a message, where FILE has traffic without it.",
 )
-@click.option("-o", "--output", metavar="MODEL", type=click.Path(), required=True, help="Folder to write.")
+@output_option("MODEL")
 def import_(
     file: str, demands: str | None, details: tuple[str, ...], form: str | None, message_bytes: float, output: str
 ) -> None:
@@ -65,19 +59,19 @@ def import_(
         show(warnings, err=True)
         save(model, output)
     except SettingsError as error:
-        raise BadSettingsError(error) from error
+        raise FindingsError(error) from error
 
 
 def save(model: Any, output: str) -> None:
     """Write a model, and say what it has.
 
-    Raises: SettingsError; click.FileError when it can't be written.
+    Raises: SettingsError; CommandError when it can't be written.
     """
     store = importlib.import_module("router.whatif.formats.model_folder")
     try:
         store.write_model(model, output)
     except OSError as error:
-        raise click.FileError(output, hint=error.strerror) from error
+        raise file_error(error, output) from error
     counts = {part: len(getattr(model, part)) for part in NOUNS}
     found = ", ".join(f"{count} {NOUNS[part] if count == 1 else part}" for part, count in counts.items() if count)
     click.echo(f"{output}: {found}")

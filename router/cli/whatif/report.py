@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from router.cli.stat_columns import printable
-from router.cli.whatif.command_helpers import AnswerError, answering, folder_argument, is_run
+from router.cli.whatif.command_helpers import answering, need_run
+from router.cli.whatif.options import folder_argument
 
 
 @click.command("report", short_help="Write the report of a run again.")
@@ -20,8 +21,7 @@ def report(folder: Path) -> None:
 
     Exit status: 2 for input that can't be used, else 0.
     """
-    if not is_run(folder):
-        raise AnswerError(f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote")
+    need_run(folder)
     folders = importlib.import_module("router.whatif.pipeline.run_folder")
     reports = importlib.import_module("router.whatif.report")
     with answering():

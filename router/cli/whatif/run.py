@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -14,76 +14,17 @@ import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.cli.did_you_mean import HintingChoice
-from router.cli.settings_findings import show
+from router.cli.errors import BAD_INPUT, FindingsError, faults_of
 from router.cli.stat_columns import printable
+from router.cli.whatif.options import check_engine, engine_options, output_option, resume_option, spark_settings
 from router.cli.whatif.progress_bar import progress
 
 INTERRUPTED: Final = 130
-BAD_INPUT: Final = 2
-
-
-class InputError(click.ClickException):
-    """Input that can't be run; shows all findings and exits with 2."""
-
-    exit_code = BAD_INPUT
-
-    def __init__(self, error: SettingsError) -> None:
-        super().__init__(str(error))
-        self._findings = error.findings
-
-    def show(self, file: object = None) -> None:
-        """Write the findings to standard error."""
-        show(self._findings, err=True)
-
-
-@contextmanager
-def input_faults(path: object) -> Iterator[None]:
-    """End the command with all findings when input can't be used, and with the name of what can't be read or written.
-
-    Args:
-        path: named where the system names no file.
-    """
-    try:
-        yield
-    except SettingsError as error:
-        raise InputError(error) from error
-    except OSError as error:
-        raise click.FileError(str(error.filename or path), hint=error.strerror) from error
-
-
-spark_conf_option: Final = click.option(
-    "--spark-conf", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of Spark."
-)
-
-
-def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say where it does its work."""
-    options = (
-        click.option(
-            "--engine",
-            type=HintingChoice(("auto", "local", "spark")),
-            default="auto",
-            show_default=True,
-            help="auto: Spark when its address is given, else processes on this machine.",
-        ),
-        click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2]."),
-        click.option("--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002."),
-        spark_conf_option,
-        click.option(
-            "--workers",
-            type=click.IntRange(1, 1024),
-            metavar="N",
-            help="Processes on this machine.  [default: processors]",
-        ),
-    )
-    for option in reversed(options):  # the last one that is given is listed first
-        command = option(command)
-    return command
 
 
 @click.command("run", short_help="Play failures and changes through a model.")
 @click.argument("model", type=click.Path())
-@click.option("-o", "--output", metavar="OUT", type=click.Path(), required=True, help="Folder to write.")
+@output_option("OUT")
 @click.option(
     "--fail",
     "families",
@@ -135,7 +76,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="As the mesh routes, or split evenly over equal paths, for comparison with others.",
 )
 @engine_options
-@click.option("--resume", "is_resumed", is_flag=True, help="Go on with a run to OUT that was interrupted.")
+@resume_option
 @click.option(
     "--report/--no-report", "has_report", default=True, help="Write the answers and the report beside the tables."
 )
@@ -161,10 +102,7 @@ def run(
 
     Exit status: 2 for input that can't be used, 130 when interrupted (then --resume goes on), 1 when it fails, else 0.
     """
-    if master and remote:
-        raise click.UsageError("--master and --remote: only one of them can be given")
-    if engine == "local" and (master or remote):
-        raise click.UsageError(f"--engine local and {'--master' if master else '--remote'} contradict each other")
+    check_engine(engine, master, remote)
     asked["families"] = ",".join(asked["families"]) or "links:1,routers:1"
     runs = importlib.import_module("router.whatif.pipeline.run")
     options = runs.Options(
@@ -177,7 +115,7 @@ def run(
         workers=workers,
         is_resumed=is_resumed,
     )
-    with interruptions(output), input_faults(output):
+    with interruptions(output), faults_of(output, BAD_INPUT):
         _run(model, output, options, asked, has_report=has_report)
 
 
@@ -198,9 +136,8 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
                 model, request, output, options, on_progress=on_progress, finish=finish if has_report else None
             )
         except networks.NetworkError as error:
-            raise InputError(
-                SettingsError([Finding(severity=Severity.ERROR, file=folder, message=str(error))])
-            ) from error
+            finding = Finding(severity=Severity.ERROR, file=folder, message=str(error))
+            raise FindingsError(SettingsError([finding]), BAD_INPUT) from error
     rate = (done.scenarios - done.resumed) / max(done.wall_s, 1e-9)
     resumed = f", {done.resumed:,} of them before" if done.resumed else ""
     click.echo(
@@ -208,17 +145,6 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     )
     for verdict in verdicts:
         click.echo(printable(f"{verdict.label}: {verdict.value}. {verdict.note}"))
-
-
-def spark_settings(texts: tuple[str, ...]) -> dict[str, str]:
-    """Settings of Spark as they stand on a command line. Raises: click.UsageError"""
-    found = {}
-    for text in texts:
-        key, sign, value = text.partition("=")
-        if not sign or not key.startswith("spark."):
-            raise click.UsageError(f"--spark-conf {text}: expected KEY=VALUE, such as spark.executor.memory=2g")
-        found[key] = value
-    return found
 
 
 @contextmanager

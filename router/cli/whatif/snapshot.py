@@ -13,39 +13,27 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mesh_config.findings import SettingsError
+from router.cli.errors import CommandError, FindingsError, show
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.management import RefusedError as RequestRefused
-from router.cli.settings_findings import BadSettingsError, show
+from router.cli.options import timeout_option
 from router.cli.whatif.import_model import save
+from router.cli.whatif.options import demands_option, groups_option, output_option
 
 
 @click.command(short_help="Make a model of a live mesh.")
 @click.argument("url")
-@click.option("-o", "--output", metavar="MODEL", type=click.Path(), required=True, help="Folder to write.")
+@output_option("MODEL")
 @click.option("--name", default="mesh", show_default=True, metavar="TEXT", help="Name of the model.")
-@click.option(
-    "--groups",
-    "details",
-    metavar="FILE",
-    type=click.Path(),
-    multiple=True,
-    help="Groups, failure rates, capacities, YAML, as for import. May be given several times.",
-)
-@click.option("--demands", metavar="FILE", type=click.Path(), help="Table of demands, CSV or Parquet, as for import.")
+@groups_option
+@demands_option
 @click.option(
     "--measure",
     type=click.FloatRange(min=0.1, max=86400),
     metavar="SECONDS",
     help="Count for so long what publishers send to each address, and take it for the demands.",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For the connection, and for each answer.",
-)
+@timeout_option
 def snapshot(
     url: str,
     output: str,
@@ -73,9 +61,9 @@ def snapshot(
         show((*warnings, *more), err=True)
         save(model, output)
     except ManagementError as error:
-        raise click.ClickException(str(error)) from error
+        raise CommandError(str(error)) from error
     except SettingsError as error:
-        raise BadSettingsError(error) from error
+        raise FindingsError(error) from error
 
 
 def _read(sources: Any, client: ManagementClient, measure: float | None) -> tuple[Any, Sequence[Any]]:

@@ -10,16 +10,9 @@ from typing import Any, Final
 import click
 
 from router.cli.did_you_mean import HintingChoice
-from router.cli.whatif.command_helpers import (
-    AnswerError,
-    answering,
-    folder_argument,
-    is_run,
-    json_option,
-    read_model,
-    say_json,
-    say_table,
-)
+from router.cli.errors import BAD_INPUT, CommandError
+from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
+from router.cli.whatif.options import folder_argument, json_option
 from router.cli.whatif.progress_bar import progress
 
 GOALS: Final = ("distance", "traffic", "resilience", "utilisation")
@@ -53,7 +46,7 @@ def _is_split(folder: Path) -> bool:
 @click.option("--cost", type=click.IntRange(1, 65535), help="Cost of the new link.  [default: that of the middle link]")
 @click.option("--max-km", type=click.FloatRange(min=0), metavar="KM", help="Longest new link, by coordinates.")
 @click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Suggestions of each sort.")
-@json_option()
+@json_option
 def suggest(
     folder: Path,
     goals: tuple[str, ...],
@@ -79,7 +72,7 @@ def suggest(
         network, kernel = _kernel(model, is_split=_is_split(folder))
         for text in addresses:
             if text not in network.addresses:
-                raise AnswerError(f"no address `{text}` in the model")
+                raise CommandError(f"no address `{text}` in the model", BAD_INPUT)
         wish = suggesting.SuggestOptions(count=count, cost=cost, max_km=max_km)
         mesh = suggesting.SuggestInput(model, network, kernel, wish)
         rows: list[dict[str, Any]] = []

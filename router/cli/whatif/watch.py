@@ -14,12 +14,13 @@ from types import FrameType
 from typing import Any, Final
 
 import click
-from rich.console import Console
 from rich.table import Table
 
+from router.cli.errors import BAD_INPUT, CommandError, faults_of
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.stat_columns import printable
-from router.cli.whatif.run import input_faults, spark_conf_option, spark_settings
+from router.cli.terminal import console
+from router.cli.whatif.options import spark_conf_option, spark_settings
 
 CONNECT: Final = "router.cli.whatif.watch:connect"
 TIMEOUT_S: Final = 5.0
@@ -27,8 +28,6 @@ TIMEOUT_S: Final = 5.0
 LOOK_S: Final = 0.2
 ROWS: Final = 40
 """Of a table that is shown; the others are in the files."""
-WIDTH: Final = 120
-"""Of a table that no terminal shows, columns."""
 
 
 @click.command("watch", short_help="Keep the load of a live mesh's links up to date.")
@@ -85,7 +84,7 @@ def watch(urls: tuple[str, ...], checkpoint: Path, interval: float, once: bool, 
     Ctrl-C ends it. Exit status: 2 for input that can't be used, 1 when it fails, or with --once when no router
     answers, else 0.
     """
-    with input_faults(checkpoint):
+    with faults_of(checkpoint, BAD_INPUT):
         _watch(urls, checkpoint, interval, once=once, **asked)
 
 
@@ -126,7 +125,7 @@ def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: th
         if screen.count or stopped.is_set():
             return
         stopped.wait(interval_s)
-    raise click.ClickException(f"no router answers at {' or '.join(job.watch.urls)}, or none has a link")
+    raise CommandError(f"no router answers at {' or '.join(job.watch.urls)}, or none has a link")
 
 
 def _keep_on(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
@@ -136,7 +135,7 @@ def _keep_on(job: Any, session: Any, screen: Screen, interval_s: float, stopped:
 
 
 def _await(query: Any, stopped: threading.Event, look: Any = None) -> None:
-    """Until a query has ended, or is to be stopped. Raises: click.ClickException when it has failed."""
+    """Until a query has ended, or is to be stopped. Raises: CommandError when it has failed."""
     while query.isActive and not stopped.is_set():
         stopped.wait(LOOK_S)
         if look is not None:
@@ -145,7 +144,7 @@ def _await(query: Any, stopped: threading.Event, look: Any = None) -> None:
         query.stop()
     error = query.exception()
     if error is not None and not stopped.is_set():
-        raise click.ClickException(f"the job has failed: {str(error).strip().splitlines()[0]}")
+        raise CommandError(f"the job has failed: {str(error).strip().splitlines()[0]}")
 
 
 @contextmanager
@@ -201,7 +200,7 @@ class Screen:
     def __init__(self) -> None:
         self.count = 0
         """Intervals shown."""
-        self._console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
+        self._console = console()
         self._told_at = time.monotonic()
         self._has_complained = False
 

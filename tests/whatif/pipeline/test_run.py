@@ -298,7 +298,7 @@ def test_ecmp_loads_links_in_another_way(model_folder: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--fail", "lnks:1"], "error: --fail: `lnks:1`"),
+        (["--fail", "lnks:1"], "Error: --fail: `lnks:1`"),
         (["--maintenance", "widow"], "did you mean `window`"),
         (["--cost", "r00--r99=1"], "no link"),
         (["--growth", "x"], "--growth"),

@@ -1,0 +1,82 @@
+"""Errors as all commands say them: `Error: ` and what is wrong, or the place in a file, as compilers name it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+from mesh_config.findings import Finding, SettingsError, Severity
+from router.core.escapes import escaped
+
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+
+_COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+class CommandError(click.ClickException):
+    """Reason for which a command can't go on; written as one line, `Error: ...`."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        super().__init__(escaped(message))
+        self.exit_code = exit_code  # type: ignore[misc]  # click's own way to set it for one error
+
+
+class FindingsError(CommandError):
+    """Input with which the command can't go on; shows all its findings."""
+
+    def __init__(self, error: SettingsError, exit_code: int = FAILED) -> None:
+        super().__init__(str(error), exit_code)
+        self._findings = error.findings
+
+    def show(self, file: object = None) -> None:
+        """Write the findings to standard error."""
+        show(self._findings, err=True)
+
+
+def file_error(error: OSError, path: object, exit_code: int = FAILED) -> CommandError:
+    """Error that names what can't be read or written.
+
+    Args:
+        error: as the system has raised it.
+        path: what it was to be.
+        exit_code: status with which the command ends.
+    """
+    return CommandError(f"{path}: {error.strerror or error}", exit_code)
+
+
+@contextmanager
+def faults_of(path: object, exit_code: int = FAILED) -> Iterator[None]:
+    """End the command with all findings when input can't be used, and with the name of what can't be read or written.
+
+    Args:
+        path: named where the system names no file.
+        exit_code: status with which the command ends then.
+    """
+    try:
+        yield
+    except SettingsError as error:
+        raise FindingsError(error, exit_code) from error
+    except OSError as error:
+        raise file_error(error, error.filename or path, exit_code) from error
+
+
+def say_error(message: str) -> None:
+    """Write an error after which the command goes on."""
+    click.echo(f"Error: {escaped(message)}", err=True)
+
+
+def show(findings: Iterable[Finding], *, err: bool = False) -> None:
+    """Write each finding in one line, in colour on a terminal.
+
+    Args:
+        findings: in the order in which they are shown.
+        err: to standard error.
+    """
+    for finding in findings:
+        text = str(finding)
+        line = text if finding.place else text[:1].upper() + text[1:]  # without a place as every other error
+        click.secho(line, fg=_COLORS[finding.severity], err=err)

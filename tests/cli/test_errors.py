@@ -1,0 +1,74 @@
+"""All commands say errors in one way: `Error: ` and what is wrong, or the place in a file, as compilers name it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from router.cli import main
+
+WRONG = (
+    "bench nothing",
+    "config check absent.yaml",
+    "config generate fat-tree --routers 6",
+    "config graph absent.yaml",
+    "config reference -o absent/file",
+    "config render absent.yaml",
+    "config schema -o absent/file",
+    "demo --keep --logs file/folder",
+    "replay absent.yaml",
+    "run absent.yaml",
+    "stat --url amqp://127.0.0.1:1",
+    "whatif check .",
+    "whatif converge absent -o out",
+    "whatif credit .",
+    "whatif diff . .",
+    "whatif explain .",
+    "whatif import absent.yaml -o out",
+    "whatif import mesh.yaml -o file/folder",
+    "whatif report .",
+    "whatif run absent -o out",
+    "whatif run model -o out --fail lnks:1",
+    "whatif run model -o file/folder",
+    "whatif snapshot amqp://127.0.0.1:1 -o out",
+    "whatif suggest .",
+    "whatif watch amqp://127.0.0.1:1 --checkpoint checkpoint --model absent",
+)
+ERROR = re.compile(r"Error: \S.*|[\w./-]+(:\d+)?: error: \S.*")
+
+
+def commands(group: click.Group, name: str = "") -> Iterator[str]:
+    """Names of all commands that do something, with those of their groups."""
+    context = click.Context(group)
+    for word in group.list_commands(context):
+        command = group.get_command(context, word)
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{name}{word} ")
+        else:
+            yield f"{name}{word}"
+
+
+def test_errors_of_every_command_are_looked_at() -> None:
+    every = set(commands(main))
+    assert {max((name for name in every if f"{words} ".startswith(f"{name} ")), key=len) for words in WRONG} == every
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_an_error_is_told_in_the_same_way_by_every_command(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    runner = CliRunner()
+    runner.invoke(main, ["config", "generate", "ring", "--routers", "3", "-o", "mesh.yaml"], catch_exceptions=False)
+    runner.invoke(main, ["whatif", "import", "mesh.yaml", "-o", "model"], catch_exceptions=False)
+    result = runner.invoke(main, words.split())
+    assert result.exit_code in (1, 2), result.output
+    told = [line for line in result.output.splitlines() if "error:" in line.casefold()]
+    assert told
+    assert [line for line in told if not ERROR.fullmatch(line)] == []

@@ -1,0 +1,34 @@
+"""Options of commands: one that several commands have is declared once."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+from router import cli
+
+
+def test_an_option_that_several_commands_have_is_declared_once() -> None:
+    declared = Counter(
+        ast.unparse(node)
+        for path in sorted(Path(cli.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.option", "click.argument")
+    )
+    assert len(declared) > 50
+    assert [text for text, times in declared.items() if times > 1] == []
+
+
+def test_one_function_finds_out_how_wide_a_table_may_be() -> None:
+    folder = Path(cli.__file__).parent
+    makers = [
+        f"{path.relative_to(folder)}:{node.lineno}"
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("Console")
+        and ast.unparse(node)
+        not in ("Console(stderr=True)", "importlib.import_module('rich.console').Console(stderr=True)")
+    ]
+    assert [maker.partition(":")[0] for maker in makers] == ["terminal.py"], "bars go to standard error: no width there"
