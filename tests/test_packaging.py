@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import tomllib
 from pathlib import Path
 
@@ -20,6 +21,19 @@ def test_the_oldest_python_named_is_the_one_required() -> None:
     versions = [word.rpartition(" ")[2] for word in project["classifiers"] if ":: Python :: 3." in word]
     assert project["requires-python"] == f">={versions[0]}"
     assert versions == [f"3.{minor}" for minor in range(11, 11 + len(versions))]
+
+
+def pins(name: str) -> set[str]:
+    lines = (Path(__file__).parent.parent / "requirements" / name).read_text(encoding="utf-8").splitlines()
+    return {line.partition(" ")[0] for line in lines if re.match(r"[\w.-]+==", line)}
+
+
+def test_the_set_up_for_the_router_alone_has_the_same_versions_without_spark() -> None:
+    whole, alone = pins("dev.txt"), pins("dev-router.txt")
+    assert alone < whole
+    names = {line.partition("==")[0] for line in alone}
+    assert {"cython", "hypothesis", "oslo-messaging", "pytest", "ruff", "towncrier"} <= names
+    assert {name.partition("==")[0] for name in whole} - names >= {"pyspark", "py4j", "pyarrow"}
 
 
 @pytest.mark.parametrize("package", [router, mesh_config], ids=["router", "mesh_config"])
