@@ -132,6 +132,66 @@ def test_sources_cite_no_paper_that_is_not_here() -> None:
     assert foreign == []
 
 
+# Names of the code
+
+FOREIGN = {"ConfigOpts", "LimitNOFILE", "LinkSpeedRaw", "MessageDeliveryFailure", "MessagingTimeout", "TimeoutStopSec"}
+"""Of oslo.config, oslo.messaging, systemd and GraphML."""
+TOP = ("router", "mesh_config", "tests", "docs", "scripts", "requirements", "newsfragments", "examples")
+
+
+def quoted(page: Path) -> list[str]:
+    """What stands between backquotes, outside of listings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
+
+
+def identifiers() -> set[str]:
+    """Every name that the sources define or use."""
+    names: set[str] = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case (
+                    ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.Name(id=name) | ast.Attribute(attr=name)
+                ):
+                    names.add(name)
+                case _:
+                    pass
+    return names
+
+
+def test_classes_that_the_documentation_names_are_there() -> None:
+    known = identifiers() | FOREIGN
+    named = {
+        (page_id(page), word.partition(".")[0])
+        for page in PAGES
+        for word in quoted(page)
+        if re.fullmatch(r"_?[A-Z][a-z]+([A-Z][a-z0-9]*)+(\.\w+)*", word)
+    }
+    assert len(named) > 20
+    assert sorted((page, name) for page, name in named if name not in known) == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a file or folder has that name, or, of a single file, that end of its path."""
+    roots = (ROOT, Path(router.__file__).parents[1])
+    if name.partition("/")[0] in TOP:
+        return any(next(root.glob(name), None) is not None for root in roots)
+    return any(next((root / top).glob(f"**/{name}"), None) is not None for root in roots for top in TOP)
+
+
+def test_files_and_folders_that_the_documentation_names_are_there() -> None:
+    made = pages_made_by_the_build() | {"docs/_build/html"}
+    named = {
+        (page_id(page), word.rstrip("/"))
+        for page in PAGES
+        for word in quoted(page)
+        if re.fullmatch(rf"({'|'.join(TOP)})/[\w/.*-]*|[\w/*]\w[\w/*]*\.(py|pxd|pxi)", word)
+    }
+    assert len(named) > 50
+    assert sorted((page, name) for page, name in named if name not in made and not is_there(name)) == []
+
+
 # Releases
 
 
@@ -210,6 +270,26 @@ def test_no_name_of_a_test_is_longer_than_80_characters() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     ]
     assert [name for name in names if len(name) > 80] == []
+
+
+PAPER = re.compile(
+    r"\b(?:findings?|issues?|tickets?|reviews?|bugs?) #?[A-Z]?\d|\breview(?:ed|er)?\b|#\d+", re.IGNORECASE
+)
+"""Numbers of papers that nobody has at hand."""
+
+
+def test_tests_are_named_by_rules_and_not_by_papers_about_them() -> None:
+    named = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        texts = list(docstrings(tree))
+        texts += [
+            (node.lineno, node.name.replace("_", " "))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ]
+        named += [f"{page_id(path)}:{line}: {text[:60]}" for line, text in texts if PAPER.search(text)]
+    assert named == []
 
 
 # The protocol between routers

@@ -98,7 +98,7 @@ def test_the_same_seed_gives_the_same_play() -> None:
 
 
 def test_a_client_slower_than_the_quarantine_breaks_the_sum_and_the_plays_notice() -> None:
-    """The laws are not hollow: without a quarantine the same play breaks them (finding 4)."""
+    """The laws are not hollow: without a quarantine the same play breaks them."""
     with pytest.raises(AssertionError, match="promise"):
         recall_play(quarantine_s=0.0)
     recall_play(quarantine_s=0.05)
