@@ -485,3 +485,27 @@ def test_parts_of_the_data_plane_get_what_they_need_when_they_are_made() -> None
         if node.attr in fields[name]
     ]
     assert not wrong + later, "\n".join(wrong + later)
+
+
+# Types of links and messages
+
+
+def test_the_data_plane_asserts_of_nothing_that_it_is_a_link_or_a_message() -> None:
+    # A field has the type of what it holds; keys of credit machines get theirs in one place.
+    calls = [
+        (module, node)
+        for module, path in MODULES.items()
+        if below(module, "router.dataplane")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert | ast.Call)
+    ]
+    asserted = [
+        f"{module}:{node.lineno}"
+        for module, node in calls
+        if isinstance(node, ast.Assert) and "isinstance" in ast.unparse(node.test)
+    ]
+    casting = {
+        module for module, node in calls if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("cast")
+    }
+    assert asserted == []
+    assert casting == {"router.dataplane.links", "router.dataplane.machine_keys"}

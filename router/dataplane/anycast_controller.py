@@ -17,7 +17,7 @@ import cython
 
 from router.core.addressing.address import AddressKind
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_actions import CreditAction, Key, ReturnCredit, Send, TellWeight
+from router.core.forwarding.credit_actions import CreditAction, Key, ReturnCredit, TellWeight
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import CLOSEST, AddressEntry
 from router.core.forwarding.publisher_credit import LocalPublishers
@@ -33,11 +33,13 @@ from router.dataplane.links import (
     SubscriberLink,
     Transfer,
 )
+from router.dataplane.machine_keys import circuits_of, loads_to_tell, messages_of
 from router.dataplane.settlement import RELEASE
 from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import pn_link_credit, pn_link_get_drain
+    from router.dataplane.machine_keys import Send
     from router.dataplane.transfer_stages import SELECTED, WAITING
 
 LOOKED_AT: Final = 16
@@ -68,8 +70,8 @@ class AnycastController(CreditController):
         self._draining: dict[SubscriberLink, None] = {}
         """Local subscribers that ask for their credit back."""
         self._local_credit = 0
-        self._able: OrderedDict[SubscriberLink, None] = OrderedDict()
-        """Local subscribers with credit, the one that was longest without a message first."""
+        self._able: OrderedDict[Key, SubscriberLink] = OrderedDict()
+        """Local subscribers with credit, by themselves, the one that was longest without a message first."""
         self._chosen: SubscriberLink | None = None
         """The one that got the last message."""
         self.local_load = EgressLoad(is_local=True)
@@ -97,6 +99,8 @@ class AnycastController(CreditController):
 
     def flowed(self, link: EgressLink) -> None:
         """A local subscriber or a circuit of ours may have other credit or room than before."""
+        if link.is_answering:
+            self.give_back(link)
         if isinstance(link, SubscriberLink) and link not in self._draining and not pn_link_get_drain(link.handle):
             subscriber = link
             is_more = 0 < subscriber.brokered <= pn_link_credit(link.handle)
@@ -205,8 +209,7 @@ class AnycastController(CreditController):
         for egress in sorted(router for router, pool in self.machine.pools.items() if pool.has_path):
             if egress not in wanted:
                 self._leave(egress)
-                for message in self.machine.remove_path(egress, context.now):
-                    assert isinstance(message, Transfer)
+                for message in messages_of(self.machine.remove_path(egress, context.now)):
                     self._try_elsewhere(message)
         for egress in sorted(wanted):
             route = routes.get(egress)
@@ -225,8 +228,7 @@ class AnycastController(CreditController):
         if not wanted and self.entry.kind is not AddressKind.MOBILE:
             # Nobody else will tell the routers upstream that a requester is gone.
             for pool in list(self.machine.pools.values()):
-                for circuit in list(pool.circuits):
-                    assert isinstance(circuit, IngressCircuitLink)
+                for circuit in circuits_of(pool.circuits):
                     circuit.port.end_circuit(circuit)
         self._count_loads()
         if bool(wanted) != self._is_reached:
@@ -243,7 +245,7 @@ class AnycastController(CreditController):
         self._has_choice = has_choice
         for egress, link in self.own.items():
             self._count_load(link, self.entry.remotes.get(egress))
-        for subscriber in self._able:
+        for subscriber in self._able.values():
             self._count_load(subscriber, self.local_load)
 
     def _count_load(self, link: EgressLink, load: EgressLoad | None) -> None:
@@ -328,7 +330,7 @@ class AnycastController(CreditController):
         self._local_credit += credit - link.brokered
         link.brokered = credit
         if credit > 0:
-            self._able.setdefault(link)
+            self._able.setdefault(link, link)
             self._count_load(link, self.local_load)
         else:
             self._able.pop(link, None)
@@ -347,9 +349,8 @@ class AnycastController(CreditController):
 
     def _report_loads(self, now: float) -> None:
         """Tell neighbors what others have sent where their circuits lead."""
-        reports, due = self._scheduler.reports(_in_flight, now)
+        reports, due = loads_to_tell(self._scheduler, now)
         for link, messages, subscribers in reports:
-            assert isinstance(link, IngressCircuitLink)
             self._context.word_to(link.port).loads[link.name] = (messages, subscribers)
         self.deadline = min(self.deadline, due)
 
@@ -364,10 +365,8 @@ class AnycastController(CreditController):
             egress = action.egress
             self._tell_weight(egress, action.weight, toward=egress, root=egress, is_multicast=False)
 
-    def send(self, message: Key, egress: RouterId) -> None:
+    def send(self, transfer: Transfer, egress: RouterId) -> None:
         """Send a message toward an egress that has credit for it."""
-        assert isinstance(message, Transfer)
-        transfer = message
         if transfer.state == WAITING:
             self._context.waiting.give_up(transfer)
         advance(transfer, SELECTED)
@@ -409,14 +408,13 @@ class AnycastController(CreditController):
             return self._chosen  # it must be the one
         idle = self.local_load.idle
         while idle and not self.is_closest:
-            first = next(iter(idle))
-            del idle[first]
-            if first in self._able:
-                assert isinstance(first, SubscriberLink)
-                if not (first.outstanding or first.waiting):
-                    return first
+            key = next(iter(idle))
+            del idle[key]
+            first = self._able.get(key)
+            if first is not None and not (first.outstanding or first.waiting):
+                return first
         chosen = None
-        for link in self._able if self.is_closest else islice(self._able, LOOKED_AT):
+        for link in self._able.values() if self.is_closest else islice(self._able.values(), LOOKED_AT):
             if chosen is None or link.outstanding + len(link.waiting) < chosen.outstanding + len(chosen.waiting):
                 chosen = link
             if self.is_closest:
@@ -430,9 +428,3 @@ class AnycastController(CreditController):
         links: list[EgressLink] = [*self._draining] if egress == self._me else [self.own[egress]]
         for link in links:
             self._answer_drain(link)
-
-
-def _in_flight(circuit: Key) -> int:
-    """Messages of a neighbor's circuit that have no outcome."""
-    assert isinstance(circuit, IngressCircuitLink)
-    return circuit.in_flight

@@ -1,5 +1,4 @@
 from router.core.forwarding.fib cimport Fib
-from router.binding.proton_functions cimport *
 from router.dataplane.local_copier cimport LocalCopier
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.links cimport EgressCircuitLink, Port
@@ -33,5 +32,4 @@ cdef class ControllerContext:
     cpdef object word_to(self, Port port)
     cpdef object retire(self, EgressCircuitLink link)
     cpdef object end_if_settled(self, EgressCircuitLink link)
-    cpdef object _give_back_retired(self, EgressCircuitLink link)
     cpdef object end(self, EgressCircuitLink link)

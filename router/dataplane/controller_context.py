@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
-import cython
 
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -22,8 +21,8 @@ from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages
 
-if not cython.compiled:  # else they come by the .pxd
-    from router.binding.proton_functions import pn_link_drained, pn_link_get_drain
+if TYPE_CHECKING:  # it has a context
+    from router.dataplane.credit_controller import CreditController
 
 
 @attrs.define
@@ -100,7 +99,7 @@ class ControllerContext:
         self.timing = CreditTiming(
             quarantine_s=settings.quarantine_s, linger_s=settings.linger_s, drain_bound_s=settings.drain_bound_s
         )
-        self.touched: dict[object, None] = {}
+        self.touched: dict[CreditController, None] = {}
         """Controllers that are to have a turn."""
         self.words: dict[Port, Word] = {}
         """What neighbors are to be told at the end of this turn."""
@@ -126,10 +125,6 @@ class ControllerContext:
         """A message on a circuit has its outcome: a retired one may be through."""
         if link in self.retired and not (link.outstanding or link.current or link.waiting):
             self.end(link)
-
-    def _give_back_retired(self, link: EgressCircuitLink) -> None:
-        if pn_link_get_drain(link.handle) and link.is_idle() and pn_link_drained(link.handle):
-            link.port.touch()
 
     def end(self, link: EgressCircuitLink) -> None:
         """End a circuit of ours. Messages on it that have no outcome get one."""

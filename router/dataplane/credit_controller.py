@@ -16,15 +16,7 @@ import cython
 
 from router.core.addressing.address import router_address
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.credit_actions import (
-    REFUSED,
-    CloseCircuit,
-    CreditAction,
-    DrainCircuit,
-    Grant,
-    GrantCircuit,
-    Key,
-)
+from router.core.forwarding.credit_actions import REFUSED, CreditAction
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.publisher_credit import LocalPublishers
@@ -41,6 +33,7 @@ from router.dataplane.links import (
     Transfer,
     local_subscribers,
 )
+from router.dataplane.machine_keys import messages_of
 from router.dataplane.settlement import RELEASE
 from router.dataplane.transfer_lifecycle import StageError, advance
 
@@ -53,6 +46,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_get_drain,
         pn_link_queued,
     )
+    from router.dataplane.machine_keys import CloseCircuit, DrainCircuit, Grant, GrantCircuit
     from router.dataplane.transfer_stages import HOLDING, OFFERED, QUEUED, SELECTED, WAITING
 
 
@@ -114,6 +108,8 @@ class CreditController:
 
     def flowed(self, link: EgressLink) -> None:
         """A local subscriber or a circuit of ours may have other credit or room than before."""
+        if link.is_answering:
+            self.give_back(link)
         self.touch(link)
 
     # Publishers and circuits of neighbors
@@ -135,11 +131,10 @@ class CreditController:
         publishers, entry, settings = self.publishers, self.entry, self._context.settings
         if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
             return
-        for message, owner in reversed(list(publishers.waiting.items())):
+        for message in messages_of(reversed(publishers.waiting)):
             if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
                 break
-            if not owner.is_attached:
-                assert isinstance(message, Transfer)
+            if not publishers.waiting[message].is_attached:
                 self.drop(message)
                 self._context.waiting.refuse(message)
 
@@ -454,19 +449,17 @@ class CreditController:
         """Do what only machines of this kind want done."""
         raise NotImplementedError
 
-    def send(self, message: Key, egress: RouterId) -> None:
+    def send(self, transfer: Transfer, egress: RouterId) -> None:
         """Send a message toward an egress that has credit for it."""
         raise NotImplementedError
 
-    def grant(self, publisher: Key, credit: int) -> None:
+    def grant(self, link: PublisherLink, credit: int) -> None:
         """Add credit to a publisher's link, or take it back.
 
         What it has sent and nobody has read yet used some of it: no more is taken back than is left, since a
         link-credit below zero is read as four billion; the rest is kept back from what is granted next.
         """
         # DEV-27: qdrouterd grants 250 of its own.
-        assert isinstance(publisher, PublisherLink)
-        link = publisher
         handle = link.handle
         if link.port.is_over and credit > 0:
             # What it has sent beyond its credit it must get: none is ever below zero on the wire.
@@ -490,9 +483,8 @@ class CreditController:
             pn_link_flow(handle, credit)
             link.port.touch()
 
-    def grant_circuit(self, circuit: Key, credit: int) -> None:
+    def grant_circuit(self, circuit: IngressCircuitLink, credit: int) -> None:
         """Add credit to a neighbor's circuit."""
-        assert isinstance(circuit, IngressCircuitLink)
         if circuit.port.is_over:
             circuit.withheld += credit
             return
@@ -504,21 +496,19 @@ class CreditController:
         withheld, link.withheld = link.withheld, 0
         if withheld and isinstance(link, PublisherLink):
             self.grant(link, withheld)
-        elif withheld:
+        elif withheld and isinstance(link, IngressCircuitLink):
             self.grant_circuit(link, withheld)
 
-    def drain_circuit(self, circuit: Key) -> None:
+    def drain_circuit(self, circuit: IngressCircuitLink) -> None:
         """Ask a neighbor for what is left of a circuit's credit."""
-        assert isinstance(circuit, IngressCircuitLink)
         if circuit.withheld:  # it can give back only what it has
             pn_link_flow(circuit.handle, circuit.withheld)
             circuit.withheld = 0
         pn_link_drain(circuit.handle, 0)
         circuit.port.touch()
 
-    def close_circuit(self, circuit: Key) -> None:
+    def close_circuit(self, circuit: IngressCircuitLink) -> None:
         """Tell a neighbor that nobody takes messages of its circuit any more."""
-        assert isinstance(circuit, IngressCircuitLink)
         self._context.word_to(circuit.port).closed.append(circuit.name)
 
     def _answer_drain(self, link: EgressLink) -> None:

@@ -6,7 +6,7 @@ from router.core.forwarding.timer_queue cimport TimerQueue
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.anycast_controller cimport AnycastController
 from router.dataplane.controller_context cimport ControllerContext
-from router.dataplane.links cimport EgressCircuitLink, EgressLink, IngressLink, SubscriberLink, Transfer
+from router.dataplane.links cimport EgressCircuitLink, SubscriberLink, Transfer
 
 
 cdef class CreditManager(ControllerContext):
@@ -19,16 +19,16 @@ cdef class CreditManager(ControllerContext):
 
     @cython.locals(controller=CreditController)
     cpdef CreditController of(self, AddressEntry entry)
+    @cython.locals(controller=CreditController)
+    cdef CreditController _make(self, AddressEntry entry)
     cpdef CreditController find(self, AddressEntry entry)
-    cpdef CreditController of_link(self, IngressLink link)
-    @cython.locals(subscriber=SubscriberLink, circuit=EgressCircuitLink)
-    cpdef object flowed(self, EgressLink link)
     cpdef object used_by_copies(self, AddressEntry entry)
     cpdef object freed(self)
     cpdef bint is_due(self)
     @cython.locals(due=double)
     cpdef double next_deadline(self)
     cdef bint _must_be_written(self, EgressCircuitLink link) except -1
+    @cython.locals(controller=CreditController, touched=dict)
     cpdef object turn(self)
     cpdef object expired(self, Transfer transfer)
     cdef _turn(self, CreditController controller)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 import cython
 
@@ -17,10 +17,7 @@ from router.dataplane.credit_controller import CreditController
 from router.dataplane.fault_reports import FaultReports
 from router.dataplane.links import (
     EgressCircuitLink,
-    EgressLink,
-    IngressLink,
     Port,
-    SubscriberLink,
     Transfer,
     local_subscribers,
 )
@@ -60,58 +57,41 @@ class CreditManager(ControllerContext):
         self.is_replanted = False
         """The trees of multicasts have changed since the last turn."""
         self.is_stopping = False
-        self._controllers: dict[CreditController, None] = {}
+        self._controllers: dict[Hashable, CreditController] = {}
+        """By their addresses."""
         self._timers = TimerQueue()
-        """Controllers by when they are due without an event, or before that."""
+        """Addresses by when their controllers are due without an event, or before that."""
 
     def __iter__(self) -> Iterator[CreditController]:
-        return iter(self._controllers)
+        return iter(self._controllers.values())
 
     # Who there is
 
     def of(self, entry: AddressEntry) -> CreditController:
-        """The controller of an anycast address, made when there is none."""
-        controller = entry.controller
+        """The controller of an address, made when there is none."""
+        controller = self._controllers.get(entry)
         if controller is None:
-            kind = MulticastController if entry.treatment is MULTICAST else AnycastController
-            controller = entry.controller = kind(entry, self)
-            if self._has_stopped(entry):
-                controller.stop()
-            self._controllers[controller] = None
-            self.touched[controller] = None
-        assert isinstance(controller, CreditController)
+            controller = self._make(entry)
+        return controller
+
+    def _make(self, entry: AddressEntry) -> CreditController:
+        kind = MulticastController if entry.treatment is MULTICAST else AnycastController
+        controller = kind(entry, self)
+        entry.controller = self._controllers[entry] = controller
+        for link in local_subscribers(entry):
+            link.controller = controller
+        if self._has_stopped(entry):
+            controller.stop()
+        self.touched[controller] = None
         return controller
 
     def find(self, entry: AddressEntry | None) -> CreditController | None:
         """The controller of an address, if it has one."""
-        controller = entry.controller if entry is not None else None
-        assert controller is None or isinstance(controller, CreditController)
-        return controller
-
-    def of_link(self, link: IngressLink) -> CreditController:
-        """The controller of a link that has one."""
-        assert isinstance(link.controller, CreditController)
-        return link.controller
+        return self._controllers.get(entry)
 
     def serves(self, entry: AddressEntry | None) -> bool:
         """Whether the credit of an address is brokered."""
         return entry is not None and entry.service is None
-
-    def flowed(self, link: EgressLink) -> None:
-        """A local subscriber or a circuit of ours may have other credit or other room than before."""
-        controller: object | None = None
-        if isinstance(link, SubscriberLink):
-            subscriber = link
-            controller = subscriber.entry.controller
-        elif isinstance(link, EgressCircuitLink):
-            circuit = link
-            controller = circuit.controller
-            if controller is None and link in self.retired:
-                self._give_back_retired(link)
-        if isinstance(controller, CreditController):
-            if link.is_answering:
-                controller.give_back(link)
-            controller.flowed(link)
 
     def used_by_copies(self, entry: AddressEntry) -> None:
         """A multicast came as a datagram and has used credit of each local subscriber."""
@@ -131,7 +111,7 @@ class CreditManager(ControllerContext):
     def stop(self) -> None:
         """Take all credit back, but for replies to what is in flight."""
         self.is_stopping = True
-        for controller in self._controllers:
+        for controller in self._controllers.values():
             if self._has_stopped(controller.entry):
                 controller.stop()
 
@@ -149,16 +129,15 @@ class CreditManager(ControllerContext):
         if self.rerouted or self.is_replanted:
             rerouted, self.rerouted = self.rerouted, set()
             is_replanted, self.is_replanted = self.is_replanted, False
-            for controller in list(self._controllers):
+            for controller in list(self._controllers.values()):
                 is_multicast = controller.entry.treatment is MULTICAST
                 if (is_multicast and is_replanted) or not rerouted.isdisjoint(controller.entry.remotes):
                     self.update_paths(controller)
             self.repair.send_again(self.now)
         while self.touched:
             touched, self.touched = self.touched, {}
-            for each in touched:
-                assert isinstance(each, CreditController)
-                self._turn(each)
+            for controller in touched:
+                self._turn(controller)
         words, self.words = self.words, {}
         for port, word in words.items():
             if port.id in self.ports:
@@ -174,8 +153,8 @@ class CreditManager(ControllerContext):
         except Exception as error:  # a fault with one address must not stop the others
             self._faults.of_address(controller.entry, error)
             return
-        if controller.deadline < self._timers.time_of(controller):
-            self._timers.set(controller, controller.deadline)
+        if controller.deadline < self._timers.time_of(controller.entry):
+            self._timers.set(controller.entry, controller.deadline)
         if controller.is_idle:
             self._forget(controller)
 
@@ -190,12 +169,11 @@ class CreditManager(ControllerContext):
             self._faults.of_address(controller.entry, error)
 
     def _forget(self, controller: CreditController) -> None:
-        if self._controllers.pop(controller, controller) is None:
+        if self._controllers.get(controller.entry) is controller:
+            del self._controllers[controller.entry]
             controller.entry.controller = None
-            self._timers.cancel(controller)
+            self._timers.cancel(controller.entry)
             controller.windowed.clear()
-            for link in local_subscribers(controller.entry):
-                link.brokered = link.unspent = 0
             self.fib.forget(controller.entry)
 
     def next_deadline(self) -> float:
@@ -208,9 +186,10 @@ class CreditManager(ControllerContext):
     def handle_deadline(self, now: float) -> None:
         """Time has passed: `turn` is to be called for those that are due."""
         self.repair.expire(now)
-        for controller in self._timers.take(now):
-            assert isinstance(controller, CreditController)
-            self.touched[controller] = None
+        for entry in self._timers.take(now):
+            controller = self._controllers.get(entry)
+            if controller is not None:
+                self.touched[controller] = None
         for link in [link for link, until in self.retired.items() if until <= now]:
             if self._must_be_written(link):
                 del self.retired[link]
@@ -226,7 +205,7 @@ class CreditManager(ControllerContext):
     def circuit_gone(self, link: EgressCircuitLink) -> None:
         """A circuit of ours was lost."""
         self.retired.pop(link, None)
-        if isinstance(link.controller, CreditController):
+        if link.controller is not None:
             link.controller.circuit_gone(link)
 
     # Messages that wait

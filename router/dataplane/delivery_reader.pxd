@@ -1,7 +1,6 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressLink, Port, SubscriberLink, Transfer, new_transfer
@@ -17,7 +16,6 @@ cdef class Reader:
     cdef WaitingMessages _waiting
     cdef MessageSender _egress
     cdef Forwarder _forwarder
-    cdef CreditManager _credit_manager
     cdef StalledSenders _unfinished
     cdef public dict unread
     cdef public dict oversized

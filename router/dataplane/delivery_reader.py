@@ -13,7 +13,6 @@ import cython
 
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition
-from router.dataplane.credit_manager import CreditManager
 from router.dataplane.fault_reports import FaultReports
 from router.dataplane.links import IngressCircuitLink, IngressLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.message_forwarder import Forwarder
@@ -51,7 +50,6 @@ class Reader:
         waiting: WaitingMessages,
         egress: MessageSender,
         forwarder: Forwarder,
-        credit_manager: CreditManager,
         unfinished: StalledSenders,
         faults: FaultReports,
     ) -> None:
@@ -59,7 +57,6 @@ class Reader:
         self._waiting = waiting
         self._egress = egress
         self._forwarder = forwarder
-        self._credit_manager = credit_manager
         self._unfinished = unfinished
         self.unread: dict[IngressLink, None] = {}
         """Paused links that are to be read again in the next turn, in their order."""
@@ -327,14 +324,14 @@ class Reader:
             transfer = self._begin(link, delivery)
             self._complete(link, transfer, delivery)
             if link.controller is not None:
-                self._credit_manager.of_link(link).used_for_nothing(link)
+                link.controller.used_for_nothing(link)
             self._settlement.settle(transfer, RELEASE)
             return
         pn_delivery_settle(delivery)
         if link.controller is None:
             self._settlement.top_up(link)
         else:
-            self._credit_manager.of_link(link).used_for_nothing(link)
+            link.controller.used_for_nothing(link)
 
     def _must_pause(self, link: IngressLink, transfer: Transfer) -> bool:
         """Whether no more of it should be read now, since what was read cannot be sent on."""
@@ -383,7 +380,7 @@ class Reader:
             link.port.asking = transfer
         if link.port.is_router and link.port.is_stopped:
             if link.controller is not None:
-                self._credit_manager.of_link(link).used_for_nothing(link)
+                link.controller.used_for_nothing(link)
             self._settlement.settle(transfer, RELEASE)  # its bytes are thrown away as they come
         return transfer
 
@@ -402,7 +399,7 @@ class Reader:
         if transfer is not None:
             self._forwarder.drop_incomplete(transfer)
         elif link.controller is not None:
-            self._credit_manager.of_link(link).used_for_nothing(link)
+            link.controller.used_for_nothing(link)
         link.port.touch()
 
 

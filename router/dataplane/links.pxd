@@ -105,6 +105,7 @@ cdef class EgressLink:
     cdef public size_t session
     cdef public str name
     cdef public object address
+    cdef public object controller
     cdef public bint has_aborted
     cdef public bint is_answering
     cdef public bint is_gone
@@ -120,7 +121,7 @@ cdef class EgressLink:
     cdef public LinkCounters counters
 
     cpdef object end(self)
-    @cython.locals(lost=dict, unwritten=Py_ssize_t)
+    @cython.locals(unwritten=Py_ssize_t)
     cpdef Py_ssize_t unwritten_bytes(self)
     cpdef object note_settled(self, Py_ssize_t size)
     cpdef object lose_settled(self)
@@ -144,7 +145,6 @@ cdef class SubscriberLink(EgressLink):
 
 cdef class EgressCircuitLink(EgressLink):
     cdef public object root
-    cdef public object controller
     cdef public Py_ssize_t weight
     cdef public double idle_since
     cdef public bint is_refused

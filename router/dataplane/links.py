@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import cython
 
@@ -24,6 +24,8 @@ from router.dataplane.receive_rate import ReceiveRate
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
 
+if TYPE_CHECKING:  # it knows links too
+    from router.dataplane.credit_controller import CreditController
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
         NULL,
@@ -204,8 +206,8 @@ class IngressLink:
         """The address of its target; None for a sender that names it in each message, and on data links."""
         self.address: str | None = None
         """The same as text, as the client gave it, with its virtual host."""
-        self.controller: object | None = None
-        """The `CreditController` that decides about its credit; None for a link with a window."""
+        self.controller: CreditController | None = None
+        """Decides about its credit; None for a link with a window."""
         self.withheld = 0
         """Credit that it is to get once its connection is no longer above its mark."""
         self.current: Transfer | None = None
@@ -304,9 +306,9 @@ class EgressLink:
     """A link on which messages leave: what subscribers' links, circuits and data links have in common."""
 
     __slots__ = (
-        "address", "counters", "current", "current_bytes", "handle", "has_aborted", "id", "is_answering", "is_gone",
-        "is_presettled", "load", "most_bytes", "name", "outstanding", "port", "session", "settled_sizes", "waiting",
-        "waiting_bytes",
+        "address", "controller", "counters", "current", "current_bytes", "handle", "has_aborted", "id", "is_answering",
+        "is_gone", "is_presettled", "load", "most_bytes", "name", "outstanding", "port", "session", "settled_sizes",
+        "waiting", "waiting_bytes",
     )  # fmt: skip
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str) -> None:
@@ -316,6 +318,8 @@ class EgressLink:
         self.session: Handle = pn_link_session(handle)
         self.name = name
         self.address: str | None = None
+        self.controller: CreditController | None = None
+        """Decides what is sent on it; None where nobody deals its credit, and once a circuit is to go."""
         self.has_aborted = False
         """It is gone, with messages that were not written: the engine counts them for ever, and writes no Detach."""
         self.is_answering = False
@@ -347,9 +351,8 @@ class EgressLink:
 
     def unwritten_bytes(self) -> int:
         """What its session has to write."""
-        lost = self.port.lost_bytes
         unwritten: int = pn_session_outgoing_bytes(self.session)
-        return unwritten - lost.get(self.session, 0) if lost else unwritten
+        return unwritten - self.port.lost_bytes.get(self.session, 0) if self.port.lost_bytes else unwritten
 
     def note_settled(self, size: int) -> None:
         """A pre-settled message of so many bytes was sent on it."""
@@ -365,8 +368,7 @@ class EgressLink:
         lost = sum(list(self.settled_sizes)[-queued:]) if queued else 0
         lost = min(lost, self.unwritten_bytes())  # of the first of them a part may be written
         if lost:
-            session = self.session
-            self.port.lost_bytes[session] = self.port.lost_bytes.get(session, 0) + lost
+            self.port.lost_bytes[self.session] = self.port.lost_bytes.get(self.session, 0) + lost
             self.port.lose_unwritten(lost)
 
     def can_send(self) -> bool:
@@ -439,15 +441,13 @@ class SubscriberLink(EgressLink):
 class EgressCircuitLink(EgressLink):
     """Our own circuit to a neighbor, for one address."""
 
-    __slots__ = ("controller", "idle_since", "is_refused", "root", "weight")
+    __slots__ = ("idle_since", "is_refused", "root", "weight")
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, root: RouterId, address: str) -> None:
         """*root* is the router at the root of its tree: the egress or, for a multicast, the ingress."""
         EgressLink.__init__(self, link_id, port, handle, name)
         self.address = address
         self.root = root
-        self.controller: object | None = None
-        """The `CreditController` of its address; None once nothing more is to be sent on it."""
         self.weight = 0
         """The busy publishers that the neighbor was told of."""
         self.idle_since = 0.0
@@ -592,3 +592,8 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
 def local_subscribers(entry: AddressEntry) -> list[SubscriberLink]:
     """The subscribers of an address at this router."""
     return cast("list[SubscriberLink]", entry.subscribers)  # the FIB knows them by what it asks of them
+
+
+def local_publishers(entry: AddressEntry) -> list[PublisherLink]:
+    """The publishers to an address at this router, in the order in which they were attached."""
+    return cast("list[PublisherLink]", list(entry.publishers))  # as above

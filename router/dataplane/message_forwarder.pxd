@@ -8,7 +8,7 @@ from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.datagram_fanout cimport DatagramFanout
-from router.dataplane.links cimport EgressDataLink, EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, Port
+from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.section_scanner cimport scan
@@ -41,6 +41,8 @@ cdef class Forwarder:
     @cython.locals(entry=AddressEntry)
     cdef _check_length(self, str to)
     cpdef object dispatch(self, Transfer transfer)
+    @cython.locals(source=IngressLink, controller=CreditController)
+    cdef CreditController _controller_of(self, Transfer transfer, AddressEntry entry)
     @cython.locals(source=IngressLink)
     cdef bint _is_brokered(self, Transfer transfer)
     cdef _deliver_whole(self, Transfer transfer, AddressEntry entry)
@@ -48,6 +50,7 @@ cdef class Forwarder:
     cdef _dispatch_anycast(self, Transfer transfer, AddressEntry entry)
     @cython.locals(found=Scan, route=Route)
     cdef _choose(self, Transfer transfer, AddressEntry entry)
+    @cython.locals(controller=CreditController)
     cdef _send_to(self, Transfer transfer, object target)
     @cython.locals(port=Port, entry=AddressEntry, link=EgressLink, load=EgressLoad, has_choice=bint, is_named=bint)
     cpdef object send_datagram(self, Transfer transfer, object route)
@@ -62,6 +65,5 @@ cdef class Forwarder:
     @cython.locals(transfer=Transfer, egress=EgressLink)
     cpdef object end_faulty(self, object error)
     cpdef object forget(self, Transfer transfer)
-    @cython.locals(subscriber=SubscriberLink)
+    @cython.locals(controller=CreditController)
     cpdef object flowed(self, EgressLink link)
-    cdef _drain(self, EgressLink link)

@@ -16,12 +16,12 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
+from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.datagram_fanout import DatagramFanout
 from router.dataplane.fault_reports import FaultReports
 from router.dataplane.links import (
     HEAD_BYTES,
-    EgressDataLink,
     EgressLink,
     IngressCircuitLink,
     IngressDataLink,
@@ -30,6 +30,7 @@ from router.dataplane.links import (
     PublisherLink,
     SubscriberLink,
     Transfer,
+    local_publishers,
     new_transfer,
 )
 from router.dataplane.message_sender import MessageSender
@@ -212,7 +213,7 @@ class Forwarder:
         if entry is None:
             self._settlement.settle(transfer, RELEASE)
         elif self._is_brokered(transfer):
-            self._credit_manager.of(entry).take(transfer)
+            self._controller_of(transfer, entry).take(transfer)
         elif entry.service is not None or entry.treatment is MULTICAST:
             if transfer.is_complete:
                 self._deliver_whole(transfer, entry)
@@ -220,6 +221,12 @@ class Forwarder:
                 self.hold(transfer)
         else:
             self._dispatch_anycast(transfer, entry)
+
+    def _controller_of(self, transfer: Transfer, entry: AddressEntry) -> CreditController:
+        """Its link's own; that of the address when the link is gone, or has none."""
+        source = transfer.ingress
+        controller = source.controller if source is not None else None
+        return controller if controller is not None else self._credit_manager.of(entry)
 
     def _is_brokered(self, transfer: Transfer) -> bool:
         """Whether it came on credit that was dealt, and not as a datagram."""
@@ -280,7 +287,9 @@ class Forwarder:
             self.hold(transfer)
         elif isinstance(target, SubscriberLink):
             self._egress.send(transfer, target)
-            self._credit_manager.flowed(target)
+            controller = target.controller
+            if controller is not None:
+                controller.flowed(target)
 
     def send_datagram(self, transfer: Transfer, route: Route) -> None:
         """Send it on the data links of a neighbor, with its destination in annotations."""
@@ -421,8 +430,7 @@ class Forwarder:
         if controller is not None:
             self._credit_manager.update_paths(controller)
             return  # it sees to all publishers of the address
-        for link in entry.publishers:
-            assert isinstance(link, PublisherLink)
+        for link in local_publishers(entry):
             self._settlement.top_up(link)
 
     def drop_incomplete(self, transfer: Transfer) -> None:
@@ -470,18 +478,8 @@ class Forwarder:
     def flowed(self, link: EgressLink) -> None:
         """A link may have credit or room: send what is committed to it, and let its controller deal with the rest."""
         self._egress.flowed(link)
-        if isinstance(link, EgressDataLink):
-            self._drain(link)
-        elif isinstance(link, SubscriberLink):
-            subscriber = link
-            if subscriber.entry.controller is None:
-                self._drain(link)
-            else:
-                self._credit_manager.flowed(link)
-        else:
-            self._credit_manager.flowed(link)
-
-    def _drain(self, link: EgressLink) -> None:
-        """Give back the credit that is left if that is asked for, once all that there was for it is written."""
-        if pn_link_get_drain(link.handle) and link.is_idle() and pn_link_drained(link.handle):
-            link.port.touch()
+        controller = link.controller
+        if controller is not None:
+            controller.flowed(link)
+        elif pn_link_get_drain(link.handle) and link.is_idle() and pn_link_drained(link.handle):
+            link.port.touch()  # what is left of its credit was asked for, and all that there was for it is written

@@ -14,18 +14,13 @@ import cython
 from router.core.forwarding.credit_actions import CreditAction
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
-from router.core.forwarding.multicast_tree import (
-    MOST_CREDIT,
-    ReturnBranchCredit,
-    ReturnSubscriberCredit,
-    SendCopies,
-    TellBranchWeight,
-)
+from router.core.forwarding.multicast_tree import MOST_CREDIT, ReturnBranchCredit, TellBranchWeight
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.links import EgressCircuitLink, EgressLink, IngressCircuitLink, SubscriberLink, Transfer
+from router.dataplane.machine_keys import ReturnSubscriberCredit, SendCopies, messages_of
 from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
@@ -127,8 +122,7 @@ class MulticastController(CreditController):
         for child in children:
             if (ingress, child) not in self.own and (ingress, child) not in self.windowed:
                 self.machine.outlet_lost(ingress, child)  # so that it is made, now that it may be possible
-        for message in lost:
-            assert isinstance(message, Transfer)
+        for message in messages_of(lost):
             self._try_elsewhere(message)
 
     def _circuit_lost(self, place: Branch) -> None:
@@ -141,8 +135,7 @@ class MulticastController(CreditController):
         self._forget_subscriber(link)
         if link in self._known:
             del self._known[link]
-            for message in self.machine.remove_subscriber(link):
-                assert isinstance(message, Transfer)
+            for message in messages_of(self.machine.remove_subscriber(link)):
                 self._try_elsewhere(message)
         self.touch()
 
@@ -187,7 +180,6 @@ class MulticastController(CreditController):
             if link is not None:
                 self._answer_drain(link)
         elif isinstance(action, ReturnSubscriberCredit):
-            assert isinstance(action.subscriber, SubscriberLink)
             self._answer_drain(action.subscriber)
         elif isinstance(action, TellBranchWeight):
             ingress, child = action.ingress, action.neighbor
@@ -196,7 +188,6 @@ class MulticastController(CreditController):
     def _send_copies(self, action: SendCopies) -> None:
         """Send a copy to each child and each local subscriber, and acknowledge it."""
         message, ingress = action.message, action.ingress
-        assert isinstance(message, Transfer)
         context = self._context
         if message.state == WAITING:
             context.waiting.give_up(message)
@@ -220,7 +211,6 @@ class MulticastController(CreditController):
             sent_to = (*children, parent) if parent is not None else tuple(children)
             context.repair.keep(self.entry, ingress, message.tag, own, sent_to, context.now)
         for link in action.missed:
-            assert isinstance(link, SubscriberLink)
             link.counters.dropped += 1
             self.entry.dropped += 1
         if is_copied:

@@ -37,9 +37,11 @@ cdef class RouterDataPlane(DataPlaneInterface):
     cdef public Forwarder _forwarder
     cdef public Reader _reader
 
+    @cython.locals(controller=CreditController)
+    cpdef object _spared(self, EgressLink link)
     @cython.locals(was_busy=bint)
     cdef _disposed(self, EgressLink link, size_t delivery)
-    @cython.locals(event=size_t, delivery=size_t, kind=int, credit=Py_ssize_t)
+    @cython.locals(event=size_t, delivery=size_t, kind=int, credit=Py_ssize_t, controller=CreditController)
     cdef size_t _pump(self, size_t collector) except? 0
     cpdef size_t pump(self, size_t collector) except? 0
     cpdef object dispatch(self, Transfer transfer)

@@ -16,7 +16,6 @@ import cython
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.delivery_reader import Reader
@@ -105,7 +104,7 @@ class RouterDataPlane(DataPlaneInterface):
         )
         self.unfinished = StalledSenders(settings)
         self._reader = Reader(
-            self.settlement, self.waiting, self.egress, self._forwarder, self.credit_manager, self.unfinished, faults
+            self.settlement, self.waiting, self.egress, self._forwarder, self.unfinished, faults
         )
 
     def set_now(self, now: float) -> None:
@@ -157,8 +156,10 @@ class RouterDataPlane(DataPlaneInterface):
                     if credit < 0:
                         link.port.withdraw(link, -credit)
                     self._forwarder.flowed(link)
-                elif isinstance(link, IngressCircuitLink) and link.controller is not None:
-                    self.credit_manager.of_link(link).returned(link)
+                elif isinstance(link, IngressCircuitLink):
+                    controller = link.controller
+                    if controller is not None:
+                        controller.returned(link)
             elif kind != TRANSPORT:
                 return event
 
@@ -207,9 +208,8 @@ class RouterDataPlane(DataPlaneInterface):
         """A connection, whose links these are, is no longer above its mark: read it, and give what it is to get."""
         for link in links:
             if isinstance(link, IngressLink):
-                controller = link.controller
-                if isinstance(controller, CreditController):
-                    controller.give_withheld(link)
+                if link.controller is not None:
+                    link.controller.give_withheld(link)
                 self.settlement.top_up(link)
         self.read_stopped(port)
 
@@ -295,11 +295,11 @@ class RouterDataPlane(DataPlaneInterface):
         """A neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""
         for name, weight in weights.items():
             circuit = port.circuits_in.get(name)
-            if circuit is not None and isinstance(circuit.controller, CreditController):
+            if circuit is not None and circuit.controller is not None:
                 circuit.controller.set_weight(circuit, weight)
         for name in closed:
             own = port.circuits_out.get(name)
-            if own is not None and isinstance(own.controller, CreditController):
+            if own is not None and own.controller is not None:
                 own.controller.closed(own)
         for name, (messages, subscribers) in loads.items():
             own = port.circuits_out.get(name)
@@ -339,7 +339,9 @@ class RouterDataPlane(DataPlaneInterface):
         self._forwarder.end_faulty(error)
 
     def _spared(self, link: EgressLink) -> None:
-        self.credit_manager.flowed(link)
+        controller = link.controller
+        if controller is not None:
+            controller.flowed(link)
 
     def _end_circuit(self, link: EgressCircuitLink) -> None:
         self.remove_egress(link)
@@ -348,6 +350,8 @@ class RouterDataPlane(DataPlaneInterface):
     def add_egress(self, link: EgressLink) -> None:
         """Messages may leave on it from now on."""
         self._register(link)
+        if isinstance(link, SubscriberLink):
+            link.controller = self.credit_manager.find(link.entry)
 
     def remove_ingress(self, link: IngressLink) -> None:
         """The link is gone. What is complete goes on; what is not ends here, and downstream where it was begun."""
@@ -374,7 +378,7 @@ class RouterDataPlane(DataPlaneInterface):
         self.gone_ingress.add(link.counters)
         if link.port.is_router:
             self.gone_ingress_of.setdefault(link.port.id, LinkCounters()).add(link.counters)
-        if isinstance(link.controller, CreditController):
+        if link.controller is not None:
             if isinstance(link, PublisherLink):
                 link.controller.remove_publisher(link)
             elif isinstance(link, IngressCircuitLink):
@@ -400,9 +404,8 @@ class RouterDataPlane(DataPlaneInterface):
         if isinstance(link, EgressCircuitLink):
             self.credit_manager.circuit_gone(link)
         elif isinstance(link, SubscriberLink):
-            controller = self.credit_manager.find(link.entry)
-            if controller is not None:
-                controller.subscriber_gone(link)
+            if link.controller is not None:
+                link.controller.subscriber_gone(link)
         elif isinstance(link, EgressDataLink) and link.port.neighbor is not None:
             self.repair.lost(link.port.neighbor)
 

@@ -91,7 +91,7 @@ def test_weights_beyond_what_can_be_told(bench: Bench, address: str) -> None:
     raw.say("amqp:/_local/amqp-mesh.circuits", "CIRCUITS", {"weights": weights, "closed": []})
     bench.run()
     (link,) = (link for port in b.data_plane.ports.values() for link in port.circuits_in.values())
-    controller = b.data_plane.credit_manager.of_link(link)
+    controller = link.controller
     if isinstance(controller, AnycastController):
         assert controller.machine.pools[RouterId("B")].circuits[link].weight == MAX_WEIGHT
     else:

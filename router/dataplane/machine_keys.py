@@ -1,0 +1,97 @@
+"""What credit machines call keys, with the types that they have here: links and messages.
+
+The machines take any key and never look into it. A controller gives them its links and messages, so those are what it
+gets back. The classes of actions below are the machines' own: only a type checker sees them declared anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, cast
+
+from router.core.forwarding import credit_actions, multicast_tree
+from router.core.forwarding.anycast_scheduler import AnycastScheduler
+from router.core.forwarding.credit_actions import Key
+from router.dataplane.links import IngressCircuitLink, PublisherLink, SubscriberLink, Transfer
+
+if TYPE_CHECKING:
+
+    class Grant(credit_actions.Grant):
+        """See `credit_actions.Grant`."""
+
+        publisher: PublisherLink
+
+    class GrantCircuit(credit_actions.GrantCircuit):
+        """See `credit_actions.GrantCircuit`."""
+
+        circuit: IngressCircuitLink
+
+    class DrainCircuit(credit_actions.DrainCircuit):
+        """See `credit_actions.DrainCircuit`."""
+
+        circuit: IngressCircuitLink
+
+    class CloseCircuit(credit_actions.CloseCircuit):
+        """See `credit_actions.CloseCircuit`."""
+
+        circuit: IngressCircuitLink
+
+    class Send(credit_actions.Send):
+        """See `credit_actions.Send`."""
+
+        message: Transfer
+
+    class SendCopies(multicast_tree.SendCopies):
+        """See `multicast_tree.SendCopies`."""
+
+        message: Transfer
+        subscribers: Sequence[SubscriberLink]
+        missed: Sequence[SubscriberLink]
+
+    class ReturnSubscriberCredit(multicast_tree.ReturnSubscriberCredit):
+        """See `multicast_tree.ReturnSubscriberCredit`."""
+
+        subscriber: SubscriberLink
+
+else:
+    from router.core.forwarding.credit_actions import CloseCircuit, DrainCircuit, Grant, GrantCircuit, Send
+    from router.core.forwarding.multicast_tree import ReturnSubscriberCredit, SendCopies
+
+_unsettled_of = attrgetter("in_flight")
+
+__all__ = [
+    "CloseCircuit",
+    "DrainCircuit",
+    "Grant",
+    "GrantCircuit",
+    "ReturnSubscriberCredit",
+    "Send",
+    "SendCopies",
+    "circuits_of",
+    "loads_to_tell",
+    "messages_of",
+]
+
+
+def messages_of(keys: Iterable[Key]) -> list[Transfer]:
+    """The messages that a machine names by their keys."""
+    return cast("list[Transfer]", list(keys))
+
+
+def circuits_of(keys: Iterable[Key]) -> list[IngressCircuitLink]:
+    """The neighbors' circuits that a machine names by their keys."""
+    return cast("list[IngressCircuitLink]", list(keys))
+
+
+def loads_to_tell(
+    scheduler: AnycastScheduler, now: float
+) -> tuple[Sequence[tuple[IngressCircuitLink, int, int]], float]:
+    """Ask a scheduler for its reports of loads.
+
+    Args:
+        now: seconds, monotonic.
+    Returns: as `AnycastScheduler.reports`.
+    """
+    reports, due = scheduler.reports(_unsettled_of, now)
+    return cast("list[tuple[IngressCircuitLink, int, int]]", reports), due
