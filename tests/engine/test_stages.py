@@ -85,6 +85,10 @@ def test_the_picture_of_stages_is_made_from_the_table() -> None:
     stages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(stages)
     assert stages.PAGE.read_text(encoding="utf-8") == stages.page(), "write it anew: python docs/stages.py"
+    drawn = stages.PICTURE.read_text(encoding="utf-8")
+    assert drawn == stages.picture(), "draw it anew: python docs/stages.py"
+    assert all(f">{name}<" in drawn for name in STAGES.values())
+    assert all(re.search(rf">(\w+, )*{name.lower()}[,<]", drawn) for name in EVENTS.values())
 
 
 @pytest.mark.parametrize("stage", [transfer_stages.SENT, transfer_stages.HOLDING], ids=["sent", "holding"])
