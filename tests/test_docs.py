@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -204,7 +205,7 @@ def test_the_newest_release_in_the_changelog_is_this_version() -> None:
 # Docstrings
 
 RIDDLES = ("How", "What", "When", "Where", "Which", "Who", "Whom", "Whose")
-UNREAD = ("router/core/forwarding/", "router/dataplane/")
+UNREAD = ("router/core/forwarding/",)
 """Packages whose docstrings may still begin so."""
 
 
@@ -231,6 +232,109 @@ def test_docstrings_begin_with_what_a_thing_is_or_does_and_no_question() -> None
                 if text.split(maxsplit=1)[0].rstrip(",:;") in RIDDLES:
                     riddles.append(f"{name}:{line}: {text[:60]}")
     assert riddles == []
+
+
+# What docstrings refer to
+
+MODULES = {path.relative_to(Path(router.__file__).parents[1]).as_posix(): path for path in SOURCES}
+OF_OTHERS = ("attrs", "proton", "pyspark", "DataSource")
+"""First words of names that are another project's,"""
+ENTITIES = ("router.address", "router.link", "router.node")
+"""and the types of entities that management knows."""
+
+
+def names_below(node: ast.AST) -> set[str]:
+    """What a module or a class defines: of a class also what is assigned to its objects."""
+    found = set()
+    for child in ast.walk(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(child.name)
+        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+            found.add(child.id)
+        elif isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
+            found.add(child.attr)
+        elif isinstance(child, ast.alias):
+            found.add(child.asname or child.name)
+    return found
+
+
+Definitions = tuple[dict[str, set[str]], dict[str, set[str]], dict[str, set[str]]]
+
+
+def defined() -> Definitions:
+    """By dotted name what modules define, by name what classes do, and what these are derived from."""
+    by_module, by_class, bases = {}, defaultdict(set), defaultdict(set)
+    for name, path in MODULES.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        by_module[name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")] = names_below(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                by_class[node.name] |= names_below(node)
+                derived = dict(ast.iter_fields(node))["bases"]
+                bases[node.name] |= {ast.unparse(base).rpartition(".")[2] for base in derived}
+    return by_module, dict(by_class), bases
+
+
+def leads_somewhere(reference: str, definitions: Definitions) -> bool:
+    """Whether a dotted name in a docstring leads to a module, or to something in a module or a class of ours."""
+    by_module, by_class, bases = definitions
+    parts = reference.split(".")
+    if reference in ENTITIES or parts[0] in OF_OTHERS or parts[0] in sys.stdlib_module_names:
+        return True
+    if parts[0] in by_class:
+        line, seen = [parts[0]], set()
+        while line:
+            name = line.pop()
+            if parts[1] in by_class.get(name, set()):
+                return True
+            seen.add(name)
+            line += [base for base in bases[name] if base not in seen]
+    packages = {part for module in by_module for part in module.split(".")}
+    if parts[0] not in packages and not any(part[:1].isupper() for part in parts):
+        return True  # a variable and what it has
+    for size in range(len(parts), 0, -1):
+        path = ".".join(parts[:size])
+        found = [names for module, names in by_module.items() if f".{module}".endswith(f".{path}")]
+        if found:
+            return size == len(parts) or any(parts[size] in names for names in found)
+    return False
+
+
+def references(text: str) -> list[str]:
+    """The dotted names and the classes that stand in backquotes."""
+    quoted = re.findall(r"`([^`\n]+)`", text)
+    dotted = [name.removesuffix("()") for name in quoted if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+(\(\))?", name)]
+    return [name for name in dotted if name.rpartition(".")[2] not in ("html", "json", "md", "pxd", "pxi", "yaml")]
+
+
+def test_modules_and_classes_that_docstrings_name_are_there() -> None:
+    everything = defined()
+    files = {Path(name).name for name in MODULES}
+    stale = []
+    for name, path in MODULES.items():
+        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8"))):
+            for reference in references(text):
+                is_known = reference.rpartition(".")[0].rpartition("/")[2] + ".py" in files
+                if not (is_known if reference.endswith(".py") else leads_somewhere(reference, everything)):
+                    stale.append(f"{name}:{line}: {reference}")
+    assert stale == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "is_right"),
+    [
+        ("router.dataplane.links.Transfer", True),
+        ("core.forwarding.fib", True),
+        ("core.forwarding.treatments", False),
+        ("credit_actions.Grant", True),
+        ("orders.CreditActions", False),
+        ("SubscriberLink.port", True),
+        ("SubscriberLink.drawer", False),
+        ("transfer.state", True),
+    ],
+)
+def test_a_stale_reference_is_told_from_one_that_leads_somewhere(reference: str, is_right: bool) -> None:
+    assert leads_somewhere(reference, defined()) is is_right
 
 
 def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

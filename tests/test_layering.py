@@ -504,8 +504,6 @@ def test_the_data_plane_asserts_of_nothing_that_it_is_a_link_or_a_message() -> N
         for module, node in calls
         if isinstance(node, ast.Assert) and "isinstance" in ast.unparse(node.test)
     ]
-    casting = {
-        module for module, node in calls if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("cast")
-    }
+    casting = {module for module, node in calls if isinstance(node, ast.Call) and ast.unparse(node.func) == "cast"}
     assert asserted == []
     assert casting == {"router.dataplane.links", "router.dataplane.machine_keys"}

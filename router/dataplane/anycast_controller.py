@@ -82,7 +82,7 @@ class AnycastController(CreditController):
 
     @property
     def publishers(self) -> LocalPublishers:
-        """The publishers of this router, and what of theirs waits."""
+        """Publishers of this router, and what of theirs waits."""
         return self.machine.publishers
 
     @property
@@ -98,7 +98,7 @@ class AnycastController(CreditController):
         self.touch()
 
     def flowed(self, link: EgressLink) -> None:
-        """A local subscriber or a circuit of ours may have other credit or room than before."""
+        """Take note that a local subscriber or a circuit of ours may have other credit or room than before."""
         if link.is_answering:
             self.give_back(link)
         if isinstance(link, SubscriberLink) and link not in self._draining and not pn_link_get_drain(link.handle):
@@ -112,7 +112,7 @@ class AnycastController(CreditController):
     # Publishers
 
     def add_publisher(self, link: PublisherLink) -> None:
-        """A publisher attached here."""
+        """Take in a publisher that has attached here."""
         if not self.is_reply:
             super().add_publisher(link)
             return
@@ -122,7 +122,7 @@ class AnycastController(CreditController):
             self.grant(link, 1)
 
     def remove_publisher(self, link: PublisherLink) -> None:
-        """It is gone; `drop` what was never delivered."""
+        """Forget a publisher that is gone; `drop` what was never delivered."""
         if link in self.first or link in self.second:
             self.first.pop(link, None)
             self.second.pop(link, None)
@@ -131,7 +131,7 @@ class AnycastController(CreditController):
             super().remove_publisher(link)
 
     def closed(self, link: EgressCircuitLink) -> None:
-        """The next hop of a circuit of ours tells that the subscribers have withdrawn."""
+        """Take the word of the next hop of a circuit of ours that the subscribers have withdrawn."""
         if self.own.get(link.root) is link:
             self.machine.closed(link.root)
             self.touch()
@@ -139,7 +139,7 @@ class AnycastController(CreditController):
     # Messages
 
     def take(self, transfer: Transfer) -> None:
-        """A message of the address: it is sent, or waits."""
+        """Send a message of the address, or let it wait."""
         if self.is_reply:
             link = transfer.ingress
             if isinstance(link, PublisherLink) and link in self.first and not transfer.is_brokered:
@@ -151,7 +151,7 @@ class AnycastController(CreditController):
         CreditController.take(self, transfer)
 
     def _take_first(self, transfer: Transfer, link: PublisherLink) -> None:
-        """The first message to a reply address pays no round trip for a circuit."""
+        """Send the first message to a reply address as a datagram: it pays no round trip for a circuit."""
         if not self._is_ready(transfer):
             self._context.forwarder.hold(transfer)
             return
@@ -170,7 +170,7 @@ class AnycastController(CreditController):
             self.touch()
 
     def _is_ready(self, transfer: Transfer) -> bool:
-        """Only a client must get it as a whole; what comes by a circuit for elsewhere goes on as it comes."""
+        """Whether it may leave: for a client as a whole; what comes by a circuit for elsewhere goes on as it comes."""
         link = transfer.ingress
         if CreditController._is_ready(self, transfer):
             return True
@@ -184,14 +184,14 @@ class AnycastController(CreditController):
         return self.machine.requeue(transfer, link.root if isinstance(link, IngressCircuitLink) else self._me)
 
     def drop(self, transfer: Transfer) -> None:
-        """If the message waits here it no longer does."""
+        """Make a message wait here no longer, if it does."""
         link = transfer.ingress
         if link is not None and link in self.first and not transfer.is_brokered:
             self.grant(link, 1)  # it was given up before it was whole
         CreditController.drop(self, transfer)
 
     def used_for_nothing(self, link: IngressLink) -> None:
-        """A transfer without a message used a credit of a publisher or a circuit."""
+        """Count a credit of a publisher or a circuit that a transfer without a message has used."""
         if link in self.first or link in self.second:
             self.grant(link, 1)
         else:
@@ -200,7 +200,7 @@ class AnycastController(CreditController):
     # Paths and links of our own
 
     def update_paths(self) -> None:
-        """Routes or subscribers have changed."""
+        """Tell the machine of routes and subscribers that have changed."""
         context = self._context
         routes = {router: context.fib.route(router) for router in self.entry.remotes}
         wanted = {router for router, route in routes.items() if route is not None}
@@ -280,7 +280,7 @@ class AnycastController(CreditController):
             self.machine.circuit_lost(place, self._context.now)
 
     def subscriber_gone(self, link: SubscriberLink) -> None:
-        """A local subscriber is no more."""
+        """Forget a local subscriber that is no more."""
         self._forget_subscriber(link)
         self._draining.pop(link, None)
         self._able.pop(link, None)
@@ -342,7 +342,11 @@ class AnycastController(CreditController):
             self._draining.pop(link, None)
 
     def turn(self, now: float) -> None:
-        """Tell the machine what credit there is, let it work, see to what waits, and tell neighbors of loads."""
+        """Tell the machine what credit there is, let it work, see to what waits, and tell neighbors of loads.
+
+        Args:
+            now: seconds, monotonic.
+        """
         CreditController.turn(self, now)
         if self._has_choice:
             self._report_loads(now)
@@ -394,8 +398,8 @@ class AnycastController(CreditController):
             self.touch(link)  # it can take less than what was counted on
 
     def _choose_subscriber(self) -> SubscriberLink:
-        """A local subscriber with credit: one that drains, else by turns, or `balanced` one without a message, or else
-        the least busy of the next few.
+        """Choose a local subscriber with credit: one that drains, else by turns, or `balanced` one without a message
+        or else the least busy of the next few.
 
         However many there are, looking at few costs the same for each message.
         """
@@ -424,7 +428,7 @@ class AnycastController(CreditController):
         return chosen
 
     def _give_credit_back(self, egress: RouterId) -> None:
-        """On our circuit, or to the local subscribers that ask for it."""
+        """Give credit back on our circuit, or to the local subscribers that ask for it."""
         links: list[EgressLink] = [*self._draining] if egress == self._me else [self.own[egress]]
         for link in links:
             self._answer_drain(link)

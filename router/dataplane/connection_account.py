@@ -8,7 +8,7 @@ import attrs
 
 
 def _no_socket(is_stopped: bool) -> None:
-    """There is none: whoever feeds the engine goes on."""
+    """Do without a socket: whoever feeds the engine goes on."""
 
 
 @attrs.define

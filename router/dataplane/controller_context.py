@@ -1,4 +1,4 @@
-"""What the controllers of a router share: tables, ways to send, words to neighbors, and circuits that are to go."""
+"""Tables, ways to send, words to neighbors and circuits that are to go, which the controllers of a router share."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:  # it has a context
 
 @attrs.define
 class Word:
-    """What a neighbor is to be told of circuits at the end of a turn."""
+    """Changes of circuits, of which a neighbor is told at the end of a turn."""
 
     weights: dict[str, int] = attrs.Factory(dict)
     """Of our circuits, by link name."""
     closed: list[str] = attrs.Factory(list)
     """Its circuits whose subscribers have withdrawn, by link name."""
     loads: dict[str, tuple[int, int]] = attrs.Factory(dict)
-    """Where its circuits lead, by link name: messages of others, and subscribers."""
+    """Of the egress to which each of its circuits leads, by link name: messages of others, and subscribers."""
 
 
 class ForwarderCalls(Protocol):
-    """What a controller asks of the forwarder."""
+    """Calls of a controller to the forwarder."""
 
     def dispatch(self, transfer: Transfer) -> None:
         """Choose a way for a message anew."""
@@ -60,7 +60,7 @@ class ForwarderCalls(Protocol):
 
 
 class ControllerContext:
-    """What the controllers of one router share.
+    """Tables, parts and bounds that the controllers of one router share.
 
     Args:
         end_circuit: forgets a circuit of ours and ends its link.
@@ -102,12 +102,12 @@ class ControllerContext:
         self.touched: dict[CreditController, None] = {}
         """Controllers that are to have a turn."""
         self.words: dict[Port, Word] = {}
-        """What neighbors are to be told at the end of this turn."""
+        """Changes that neighbors are told of at the end of this turn."""
         self.retired: dict[EgressCircuitLink, float] = {}
         """Circuits that lead another way than the path now goes, until their messages have outcomes; seconds."""
 
     def word_to(self, port: Port) -> Word:
-        """What *port*'s neighbor will be told at the end of this turn."""
+        """Find or begin the message to *port*'s neighbor at the end of this turn."""
         return self.words.setdefault(port, Word())
 
     # Circuits of ours that are to go
@@ -122,7 +122,7 @@ class ControllerContext:
         self.end_if_settled(link)
 
     def end_if_settled(self, link: EgressCircuitLink) -> None:
-        """A message on a circuit has its outcome: a retired one may be through."""
+        """End a retired circuit if all of its messages have outcomes."""
         if link in self.retired and not (link.outstanding or link.current or link.waiting):
             self.end(link)
 

@@ -51,7 +51,7 @@ if not cython.compiled:  # else they come by the .pxd
 
 
 Place = Any
-"""What a circuit of ours stands for: an egress router, or an ingress router and a child of this one in its tree."""
+"""Key of a circuit of ours: an egress router, or an ingress router and a child of this one in its tree."""
 
 
 class CreditController:
@@ -68,9 +68,9 @@ class CreditController:
         self.own: dict[Place, EgressCircuitLink] = {}
         """Our circuits."""
         self.windowed: dict[Place, float] = {}
-        """Where no circuit can be on the present path, and when to try again, seconds."""
+        """Places that can have no circuit on the present path, and when to try again, seconds."""
         self.deadline = math.inf
-        """When a turn is due without an event, seconds."""
+        """Time at which a turn is due without an event, seconds."""
         self._is_due = False
         self._is_acting = False
         """Actions are being carried out: messages that come meanwhile wait for the next turn, behind these."""
@@ -83,7 +83,7 @@ class CreditController:
 
     @property
     def publishers(self) -> LocalPublishers:
-        """The publishers of this router, and what of theirs waits."""
+        """Publishers of this router, and what of theirs waits."""
         raise NotImplementedError
 
     @property
@@ -97,7 +97,7 @@ class CreditController:
         raise NotImplementedError
 
     def touch(self, link: EgressLink | None = None) -> None:
-        """Something happened: have a turn, or look at the credit of *link* to see whether one is needed."""
+        """Ask for a turn, or for a look at the credit of *link*, to see whether one is needed."""
         if link is not None:
             self._changed[link] = None
         elif self._is_due:
@@ -107,7 +107,7 @@ class CreditController:
         self._context.touched[self] = None
 
     def flowed(self, link: EgressLink) -> None:
-        """A local subscriber or a circuit of ours may have other credit or room than before."""
+        """Take note that a local subscriber or a circuit of ours may have other credit or room than before."""
         if link.is_answering:
             self.give_back(link)
         self.touch(link)
@@ -115,19 +115,19 @@ class CreditController:
     # Publishers and circuits of neighbors
 
     def add_publisher(self, link: PublisherLink) -> None:
-        """A publisher attached here."""
+        """Take in a publisher that has attached here."""
         link.controller = self
         self.machine.add_publisher(link)
         self.touch()
 
     def remove_publisher(self, link: PublisherLink) -> None:
-        """It is gone; `drop` what was never delivered."""
+        """Forget a publisher that is gone; `drop` what was never delivered."""
         self.machine.remove_publisher(link)
         self._bound_departed()
         self.touch()
 
     def _bound_departed(self) -> None:
-        """Pre-settled messages stay when their publisher leaves: who comes, casts and leaves must not fill memory."""
+        """Bound what publishers leave behind, pre-settled: who comes, casts and leaves must not fill memory."""
         publishers, entry, settings = self.publishers, self.entry, self._context.settings
         if publishers.departed <= settings.waiting_messages and entry.waiting_bytes <= settings.waiting_bytes:
             return
@@ -139,37 +139,37 @@ class CreditController:
                 self._context.waiting.refuse(message)
 
     def add_circuit(self, link: IngressCircuitLink) -> None:
-        """A neighbor attached a circuit."""
+        """Take in a circuit that a neighbor has attached."""
         link.controller = self
         assert link.port.neighbor is not None
         self.machine.add_circuit(link.root, link, link.port.neighbor)
         self.touch()
 
     def remove_circuit(self, link: IngressCircuitLink) -> None:
-        """It is gone; `drop` what was never delivered."""
+        """Forget a circuit that is gone; `drop` what was never delivered."""
         self.machine.remove_circuit(link.root, link)
         self.touch()
 
     def set_weight(self, link: IngressCircuitLink, weight: int) -> None:
-        """A neighbor told how many busy publishers are behind its circuit."""
+        """Take a neighbor's word on how many busy publishers are behind its circuit."""
         self.machine.set_weight(link.root, link, weight)
         self.touch()
 
     def returned(self, link: IngressCircuitLink) -> None:
-        """Flow arrived on a neighbor's circuit: perhaps the answer to a drain."""
+        """Take back credit if a flow on a neighbor's circuit is the answer to a drain."""
         credit = pn_link_drained(link.handle)
         if credit > 0:
             self.machine.circuit_drained(link.root, link, credit)
             self.touch()
 
     def closed(self, link: EgressCircuitLink) -> None:
-        """The next hop of a circuit of ours tells that nobody takes messages there any more."""
+        """Take the word of the next hop of a circuit of ours that nobody takes messages there any more."""
         raise NotImplementedError
 
     # Messages
 
     def take(self, transfer: Transfer) -> None:
-        """A message of the address: it is sent, or waits."""
+        """Send a message of the address, or let it wait."""
         link = transfer.ingress
         if link is not None:
             self._look_beside(link.port)
@@ -241,7 +241,7 @@ class CreditController:
                 self.touch(link)
 
     def _sent_at_once(self) -> None:
-        """A message was sent as it came."""
+        """See to a turn, after a message was sent as it came."""
         self.touch()
 
     def _is_ready(self, transfer: Transfer) -> bool:
@@ -249,11 +249,11 @@ class CreditController:
         return transfer.is_complete or transfer.may_stream
 
     def _requeue(self, transfer: Transfer) -> bool:
-        """A message on nobody's account is to wait for credit. Returns whether it may."""
+        """Let a message on nobody's account wait for credit. Returns whether it may."""
         return False
 
     def used_for_nothing(self, link: IngressLink) -> None:
-        """A transfer without a message used a credit of a publisher or a circuit."""
+        """Count a credit of a publisher or a circuit that a transfer without a message has used."""
         nothing = object()
         if isinstance(link, IngressCircuitLink):
             self.machine.arrived(link.root, link, nothing, self._context.now, is_ready=False)
@@ -264,13 +264,13 @@ class CreditController:
         self.touch()
 
     def drop(self, transfer: Transfer) -> None:
-        """If the message waits here it no longer does."""
+        """Make a message wait here no longer, if it does."""
         transfer.is_coming = False
         if transfer.is_brokered and self.machine.drop(transfer):
             self.touch()
 
     def _try_elsewhere(self, transfer: Transfer) -> None:
-        """It has nowhere to go from here."""
+        """Find another way for a message that has nowhere to go from here."""
         if transfer.state == WAITING:
             self._context.waiting.give_up(transfer)
         transfer.is_coming = False
@@ -281,7 +281,7 @@ class CreditController:
     # Paths and links of our own
 
     def update_paths(self) -> None:
-        """Routes or subscribers have changed."""
+        """Tell the machine of routes and subscribers that have changed."""
         raise NotImplementedError
 
     def _circuit_lost(self, place: Place) -> None:
@@ -289,11 +289,11 @@ class CreditController:
         raise NotImplementedError
 
     def _place_of(self, link: EgressCircuitLink) -> Place | None:
-        """What a circuit of ours stands for; None when it does no longer."""
+        """Find the key of a circuit of ours; None when it has none any more."""
         return next((place for place, own in self.own.items() if own is link), None)
 
     def circuit_gone(self, link: EgressCircuitLink) -> None:
-        """A circuit of ours was lost, or refused by the next hop."""
+        """Forget a circuit of ours that was lost, or refused by the next hop."""
         place = self._place_of(link)
         self._changed.pop(link, None)
         if place is None:
@@ -305,7 +305,7 @@ class CreditController:
         self.touch()
 
     def _leave(self, place: Place) -> None:
-        """The way there is another one, or none."""
+        """Retire the circuit to a place: the way there is another one, or none."""
         self.windowed.pop(place, None)
         link = self.own.pop(place, None)
         if link is not None:
@@ -313,7 +313,7 @@ class CreditController:
             self._context.retire(link)
 
     def subscriber_gone(self, link: SubscriberLink) -> None:
-        """A local subscriber is no more."""
+        """Forget a local subscriber that is no more."""
         raise NotImplementedError
 
     def _subscribers(self) -> list[SubscriberLink]:
@@ -349,7 +349,11 @@ class CreditController:
     # The turn
 
     def turn(self, now: float) -> None:
-        """Tell the machine what credit there is, let it work, and see to what waits."""
+        """Tell the machine what credit there is, let it work, and see to what waits.
+
+        Args:
+            now: seconds, monotonic.
+        """
         for place in [place for place, until in self.windowed.items() if until <= now]:
             del self.windowed[place]
             self._circuit_lost(place)
@@ -368,7 +372,7 @@ class CreditController:
         self.deadline = min(due, self.machine.next_deadline(), self._end_idle_circuits(now))
 
     def _let_wait(self, transfer: Transfer) -> None:
-        """It waits for longer than this turn. A publisher's own needs no bound: it has no credit for a second one."""
+        """Let a message wait for longer than this turn. A publisher's own needs no bound: it has no credit for two."""
         link = transfer.ingress
         is_own = isinstance(link, PublisherLink) and link.controller is self and not link.is_gone
         publisher = self.publishers.attached.get(link)
@@ -391,7 +395,7 @@ class CreditController:
         link.unspent = unspent
 
     def _forget_subscriber(self, link: SubscriberLink) -> None:
-        """A local subscriber is no more."""
+        """Forget a local subscriber that is no more."""
         self._changed.pop(link, None)
         beside = self._beside.get(link.port, {})
         beside.pop(link, None)
@@ -492,7 +496,7 @@ class CreditController:
         circuit.port.touch()
 
     def give_withheld(self, link: IngressLink) -> None:
-        """The connection of a publisher or a circuit is no longer above its mark."""
+        """Grant what was withheld: the connection of a publisher or a circuit is no longer above its mark."""
         withheld, link.withheld = link.withheld, 0
         if withheld and isinstance(link, PublisherLink):
             self.grant(link, withheld)

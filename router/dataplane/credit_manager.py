@@ -68,7 +68,7 @@ class CreditManager(ControllerContext):
     # Who there is
 
     def of(self, entry: AddressEntry) -> CreditController:
-        """The controller of an address, made when there is none."""
+        """Find the controller of an address, or make it when there is none."""
         controller = self._controllers.get(entry)
         if controller is None:
             controller = self._make(entry)
@@ -86,7 +86,7 @@ class CreditManager(ControllerContext):
         return controller
 
     def find(self, entry: AddressEntry | None) -> CreditController | None:
-        """The controller of an address, if it has one."""
+        """Find the controller of an address, if it has one."""
         return self._controllers.get(entry)
 
     def serves(self, entry: AddressEntry | None) -> bool:
@@ -94,14 +94,14 @@ class CreditManager(ControllerContext):
         return entry is not None and entry.service is None
 
     def used_by_copies(self, entry: AddressEntry) -> None:
-        """A multicast came as a datagram and has used credit of each local subscriber."""
+        """Look at each local subscriber's credit: a multicast that came as a datagram has used some."""
         controller = self.find(entry)
         if controller is not None:
             for link in local_subscribers(entry):
                 controller.touch(link)
 
     def freed(self) -> None:
-        """Datagrams have their outcomes: windows have room again."""
+        """Look at windows that have room again, since datagrams have their outcomes."""
         freed, self.settlement.freed = self.settlement.freed, []
         for entry in freed:
             controller = self.find(entry)
@@ -159,7 +159,7 @@ class CreditManager(ControllerContext):
             self._forget(controller)
 
     def update_paths(self, controller: CreditController) -> None:
-        """Routes or subscribers of its address have changed."""
+        """Tell a controller that routes or subscribers of its address have changed."""
         try:
             controller.update_paths()
         except StageError as error:
@@ -177,14 +177,18 @@ class CreditManager(ControllerContext):
             self.fib.forget(controller.entry)
 
     def next_deadline(self) -> float:
-        """When `handle_deadline` is due, seconds; infinity when never."""
+        """Time at which `handle_deadline` is due, seconds; infinity when never."""
         due = min(self._timers.next(), self.repair.next_deadline())
         if self.retired:
             due = min(due, next(iter(self.retired.values())))  # in the order of their times
         return due
 
     def handle_deadline(self, now: float) -> None:
-        """Time has passed: `turn` is to be called for those that are due."""
+        """Ask for turns of those that are due by their times; `turn` gives them.
+
+        Args:
+            now: seconds, monotonic.
+        """
         self.repair.expire(now)
         for entry in self._timers.take(now):
             controller = self._controllers.get(entry)
@@ -203,7 +207,7 @@ class CreditManager(ControllerContext):
         return bool(pn_link_queued(link.handle)) and route is not None and route.connection == link.port.id
 
     def circuit_gone(self, link: EgressCircuitLink) -> None:
-        """A circuit of ours was lost."""
+        """Forget a circuit of ours that was lost."""
         self.retired.pop(link, None)
         if link.controller is not None:
             link.controller.circuit_gone(link)
@@ -211,7 +215,7 @@ class CreditManager(ControllerContext):
     # Messages that wait
 
     def expired(self, transfer: Transfer) -> None:
-        """A message has waited at its address for too long, or there is no room for it."""
+        """Drop a message that has waited at its address for too long, or for which there is no room."""
         controller = self.find(transfer.entry)
         if controller is not None:
             controller.drop(transfer)

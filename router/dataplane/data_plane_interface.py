@@ -1,4 +1,4 @@
-"""What the engine asks of the data plane, which stands above it."""
+"""Calls of the engine to the data plane, which stands above it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLi
 
 
 class DataPlaneInterface:
-    """What the engine asks of the data plane."""
+    """Calls of the engine to the data plane."""
 
     session_window_frames: int
     """Frames that a peer may send on a session before they are read,"""
@@ -26,39 +26,45 @@ class DataPlaneInterface:
         raise NotImplementedError
 
     def add_publisher(self, link: PublisherLink) -> None:
-        """Messages of a client may arrive on it from now on."""
+        """Take in a link on which messages of a client may arrive from now on."""
         raise NotImplementedError
 
     def add_data_link(self, link: IngressDataLink) -> None:
-        """Datagrams of a neighbor may arrive on it from now on."""
+        """Take in a link on which datagrams of a neighbor may arrive from now on."""
         raise NotImplementedError
 
     def add_egress(self, link: EgressLink) -> None:
-        """Messages may leave on it from now on."""
+        """Take in a link on which messages may leave from now on."""
         raise NotImplementedError
 
     def add_circuit(self, link: IngressCircuitLink) -> None:
-        """A neighbor attached a circuit; it stands in `circuits_in` of its port."""
+        """Take in a circuit that a neighbor has attached; it stands in `circuits_in` of its port."""
         raise NotImplementedError
 
     def circuits_told(
         self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
     ) -> None:
-        """The neighbor's word on circuits: weights of its own, which of ours are closed, and loads where ours lead."""
+        """Take the neighbor's word on circuits.
+
+        Args:
+            weights: busy publishers behind its own circuits, by link name.
+            closed: names of our circuits whose subscribers have withdrawn.
+            loads: messages of others and subscribers to which our circuits lead, by link name.
+        """
         raise NotImplementedError
 
     def remove_ingress(self, link: IngressLink) -> None:
-        """The link is gone; its handle will not be used any more."""
+        """Forget a link that is gone; its handle will not be used any more."""
         raise NotImplementedError
 
     def remove_egress(self, link: EgressLink) -> None:
-        """The link is gone; its handle will not be used any more."""
+        """Forget a link that is gone; its handle will not be used any more."""
         raise NotImplementedError
 
     def flowed(self, link: EgressLink) -> None:
-        """The link may have credit or room."""
+        """Take note that a link may have credit or room."""
         raise NotImplementedError
 
     def reconsider(self, entry: AddressEntry) -> None:
-        """Who takes the messages of an address has changed."""
+        """Move credit, and what waits: others than before take the messages of an address."""
         raise NotImplementedError

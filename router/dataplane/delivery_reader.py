@@ -65,13 +65,13 @@ class Reader:
         self._alone: dict[Handle, dict[IngressLink, None]] = {}
         """Paused links by session, of whose messages no more is read since no other of the session is unfinished."""
         self._left = TURN_BYTES
-        """What may still be read of such links in this turn, bytes."""
+        """Rest of what may be read of such links in this turn, bytes."""
         self._is_resuming = False
         self._is_ending = False
         self._faults = faults
 
     def arrived(self, link: IngressLink, delivery: Handle) -> None:
-        """There is more of a delivery, or its sender has settled it."""
+        """Read what there is more of a delivery, unless its sender has settled it and wants no outcome."""
         if pn_delivery_updated(delivery):
             pn_delivery_clear(delivery)
             transfer = self._settlement.find(delivery)
@@ -108,7 +108,7 @@ class Reader:
         link.port.touch()  # its session has room again, which its peer must be told
 
     def resume_safely(self, link: IngressLink) -> None:
-        """The same where a fault must neither end another connection nor keep other links from being read."""
+        """Read a paused link again; a fault neither ends another connection nor keeps other links from being read."""
         try:
             self.resume(link)
         except StageError as error:
@@ -119,7 +119,7 @@ class Reader:
             self._faults.of_port(link.port, error)
 
     def go_on(self) -> None:
-        """A turn begins: go on with the links of which there was more in the last one."""
+        """Begin a turn: go on with the links of which there was more in the last one."""
         self._left = TURN_BYTES
         if self.unread:
             unread, self.unread = self.unread, {}
@@ -128,7 +128,7 @@ class Reader:
                     self.resume_safely(link)
 
     def end(self, link: IngressLink) -> None:
-        """The link is gone: pre-settled messages of which all is there are still to be read, whatever waits."""
+        """Read what a link that is gone has left: pre-settled messages of which all is there, whatever waits."""
         if link.progress is not None:
             self._unfinished.forget(link)
         self._is_ending = True
@@ -146,7 +146,7 @@ class Reader:
         self._forget_alone(link)
 
     def _forget_alone(self, link: IngressLink) -> None:
-        """The link is gone, with the place that it may have among those that are paused."""
+        """Take a link that is gone out of those that are paused."""
         alone = self._alone.get(link.session)
         if alone is not None:
             alone.pop(link, None)
@@ -180,7 +180,7 @@ class Reader:
                 return
 
     def _take_limited(self, link: IngressLink, delivery: Handle) -> bool:
-        """`_take` for a link whose messages have a largest size: when one is beyond it the link is to be closed."""
+        """Read as `_take` does where messages have a largest size; mark a link to be closed when one is larger."""
         if link.current is None:
             link.current_bytes = 0
         pending = pn_delivery_pending(delivery)
@@ -214,7 +214,11 @@ class Reader:
                 link.port.close_link(link, Condition.MESSAGE_SIZE_EXCEEDED, what)
 
     def give_up_stalled(self, now: float) -> None:
-        """Give up the messages whose senders do not go on with them, though they could."""
+        """Give up the messages whose senders do not go on with them, though they could.
+
+        Args:
+            now: seconds, monotonic.
+        """
         for link in self._unfinished.stalled(now):
             try:
                 self._give_up(link)
@@ -288,7 +292,7 @@ class Reader:
             link.progress.received += received
 
     def _watch(self, link: IngressLink, received: int) -> None:
-        """A message has begun whose end has not come. Siblings must not keep its sender from going on."""
+        """Watch a message whose end has not come. Siblings must not keep its sender from going on."""
         self._unfinished.watch(link, received, self._forwarder.now)
         if self._alone:
             self.unread.update(self._alone.pop(link.session, {}))
@@ -319,7 +323,7 @@ class Reader:
             self._settlement.top_up(link)
 
     def _swallow(self, link: IngressLink, delivery: Handle) -> None:
-        """A transfer without a byte: pyngus writes one for each message that expired while it waited for credit."""
+        """Settle a transfer without a byte: pyngus writes one for each message that expired while it waited."""
         if not pn_delivery_settled(delivery):
             transfer = self._begin(link, delivery)
             self._complete(link, transfer, delivery)

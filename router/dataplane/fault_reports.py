@@ -1,4 +1,4 @@
-"""Whom the data plane tells of faults of the program itself."""
+"""Callbacks by which the data plane tells of faults of the program itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine and the data plane have in common: ports, links and the passage of one message.
+"""Ports, links and the passage of one message, which the engine and the data plane have in common.
 
 These objects carry state and no rules. The engine makes a `Port` for each connection and a link object for each data
 link, tells the data plane of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to
@@ -122,14 +122,14 @@ class Port:
         """Its own links that have credit and too many bytes unwritten."""
 
     def serve_client(self, vhost: str | None, close_link: Callable[[IngressLink, str, str], None]) -> None:
-        """It is a client."""
+        """Tell that it is a client."""
         self.vhost = vhost
         self.close_link = close_link
 
     def lead_to(
         self, neighbor: RouterId, *, takes_numbers: bool, open_stream: Callable[[], EgressStreamLink] | None
     ) -> None:
-        """It is a neighbor."""
+        """Tell that it is a neighbor."""
         self.is_router = True
         self.neighbor = neighbor
         self.takes_numbers = takes_numbers
@@ -142,26 +142,26 @@ class Port:
         end_circuit: Callable[[IngressCircuitLink], None],
         tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None],
     ) -> None:
-        """It is a neighbor that takes circuits."""
+        """Tell that it is a neighbor that takes circuits."""
         self.open_circuit = open_circuit
         self.close_circuit = close_circuit
         self.end_circuit = end_circuit
         self.tell_circuits = tell_circuits
 
     def open_no_more(self) -> None:
-        """The neighbor is gone: no link to it is to be made."""
+        """Make no more links: the neighbor is gone."""
         self.open_stream = None
         self.open_circuit = None
 
     def keep_unwritten(self, transfer: Transfer) -> None:
-        """It may have to be sent a second time."""
+        """Keep a message that may have to be sent a second time."""
         self.unwritten.append(transfer)
         if len(self.unwritten) > self._unwritten_room:  # on a busy connection the kernel never has all of it
             self.unwritten = [one for one in self.unwritten if one.state == SENT]
             self._unwritten_room = 2 * len(self.unwritten) + UNWRITTEN_ROOM
 
     def forget_unwritten(self) -> None:
-        """The kernel has all that was sent on the connection: no message need be sent a second time."""
+        """Forget what may be unwritten: the kernel has all of it, and no message need be sent a second time."""
         self.unwritten_bytes = 0
         for transfer in self.unwritten:
             if transfer.state == SENT:
@@ -169,7 +169,7 @@ class Port:
         self.unwritten.clear()
 
     def lose_unwritten(self, size: int) -> None:
-        """So many bytes will never be written: their link is gone."""
+        """Count off bytes that will never be written: their link is gone."""
         self.unwritten_bytes = max(0, self.unwritten_bytes - size)
 
     def may_be_unwritten(self) -> bool:
@@ -177,7 +177,7 @@ class Port:
         return bool(self.unwritten) or self.unwritten_bytes > PIECE_BYTES
 
     def touch(self) -> None:
-        """There is something to write."""
+        """Ask for a flush: there is something to write."""
         if not self.is_dirty:
             self.is_dirty = True
             self.touched(self)
@@ -215,7 +215,7 @@ class IngressLink:
         self.current_bytes = 0
         """Of it, what was read; kept where there is a limit."""
         self.progress: ReceiveRate | None = None
-        """How far that is, once a part of it was read and not the end (`stalled_senders.py`)."""
+        """Progress of that, once a part of it was read and not the end (`stalled_senders.py`)."""
         self.in_flight = 0
         self.backlog_bytes = 0
         """Of its messages, what waits here for credit."""
@@ -247,17 +247,17 @@ class PublisherLink(IngressLink):
         entry: AddressEntry | None,
         address: str | None,
     ) -> None:
-        """*window* may grow to *most_window*, messages."""
+        """Begin with *window*, which may grow to *most_window*, messages."""
         IngressLink.__init__(self, link_id, port, handle, name, window=window)
         self.most_bytes = most_bytes
         self.entry = entry
         self.address = address
         self.most_window = most_window
-        """What its window may grow to, messages."""
+        """Limit of its window's growth, messages."""
         self.used = 0
         """Messages to where somebody is since the window last changed, while it may grow."""
         self.attached_at = 0.0
-        """When it came, seconds."""
+        """Time at which it came, seconds."""
         self.owed = 0
         """Credit that is to be taken back and was in use: kept back from the next grants."""
 
@@ -278,7 +278,7 @@ class IngressCircuitLink(IngressLink):
         entry: AddressEntry,
         address: str,
     ) -> None:
-        """*root* is the router at the root of its tree: the egress or, for a multicast, the ingress."""
+        """Begin the circuit of a tree with *root*: its egress router or, for a multicast, its ingress router."""
         IngressLink.__init__(self, link_id, port, handle, name, window=0)
         self.entry = entry
         self.address = address
@@ -323,7 +323,7 @@ class EgressLink:
         self.has_aborted = False
         """It is gone, with messages that were not written: the engine counts them for ever, and writes no Detach."""
         self.is_answering = False
-        """What its peer's drain asks for may be given back, once all before it is written."""
+        """Credit that its peer's drain asks for may be given back, once all before it is written."""
         self.is_gone = False
         """Its handle must not be used any more."""
         self.is_presettled = False
@@ -345,17 +345,17 @@ class EgressLink:
         self.counters = LinkCounters()
 
     def end(self) -> None:
-        """Its session has ended: no further message is sent on it."""
+        """Send no further message on it: its session has ended."""
         if self.current is None:
             self.current = new_transfer(None, NULL, 0.0)
 
     def unwritten_bytes(self) -> int:
-        """What its session has to write."""
+        """Bytes that its session has to write."""
         unwritten: int = pn_session_outgoing_bytes(self.session)
         return unwritten - self.port.lost_bytes.get(self.session, 0) if self.port.lost_bytes else unwritten
 
     def note_settled(self, size: int) -> None:
-        """A pre-settled message of so many bytes was sent on it."""
+        """Note a pre-settled message of so many bytes that was sent on it."""
         sizes = self.settled_sizes
         sizes.append(size)
         if len(sizes) >= SIZES_ROOM and len(sizes) > 2 * (queued := pn_link_queued(self.handle)):
@@ -363,7 +363,7 @@ class EgressLink:
                 sizes.popleft()
 
     def lose_settled(self) -> None:
-        """Its handle goes, with the pre-settled messages that are not written."""
+        """Count the pre-settled messages as lost that are not written: its handle goes."""
         queued = pn_link_queued(self.handle)
         lost = sum(list(self.settled_sizes)[-queued:]) if queued else 0
         lost = min(lost, self.unwritten_bytes())  # of the first of them a part may be written
@@ -444,14 +444,14 @@ class EgressCircuitLink(EgressLink):
     __slots__ = ("idle_since", "is_refused", "root", "weight")
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, root: RouterId, address: str) -> None:
-        """*root* is the router at the root of its tree: the egress or, for a multicast, the ingress."""
+        """Begin the circuit of a tree with *root*: its egress router or, for a multicast, its ingress router."""
         EgressLink.__init__(self, link_id, port, handle, name)
         self.address = address
         self.root = root
         self.weight = 0
         """The busy publishers that the neighbor was told of."""
         self.idle_since = 0.0
-        """When it was last of use, seconds."""
+        """Time at which it was last of use, seconds."""
         self.is_refused = False
         """The neighbor did not take it."""
 
@@ -499,9 +499,9 @@ class Transfer:
     is_ready: bool
     """Its bytes are already as they will leave."""
     data: bytes
-    """What arrived first and was not sent on, in one piece."""
+    """The first that arrived and was not sent on, in one piece."""
     parts: list[bytes] | None
-    """What arrived after that."""
+    """More, which arrived after that."""
     size: int
     """Bytes of both."""
     leaving: deque[bytes] | None
@@ -509,7 +509,7 @@ class Transfer:
     leaving_at: int
     """but for so many bytes of the first piece."""
     leaving_bytes: int
-    """What it was not given, in all."""
+    """All that it was not given."""
     scan: Scan | None
     scanned_bytes: int
     """Its first bytes in which the leading sections were looked for, and did not end."""
@@ -523,12 +523,12 @@ class Transfer:
     load: EgressLoad | None
     """Of a datagram: that of its egress router, of which it is a part."""
     waits_since: float
-    """When it began to wait, and how long it may at most but for its `ttl`, both seconds."""
+    """Time at which it began to wait, and longest that it may but for its `ttl`, both seconds."""
     waits_until: float
     held_for: Port | None
 
     def append(self, data: bytes) -> None:
-        """More of it has arrived: nothing is copied but small parts, which would take more room than they have."""
+        """Add what has arrived: nothing is copied but small parts, which would take more room than they have."""
         parts = self.parts
         if not self.size:
             self.data = data
@@ -544,7 +544,7 @@ class Transfer:
         self.size += len(data)
 
     def whole(self) -> bytes:
-        """What arrived and was not sent on, from now on in one piece."""
+        """Join what arrived and was not sent on to one piece."""
         if self.parts is not None:
             self.data = b"".join([self.data, *self.parts])
             self.parts = None
@@ -563,7 +563,7 @@ class Transfer:
         return self.is_complete and len(data) == self.size
 
     def clear(self) -> None:
-        """What arrived is not needed any more."""
+        """Free what arrived: it is not needed any more."""
         self.data = b""
         self.parts = None
         self.size = 0

@@ -38,7 +38,7 @@ class CopyBatch:
         self.transfer = transfer
         self.links = links
         self.at = 0
-        """How many of them have theirs."""
+        """Number of them that have theirs."""
         self.is_counted = is_counted
 
 

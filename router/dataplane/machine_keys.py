@@ -1,4 +1,4 @@
-"""What credit machines call keys, with the types that they have here: links and messages.
+"""Keys of credit machines with the types that they have here: links and messages.
 
 The machines take any key and never look into it. A controller gives them its links and messages, so those are what it
 gets back. The classes of actions below are the machines' own: only a type checker sees them declared anew.

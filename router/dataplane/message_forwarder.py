@@ -1,7 +1,8 @@
 """Forwarding: which address a message belongs to, which egress it takes, and whether it is held or waits first.
 
-`progress` is called with every part that was read. `_route` finds the address, `_dispatch` chooses an egress
-(`core.forwarding.treatments`), `MessageSender` writes. A message in parts goes to a client only when it is whole.
+`progress` is called with every part that was read. `_route` finds the address, `dispatch` hands the message to its
+controller or chooses an egress (`core.forwarding.egress_selection`), `MessageSender` writes. A message in parts goes to
+a client only when it is whole.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ if not cython.compiled:  # else they come by the .pxd
     )
 
 ANNOTATION_BYTES: Final = 65536
-"""What a message may have grown by on its way, so that no router refuses what another one has passed on."""
+"""Growth that a message may have on its way, bytes, so that no router refuses what another one has passed on."""
 
 
 class MulticastTooLarge(RemoteProtocolError):
@@ -66,7 +67,7 @@ class MulticastTooLarge(RemoteProtocolError):
 
 
 class ConnectionOverMark(RemoteProtocolError):
-    """What had to be held until it is whole, from a connection above its mark."""
+    """A message that had to be held until it is whole, from a connection above its mark."""
 
     def __init__(self) -> None:
         super().__init__("too much is held for this connection", condition=Condition.RESOURCE_LIMIT_EXCEEDED)
@@ -126,7 +127,7 @@ class Forwarder:
         self.dispatch(transfer)
 
     def progress(self, transfer: Transfer, data: bytes) -> None:
-        """More of the message is there, or its end."""
+        """Go on with a message of which more is there, or its end."""
         state = transfer.state
         if state == STREAMING:
             link = transfer.egress
@@ -223,7 +224,7 @@ class Forwarder:
             self._dispatch_anycast(transfer, entry)
 
     def _controller_of(self, transfer: Transfer, entry: AddressEntry) -> CreditController:
-        """Its link's own; that of the address when the link is gone, or has none."""
+        """Find its link's controller; that of the address when the link is gone, or has none."""
         source = transfer.ingress
         controller = source.controller if source is not None else None
         return controller if controller is not None else self._credit_manager.of(entry)
@@ -411,7 +412,7 @@ class Forwarder:
         self.dispatch(transfer)
 
     def hold_less(self, transfer: Transfer) -> None:
-        """Its connection is above its mark: if it is held because it isn't whole, see whether it still may be."""
+        """See whether a message may still be held until it is whole: its connection is above its mark."""
         if transfer.state == HOLDING:
             self._hold(transfer, 0)
 
@@ -424,7 +425,7 @@ class Forwarder:
         return limit
 
     def reconsider(self, entry: AddressEntry) -> None:
-        """Who takes the messages of an address has changed: move credit, and what waits."""
+        """Move credit, and what waits: others than before take the messages of an address."""
         self._credit_manager.repair.subscribers_changed(entry, self.now)
         controller = self._credit_manager.find(entry)
         if controller is not None:
@@ -434,12 +435,12 @@ class Forwarder:
             self._settlement.top_up(link)
 
     def drop_incomplete(self, transfer: Transfer) -> None:
-        """Its sender gave it up or is gone before the last part came."""
+        """End a message that its sender gave up, or whose sender is gone, before the last part came."""
         transfer.is_complete = True
         self.abandon(transfer)
 
     def abandon(self, transfer: Transfer) -> None:
-        """It was rejected before its last part came: what still comes of it is thrown away."""
+        """End a message that was rejected before its last part came: what still comes of it is thrown away."""
         self.forget(transfer)
         egress = transfer.egress
         if transfer.state == STREAMING:
@@ -467,7 +468,7 @@ class Forwarder:
             self.flowed(egress)
 
     def forget(self, transfer: Transfer) -> None:
-        """If it waits it no longer does: its sender is gone, or gave it up."""
+        """Make a message wait no longer, if it does: its sender is gone, or gave it up."""
         self._waiting.give_up(transfer)
         controller = self._credit_manager.find(transfer.entry)
         if controller is not None:
@@ -476,7 +477,7 @@ class Forwarder:
     # Room
 
     def flowed(self, link: EgressLink) -> None:
-        """A link may have credit or room: send what is committed to it, and let its controller deal with the rest."""
+        """Send what is committed to a link that may have credit or room, and let its controller deal with the rest."""
         self._egress.flowed(link)
         controller = link.controller
         if controller is not None:

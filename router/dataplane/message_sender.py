@@ -113,7 +113,7 @@ class MessageSender:
             self._settlement.resume(transfer)
 
     def _refuse(self, transfer: Transfer, link: EgressLink) -> None:
-        """It is larger than the link's receiver takes: its sender is told so."""
+        """Reject a message that is larger than the link's receiver takes."""
         what = f"larger than the {link.most_bytes} bytes that a receiver of {link.address} takes"
         if transfer.state == STREAMING:
             self._settlement.leave_egress(transfer)
@@ -156,7 +156,7 @@ class MessageSender:
             link.port.touch()
 
     def send_copy(self, data: bytes, transfer: Transfer, link: EgressLink) -> None:
-        """One pre-settled copy of a multicast, already with the right annotations.
+        """Send one pre-settled copy of a multicast, already with the right annotations.
 
         In its turn where a large one is being written: whoever has counted on the link's credit can't know of that. One
         that is larger than the receiver takes is counted as missed.
@@ -185,7 +185,7 @@ class MessageSender:
         link.port.touch()
 
     def stream(self, transfer: Transfer, data: bytes) -> None:
-        """One more part of a message that `send` began; the last one when the transfer is complete."""
+        """Send one more part of a message that `send` began; the last one when the transfer is complete."""
         link = transfer.egress
         assert link is not None
         assert transfer.leaving is not None
@@ -251,14 +251,14 @@ class MessageSender:
         return new_delivery(link.handle, self.sent)
 
     def _new_numbered(self, transfer: Transfer, link: EgressLink) -> Handle:
-        """A delivery of a multicast, with its number where the neighbor takes it."""
+        """Open a delivery of a multicast, with its number where the neighbor takes it."""
         if transfer.tag is None or not link.port.takes_numbers:
             return self._new_delivery(link)
         self.sent += 1
         return new_tagged_delivery(link.handle, transfer.tag)
 
     def _advance(self, link: EgressLink) -> None:
-        """The link's delivery is written, and has used a credit."""
+        """End the link's delivery, which is written and has used a credit."""
         pn_link_advance(link.handle)
         if isinstance(link, SubscriberLink):
             subscriber = link
@@ -274,7 +274,7 @@ class MessageSender:
                 entry.transit += 1
 
     def _sent(self, transfer: Transfer, link: EgressLink, delivery: Handle) -> None:
-        """The last byte is with the engine: settle now, or wait for the subscriber's outcome."""
+        """Settle a message whose last byte is with the engine, or wait for the subscriber's outcome."""
         self._advance(link)
         settlement = self._settlement
         if not transfer.ingress_delivery or link.is_presettled:
@@ -345,7 +345,7 @@ class MessageSender:
         return link
 
     def unbind(self, source: IngressLink) -> None:
-        """The sender is gone: its streaming links are free for others."""
+        """Free the streaming links of a sender that is gone for others."""
         for stream in source.streams.values():
             stream.bound -= 1
 
@@ -370,7 +370,7 @@ class MessageSender:
         return copy
 
     def flowed(self, link: EgressLink) -> None:
-        """The link may be able to take more: go on with its current message, then send what is committed to it."""
+        """Go on with a link's current message, then send what is committed to it: it may be able to take more."""
         current = link.current
         if current is not None and current.leaving_bytes:
             self._write_piece(current, link)
@@ -397,7 +397,7 @@ class MessageSender:
         return stream
 
     def lost(self, link: EgressLink) -> None:
-        """The link is gone: every message on it gets its outcome.
+        """Give every message on a link that is gone its outcome.
 
         Source: docs/explanation/walk-of-a-message.md#when-it-cant-arrive.
         """

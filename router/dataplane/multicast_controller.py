@@ -47,7 +47,7 @@ class MulticastController(CreditController):
 
     @property
     def publishers(self) -> LocalPublishers:
-        """The publishers of this router, and what of theirs waits."""
+        """Publishers of this router, and what of theirs waits."""
         return self.machine.own.machine.publishers
 
     @property
@@ -62,7 +62,7 @@ class MulticastController(CreditController):
         self.touch()
 
     def closed(self, link: EgressCircuitLink) -> None:
-        """A child tells that nobody below it is live."""
+        """Take a child's word that nobody below it is live."""
         place = self._place_of(link)
         if place is not None:
             ingress, child = place
@@ -70,7 +70,7 @@ class MulticastController(CreditController):
             self.touch()
 
     def take(self, transfer: Transfer) -> None:
-        """A message of the address: it is sent, or waits; not if it was here before."""
+        """Send a message of the address, or let it wait; not if it was here before."""
         link = transfer.ingress
         is_first = transfer.is_coming or not transfer.is_brokered
         if transfer.tag is None or not is_first or not isinstance(link, IngressCircuitLink):
@@ -87,25 +87,25 @@ class MulticastController(CreditController):
             self._context.forwarder.fan_out(transfer)
 
     def _drop_counted(self, transfer: Transfer, link: IngressCircuitLink) -> None:
-        """A message is not to leave on the credit that it came with."""
+        """Count the credit that a message came with as used: it is not to leave on it."""
         if transfer.is_coming:
             self.drop(transfer)
         else:
             self.used_for_nothing(link)
 
     def _is_ready(self, transfer: Transfer) -> bool:
-        """Every copy must be whole."""
+        """Whether its copies may leave: every one must be whole."""
         return transfer.is_complete
 
     # Paths and links of our own
 
     def add_circuit(self, link: IngressCircuitLink) -> None:
-        """A neighbor attached a circuit."""
+        """Take in a circuit that a neighbor has attached."""
         super().add_circuit(link)
         self._place_children(link.root)
 
     def update_paths(self) -> None:
-        """Trees, routes or subscribers have changed."""
+        """Tell the machine of trees, routes and subscribers that have changed."""
         for ingress in list(self.machine.trees):
             self._place_children(ingress)
         self.touch()
@@ -131,7 +131,7 @@ class MulticastController(CreditController):
         self.touch()  # before a message is sent on what it had
 
     def subscriber_gone(self, link: SubscriberLink) -> None:
-        """A local subscriber is no more."""
+        """Forget a local subscriber that is no more."""
         self._forget_subscriber(link)
         if link in self._known:
             del self._known[link]

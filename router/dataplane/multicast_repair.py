@@ -179,7 +179,11 @@ class MulticastRepair:
             self._audiences.clear()
 
     def expire(self, now: float) -> None:
-        """Forget what has been kept for long enough, seconds."""
+        """Forget what has been kept for long enough.
+
+        Args:
+            now: seconds, monotonic.
+        """
         while self._kept and self._kept[0].at + self._keep_s <= now:
             self._forget_oldest()
 
@@ -190,19 +194,27 @@ class MulticastRepair:
     # What changes
 
     def subscribers_changed(self, entry: AddressEntry, now: float) -> None:
-        """Other routers have subscribers of the address than before."""
+        """Note that other routers have subscribers of an address than before.
+
+        Args:
+            now: seconds, monotonic.
+        """
         before = self._audiences.get(entry.text)
         if before is not None:
             self._audiences[entry.text] = {router: before.get(router, now) for router in entry.remotes}
 
     def lost(self, neighbor: RouterId) -> None:
-        """The connection to a neighbor is gone: what was sent on it may not have arrived."""
+        """Note that what was sent to a neighbor may not have arrived: the connection is gone."""
         for kept in self._kept:
             if neighbor in kept.sent_to:
                 kept.sent_to = tuple(router for router in kept.sent_to if router != neighbor)
 
     def send_again(self, now: float) -> None:
-        """Trees have changed: send what is kept to those children that have not been sent it."""
+        """Send what is kept to those children that have not been sent it: trees have changed.
+
+        Args:
+            now: seconds, monotonic.
+        """
         self.expire(now)
         children: dict[tuple[str, RouterId], list[tuple[RouterId, Port, float]]] = {}
         for kept in self._kept:

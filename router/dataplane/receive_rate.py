@@ -23,7 +23,7 @@ class ReceiveRate:
         """For how long it was not before, since the window began, seconds."""
 
     def restart(self, message: int, now: float) -> None:
-        """Begin a window."""
+        """Begin a window at *now*, seconds."""
         self.message = message
         self.received = 0
         self.since = now
@@ -32,15 +32,15 @@ class ReceiveRate:
             self.paused_at = now
 
     def pause(self, now: float) -> None:
-        """The link is not read from now on."""
+        """Stop the clock: the link is not read from *now* on, seconds."""
         self.paused_at = now
 
     def resume(self, now: float) -> None:
-        """The link is read again."""
+        """Go on with the clock: the link is read again from *now* on, seconds."""
         if self.paused_at != math.inf:
             self.paused_s += now - self.paused_at
             self.paused_at = math.inf
 
     def elapsed(self, now: float) -> float:
-        """Seconds of the window in which the sender could go on."""
+        """Seconds of the window until *now* in which the sender could go on."""
         return min(now, self.paused_at) - self.since - self.paused_s

@@ -103,12 +103,10 @@ class RouterDataPlane(DataPlaneInterface):
             fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.credit_manager, faults
         )
         self.unfinished = StalledSenders(settings)
-        self._reader = Reader(
-            self.settlement, self.waiting, self.egress, self._forwarder, self.unfinished, faults
-        )
+        self._reader = Reader(self.settlement, self.waiting, self.egress, self._forwarder, self.unfinished, faults)
 
     def set_now(self, now: float) -> None:
-        """Tell the time, seconds, monotonic: before each batch of events."""
+        """Tell the time *now*, seconds, monotonic: before each batch of events."""
         self.now = now
         self._forwarder.now = self.waiting.now = self.credit_manager.now = now
 
@@ -157,11 +155,14 @@ class RouterDataPlane(DataPlaneInterface):
                         link.port.withdraw(link, -credit)
                     self._forwarder.flowed(link)
                 elif isinstance(link, IngressCircuitLink):
-                    controller = link.controller
-                    if controller is not None:
-                        controller.returned(link)
+                    self._returned(link)
             elif kind != TRANSPORT:
                 return event
+
+    def _returned(self, link: IngressCircuitLink) -> None:
+        controller = link.controller
+        if controller is not None:
+            controller.returned(link)
 
     def _disposed(self, link: EgressLink, delivery: Handle) -> None:
         was_busy = link.current is not None
@@ -172,14 +173,14 @@ class RouterDataPlane(DataPlaneInterface):
             self._forwarder.flowed(link)
 
     def flowed(self, link: EgressLink) -> None:
-        """A link may have credit or room."""
+        """Take note that a link may have credit or room."""
         try:
             self._forwarder.flowed(link)
         except StageError as error:
             self._forwarder.end_faulty(error)
 
     def reconsider(self, entry: AddressEntry) -> None:
-        """Who takes the messages of an address has changed: move credit, and what waits."""
+        """Move credit, and what waits: others than before take the messages of an address."""
         self._forwarder.reconsider(entry)
 
     def publish(self, to: str, data: bytes) -> None:
@@ -191,7 +192,7 @@ class RouterDataPlane(DataPlaneInterface):
         self._forwarder.retry_stranded()
 
     def written(self, port: Port) -> None:
-        """The connection has written some of its output: go on with what was stopped because of it."""
+        """Go on with what was stopped until a connection has written some of its output."""
         if port.blocked:
             for link in list(port.blocked):
                 if self.egress.has_drained(link):
@@ -205,7 +206,7 @@ class RouterDataPlane(DataPlaneInterface):
                     self._reader.resume_safely(source)
 
     def release(self, port: Port, links: Iterable[IngressLink | EgressLink]) -> None:
-        """A connection, whose links these are, is no longer above its mark: read it, and give what it is to get."""
+        """Read a connection, whose links these are, and give what it is to get: it is no longer above its mark."""
         for link in links:
             if isinstance(link, IngressLink):
                 if link.controller is not None:
@@ -214,7 +215,7 @@ class RouterDataPlane(DataPlaneInterface):
         self.read_stopped(port)
 
     def give_up_held(self, links: Iterable[IngressLink | EgressLink]) -> None:
-        """Nothing more is read from the connection of these links: what isn't whole would never be."""
+        """Give up what isn't whole of these links: nothing more is read from their connection."""
         for link in list(links):
             if isinstance(link, IngressLink) and link.current is not None:
                 self._forwarder.hold_less(link.current)
@@ -231,7 +232,7 @@ class RouterDataPlane(DataPlaneInterface):
         return bool(self._reader.unread) or self.credit_manager.copying.has_more()
 
     def go_on(self) -> None:
-        """A turn begins: go on with these."""
+        """Begin a turn: go on with these."""
         self._reader.go_on()
         if self.credit_manager.copying.has_more():
             self.credit_manager.copying.go_on()
@@ -261,7 +262,7 @@ class RouterDataPlane(DataPlaneInterface):
         return found
 
     def add_publisher(self, link: PublisherLink) -> None:
-        """Messages of a client may arrive on it from now on; gives its first credit."""
+        """Take in a link on which messages of a client may arrive from now on, and give its first credit."""
         self._register(link)
         link.attached_at = self.now
         entry = link.entry
@@ -272,12 +273,12 @@ class RouterDataPlane(DataPlaneInterface):
         self.settlement.top_up(link)
 
     def add_data_link(self, link: IngressDataLink) -> None:
-        """Datagrams of a neighbor may arrive on it from now on; gives its first credit."""
+        """Take in a link on which datagrams of a neighbor may arrive from now on, and give its first credit."""
         self._register(link)
         self.settlement.top_up(link)
 
     def add_circuit(self, link: IngressCircuitLink) -> None:
-        """Messages may arrive on a neighbor's circuit from now on; it gets credit by its weight.
+        """Take in a neighbor's circuit, on which messages may arrive from now on; it gets credit by its weight.
 
         One to a service of this process gets a window: the service takes whatever comes at once, and grants nothing.
         """
@@ -292,7 +293,7 @@ class RouterDataPlane(DataPlaneInterface):
     def circuits_told(
         self, port: Port, weights: Mapping[str, int], closed: Sequence[str], loads: Mapping[str, tuple[int, int]]
     ) -> None:
-        """A neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""
+        """Take a neighbor's word on circuits, by link name. What is gone meanwhile is of no interest."""
         for name, weight in weights.items():
             circuit = port.circuits_in.get(name)
             if circuit is not None and circuit.controller is not None:
@@ -348,13 +349,13 @@ class RouterDataPlane(DataPlaneInterface):
         link.port.close_circuit(link)
 
     def add_egress(self, link: EgressLink) -> None:
-        """Messages may leave on it from now on."""
+        """Take in a link on which messages may leave from now on."""
         self._register(link)
         if isinstance(link, SubscriberLink):
             link.controller = self.credit_manager.find(link.entry)
 
     def remove_ingress(self, link: IngressLink) -> None:
-        """The link is gone. What is complete goes on; what is not ends here, and downstream where it was begun."""
+        """Forget a link that is gone. What is complete goes on; else it ends, and downstream where it was begun."""
         self._reader.end(link)
         self._unregister(link)
         settlement = self.settlement
@@ -388,14 +389,14 @@ class RouterDataPlane(DataPlaneInterface):
             self.fib.forget(link.entry)
 
     def lose_messages(self, link: IngressLink | EgressLink, most: int) -> int:
-        """A link is about to go: give messages that were to leave on it their outcomes, at most so many.
+        """Give messages that were to leave on a link their outcomes, at most so many: it is about to go.
 
         Returns: how many. Fewer than *most*: there are no more of them.
         """
         return self.egress.lose(link, most) if isinstance(link, EgressLink) else 0
 
     def remove_egress(self, link: EgressLink) -> None:
-        """The link is gone: its messages get their outcomes. The caller withdraws the subscription."""
+        """Forget a link that is gone, and give its messages their outcomes. The caller withdraws the subscription."""
         self._unregister(link)
         self.egress.lost(link)
         self.gone_egress.add(link.counters)
@@ -410,11 +411,15 @@ class RouterDataPlane(DataPlaneInterface):
             self.repair.lost(link.port.neighbor)
 
     def next_deadline(self) -> float:
-        """When `handle_deadline` is due, seconds; infinity when never."""
+        """Time at which `handle_deadline` is due, seconds; infinity when never."""
         return min(self.waiting.next_deadline(), self.credit_manager.next_deadline(), self.unfinished.due)
 
     def handle_deadline(self, now: float) -> None:
-        """Time has passed: messages have waited too long, or credit is to be looked at."""
+        """Release messages that have waited too long, and look at credit by its times.
+
+        Args:
+            now: seconds, monotonic.
+        """
         try:
             self.waiting.handle_deadline(now)
         except StageError as error:  # the others are due still

@@ -86,18 +86,18 @@ class Settlement:
     # Which transfer a delivery belongs to
 
     def find(self, delivery: Handle) -> Transfer | None:
-        """The passage that a delivery belongs to; None when it is over."""
+        """Find the passage that a delivery belongs to; None when it is over."""
         found: Transfer | None = delivery_context(delivery)
         return found
 
     def keep(self, delivery: Handle, transfer: Transfer) -> None:
-        """A delivery, one of its own or of another link, belongs to a passage."""
+        """Note that a delivery, one of its own or of another link, belongs to a passage."""
         if delivery_context(delivery) is None:
             self.count += 1
         set_delivery_context(delivery, transfer)
 
     def forget(self, delivery: Handle) -> Transfer | None:
-        """The delivery is over for this router: its passage, None when it was over before."""
+        """Forget a delivery that is over for this router. Returns its passage, None when it was over before."""
         found: Transfer | None = delivery_context(delivery)
         if found is not None:
             self.count -= 1
@@ -107,7 +107,7 @@ class Settlement:
     # From the subscriber's side
 
     def disposed(self, link: EgressLink, delivery: Handle) -> None:
-        """The peer changed the state of a delivery that we sent it, or settled it."""
+        """Pass on that the peer changed the state of a delivery that we sent it, or settled it."""
         if not pn_delivery_updated(delivery):
             return
         transfer = self.find(delivery)
@@ -201,18 +201,18 @@ class Settlement:
             self.count_dropped(transfer)
 
     def reject_for(self, transfer: Transfer, error: RemoteProtocolError) -> None:
-        """REJECTED because of what was found in its bytes."""
+        """Give the publisher REJECTED because of what was found in its bytes."""
         self.reject(transfer, error.condition, str(error))
 
     def count_dropped(self, transfer: Transfer) -> None:
-        """A pre-settled message that goes nowhere: all that is left of it is a number."""
+        """Count a pre-settled message that goes nowhere: all that is left of it is a number."""
         if transfer.ingress is not None:
             transfer.ingress.counters.dropped += 1
         if transfer.entry is not None:
             transfer.entry.dropped += 1
 
     def finish(self, transfer: Transfer) -> None:
-        """The message is done here: settle its ingress half once it has arrived as a whole, and return its credit."""
+        """End a message here: settle its ingress half once it has arrived as a whole, and return its credit."""
         if transfer.held_for is not None:
             self.unhold(transfer)
         if transfer.load is not None:
@@ -228,13 +228,13 @@ class Settlement:
         self.leave_ingress(transfer)
 
     def resume(self, transfer: Transfer) -> None:
-        """What stopped the reading of its source is over."""
+        """Read its source again: what stopped that is over."""
         link = transfer.ingress
         if link is not None and link.is_paused and link.current is transfer:
             self._resume(link)
 
     def unhold(self, transfer: Transfer) -> None:
-        """Its bytes are no longer charged to the connection that they are held for."""
+        """Charge its bytes no longer to the connection that they are held for."""
         assert transfer.held_for is not None
         transfer.held_for.held_bytes -= transfer.size
         transfer.held_for = None
@@ -277,7 +277,7 @@ class Settlement:
         link.port.touch()
 
     def strand(self, transfer: Transfer) -> None:
-        """The way was lost before it was written: nobody has seen it, so it may go another way."""
+        """Let a message take another way: its own was lost before it was written, so nobody has seen it."""
         # DEV-24: qdrouterd releases it, and the sender of an RPC waits for its retry.
         transfer.egress = None
         transfer.egress_delivery = NULL
@@ -286,7 +286,7 @@ class Settlement:
         self.stranded.append(transfer)
 
     def _leave_load(self, transfer: Transfer) -> None:
-        """It no longer counts as a datagram toward its egress router, however it has ended."""
+        """Count it no longer as a datagram toward its egress router, however it has ended."""
         entry, load = transfer.entry, transfer.load
         transfer.load = None
         if load is None:
@@ -299,20 +299,20 @@ class Settlement:
     # Credit
 
     def grow(self, link: PublisherLink) -> None:
-        """A sender has sent a message to where somebody is, and its window is not what it may be at last."""
+        """Let a sender's window grow: it has sent a message to where somebody is."""
         link.used += 1
         if is_used(link.window, link.used):
             link.window, link.used = grown(link.window, link.most_window), 0
             self.top_up(link)
 
     def _shrink(self, link: IngressLink) -> None:
-        """A message of a sender was RELEASED: where it names addresses itself, it may well name what nobody serves."""
+        """Let the window shrink of a sender that names addresses itself: it has named what nobody serves."""
         if link.entry is None and isinstance(link, PublisherLink):
             publisher = link
             publisher.window, publisher.used = shrunk(publisher.window), 0
 
     def top_up(self, link: IngressLink) -> None:
-        """Grant or take back what `core.forwarding.credit` says for this link, if it has a window."""
+        """Grant or take back what `core.forwarding.link_window` says for this link, if it has a window."""
         if link.controller is not None:
             return
         queued = pn_link_queued(link.handle)
@@ -334,8 +334,8 @@ class Settlement:
             link.port.touch()
 
     def _for_questions(self, link: IngressLink, held: int, change: int) -> int:
-        """Of the credit that a link is to get, what it gets while its connection is above its mark: whoever asks the
-        router what is wrong gets an answer. The rest follows when that is over (`RouterDataPlane.release`)."""
+        """Part of a link's credit that it gets while its connection is above its mark: whoever asks the router what is
+        wrong gets an answer. The rest follows when that is over (`RouterDataPlane.release`)."""
         if link.entry is None:
             return 1 if held == 0 else 0
         return change if link.entry.service is not None else 0

@@ -35,7 +35,7 @@ class StalledSenders:
         self._by_session: dict[Handle, dict[IngressLink, None]] = {}
 
     def watch(self, link: IngressLink, received: int, now: float) -> None:
-        """The first *received* bytes of a message have come on a link, and not its end."""
+        """Watch a link: the first *received* bytes of a message have come at *now*, seconds, and not its end."""
         link.progress = ReceiveRate(link.counters.deliveries, received, now)
         self._links[link] = None
         self._by_session.setdefault(link.session, {})[link] = None
@@ -43,7 +43,7 @@ class StalledSenders:
             self.due = now + self.window_s / LOOKS
 
     def forget(self, link: IngressLink) -> None:
-        """The link is gone, or nothing on it is unfinished."""
+        """Watch a link no more: it is gone, or nothing on it is unfinished."""
         link.progress = None
         if link in self._links:
             del self._links[link]
@@ -66,7 +66,7 @@ class StalledSenders:
         return False
 
     def stalled(self, now: float) -> list[IngressLink]:
-        """Look at all of them. Returns: the links whose senders are to be given up."""
+        """Look at all of them at *now*, seconds. Returns: the links whose senders are to be given up."""
         found = []
         for link in list(self._links):
             progress = link.progress

@@ -25,7 +25,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import POSTPONED, SELECTED, STREAM_BUFFER_BYTES, WAITING
 
 Place = AddressEntry | EgressLink
-"""Where messages wait, oldest first."""
+"""A queue of messages that wait, oldest first."""
 
 
 class WaitingMessages:
@@ -96,7 +96,7 @@ class WaitingMessages:
             self._deadlines_room = 2 * len(self._deadlines) + DEADLINES_ROOM
 
     def grew(self, transfer: Transfer, added: int) -> None:
-        """More of a message that waits has come, in bytes, and is among its data already."""
+        """Count what has come more of a message that waits, in bytes; it is among its data already."""
         place = transfer.egress or transfer.entry
         assert place is not None
         self.total_bytes += added
@@ -108,10 +108,9 @@ class WaitingMessages:
             self.refuse(transfer)
 
     def oldest(self, place: Place) -> Transfer | None:
-        """The message that has waited longest; None when nothing waits."""
+        """Find the message that has waited longest; None when nothing waits."""
         transfer = next(iter(place.waiting), None)
-        assert transfer is None or isinstance(transfer, Transfer)
-        return transfer
+        return transfer if isinstance(transfer, Transfer) else None
 
     def take(self, place: Place) -> Transfer | None:
         """Take out the oldest message; None when nothing waits."""
@@ -122,7 +121,7 @@ class WaitingMessages:
         return transfer
 
     def give_up(self, transfer: Transfer) -> None:
-        """If it waits it no longer does, for instance because its sender is gone."""
+        """Make a message wait no longer, if it does, for instance because its sender is gone."""
         if transfer.state == WAITING:
             self._leave(transfer)
 
@@ -133,7 +132,7 @@ class WaitingMessages:
         advance(transfer, SELECTED)
 
     def expel(self, transfer: Transfer) -> None:
-        """After a fault of ours: it no longer waits, wherever it does and whatever its stage is."""
+        """Make a message wait no longer after a fault of ours, wherever it does and whatever its stage is."""
         for place in (transfer.egress, transfer.entry):
             if place is not None and transfer in place.waiting:
                 self._take_out(transfer, place)
@@ -152,7 +151,7 @@ class WaitingMessages:
             self.relieved.append(source)
 
     def leave_source(self, transfer: Transfer) -> None:
-        """The sender of a message that waits wants to hear nothing of it: it is not on its account any more."""
+        """Take a message that waits off its sender's account, who wants to hear nothing of it."""
         if transfer.state == WAITING and transfer.ingress is not None:
             self._relieve(transfer.ingress, transfer.size)
 
@@ -166,13 +165,13 @@ class WaitingMessages:
         return source.entry is not None or isinstance(source, IngressStreamLink)
 
     def next_deadline(self) -> float:
-        """When the next message has waited too long, seconds; infinity when none waits."""
+        """Time at which the next message has waited too long, seconds; infinity when none waits."""
         while self._deadlines and self._deadlines[0][2].state != WAITING:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else math.inf
 
     def handle_deadline(self, now: float) -> None:
-        """Release what has waited too long."""
+        """Release what has waited too long at *now*, seconds."""
         while self._deadlines and self._deadlines[0][0] <= now:
             transfer = heapq.heappop(self._deadlines)[2]
             if transfer.state != WAITING:
@@ -188,7 +187,7 @@ class WaitingMessages:
                 self._release(transfer)
 
     def refuse(self, transfer: Transfer) -> None:
-        """There is no room for it."""
+        """Release a message for which there is no room."""
         self.give_up(transfer)
         self._expired(transfer)
         if transfer.entry is not None:

@@ -1,7 +1,7 @@
 """TopoHub's JSON: a graph in networkx' node-link form.
 
-A node has `id`, `name` and `pos` (longitude, latitude); an edge `source`, `target` and `dist` (km). `graph.demands` has
-traffic by both ends; as TopoHub counts it, so much flows in each direction. Its unit is taken for messages/s.
+A node has `id`, `name` and `pos` (longitude, latitude); an edge `source`, `target` and `dist` (km). `demands` of the
+graph has traffic by both ends; as TopoHub counts it, so much flows in each direction. Its unit is taken for messages/s.
 
 Source: Jurkiewicz, TopoHub: A repository of reference Gabriel graph and real-world topologies, SoftwareX 24, 2023.
 """

@@ -71,7 +71,7 @@ class VariantWork:
     key: str
     """Two works with the same key are the same."""
     network: bytes
-    """As `network_codec.packed` makes them."""
+    """As `network_codec.encode_network` makes them."""
     plan: Plan
     pairs: str
     routing: str
