@@ -59,6 +59,7 @@ def check_router(path: FilePath, router_id: str | None = None) -> tuple[RouterSe
     """Settings of one router, though other routers of its file may be wrong.
 
     Args:
+        path: of the file.
         router_id: may be left out when the file has one router only.
     Returns: the settings; all findings about the file, also about other routers.
     Raises:

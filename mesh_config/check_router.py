@@ -22,6 +22,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
 
     Args:
         key: key of the router in its mesh.
+        router: complete settings of it.
         locate: called with the key and the steps to a setting.
     """
 

@@ -42,7 +42,9 @@ def tree(routers: int, *, branches: int = 2, base_port: int = BASE_PORT) -> Mesh
     """A balanced tree, filled level by level.
 
     Args:
+        routers: number of routers, from 1.
         branches: routers below each one, from 1.
+        base_port: TCP port of the first listener.
     """
     _at_least("branches", branches, 1)
     return _mesh("tree", routers, (((i - 1) // branches, i, 1) for i in range(1, routers)), base_port)
@@ -57,8 +59,10 @@ def geometric(routers: int, *, seed: int = 0, neighbors: float = 4.0, base_port:
     """Routers strewn over a square, neighbors where they are near: a random geometric graph, made whole.
 
     Args:
+        routers: number of routers, from 1.
         seed: of the places.
         neighbors: of a router, on average.
+        base_port: TCP port of the first listener.
     Returns: a mesh in one part; the cost of a link is its length, the longest possible (a diagonal) being 100.
     """
     rng = random.Random(seed)
@@ -77,8 +81,10 @@ def chords(routers: int, *, seed: int = 0, neighbors: int = 4, base_port: int = 
     """A ring, and links between routers drawn at random: few hops from anywhere to anywhere.
 
     Args:
+        routers: number of routers, from 1.
         seed: of the draws.
         neighbors: of a router, on average, at most; 2 or less is the ring alone.
+        base_port: TCP port of the first listener.
     """
     rng = random.Random(seed)
     pairs = {(i, i + 1) for i in range(routers - 1)} | ({(0, routers - 1)} if routers > 2 else set())
@@ -94,6 +100,7 @@ def fat_tree(routers: int, *, base_port: int = BASE_PORT) -> MeshSettings:
 
     Args:
         routers: 5 k^2 / 4 of an even k: 5, 20, 45, 80, 125 ...
+        base_port: TCP port of the first listener.
     Raises:
         ValueError: another number of routers.
     Source: Al-Fares, Loukissas and Vahdat, A Scalable, Commodity Data Center Network Architecture, 2008.
@@ -131,6 +138,7 @@ def generate(kind: str, routers: int, *, seed: int = 0, base_port: int = BASE_PO
     """A mesh of one of the `KINDS`.
 
     Args:
+        kind: one of the `KINDS`.
         routers: number of routers, from 1.
         seed: used by the kinds in `SEEDED`.
         base_port: TCP port of the first listener.

@@ -77,6 +77,7 @@ def link_address(router: RouterSettings, *, needs_host: bool = True) -> tuple[st
     """Host and port at which other routers reach *router*, or why there are none.
 
     Args:
+        router: the one that is dialled.
         needs_host: False when the host is known from elsewhere; a wildcard will do then.
     """
     listener = router_listener(router)

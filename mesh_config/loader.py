@@ -65,6 +65,7 @@ def load_router(path: FilePath, router_id: str | None = None) -> RouterSettings:
     """Settings of one router of a file.
 
     Args:
+        path: of the file.
         router_id: may be left out when the file has one router only.
     Raises:
         SettingsError: as `load_mesh`; or the file has no such router, or several when none is named.

@@ -52,9 +52,11 @@ def setting(
 
     Args:
         doc: a sentence for operators.
-        default, factory: as in `attrs.field`; without either the setting must be written.
+        default: as in `attrs.field`; without it and *factory* the setting must be written.
+        factory: as in `attrs.field`.
         unit: of a number, in words; empty for a plain number.
-        low, high: inclusive range of a number, in that unit.
+        low: least value of a number, in that unit.
+        high: greatest value of a number, in that unit.
         pattern: regular expression (common to Python and ECMA 262) that the whole of a text must match.
         beyond: of a bound, what happens to what is beyond it; for the table in docs/explanation/hostile-peers.md.
     """

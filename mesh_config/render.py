@@ -14,6 +14,7 @@ def render_router(router: RouterSettings, *, with_defaults: bool = True) -> str:
     """The file of one router.
 
     Args:
+        router: complete settings of it.
         with_defaults: write every setting, also where it has the default value.
     """
     plain = unstructure(router, with_defaults=with_defaults)

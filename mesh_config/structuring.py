@@ -53,6 +53,7 @@ def unstructure(settings: attrs.AttrsInstance, *, with_defaults: bool) -> dict[s
     """Plain mappings, lists and scalars, in the order of the models.
 
     Args:
+        settings: an object of one of the models.
         with_defaults: also what has the default value.
     """
     plain: dict[str, Any] = {}

@@ -42,7 +42,8 @@ class EndedLinks:
         lose: Callable[[Connection, IngressLink | EgressLink, int], int],
         look_at: Callable[[float], None],
     ) -> None:
-        """
+        """Begin with none.
+
         Args:
             take: takes links of a connection away. Must not raise.
             lose: gives messages of a link their outcomes, at most so many. Returns how many. Must not raise.
@@ -70,6 +71,9 @@ class EndedLinks:
         """Links of a connection have ended, at *now*, seconds: take away the first of them.
 
         Args:
+            connection: of the client.
+            links: that have ended, in the order in which they go.
+            now: seconds, monotonic.
             done: called after the last of them, here if they are few and not many others end now.
         """
         teardown = EndedLinkGroup(connection, deque(links), done)
@@ -85,6 +89,7 @@ class EndedLinks:
         """Give a connection back to proton, here if it had little. None of its handles may be used any more.
 
         Args:
+            connection: that has ended, with all its links.
             now: seconds, monotonic.
         """
         if not connection.free_some(LINKS_AT_ONCE):

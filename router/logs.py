@@ -75,6 +75,7 @@ class RateLimit:
         """Whether a line is to be written; one that is not is counted.
 
         Args:
+            event: the line's.
             host: the peer's, without port; empty when the line is about none.
             now: seconds, monotonic.
         """
@@ -292,6 +293,7 @@ def configure(level: str = "info", **fields: object) -> None:
     """Write lines from *level* (debug, info, warning, error) on to standard error, by a thread: `close` ends it.
 
     Args:
+        level: least severe lines that are written.
         fields: of the lines that the log has to say of itself.
     """
     global _log  # noqa: PLW0603  structlog is configured for the whole process too

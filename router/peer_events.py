@@ -50,8 +50,12 @@ class PeerEvents:
         freed: Callable[[int], None],
         teardowns: EndedLinks,
     ) -> None:
-        """
+        """Handle nobody yet.
+
         Args:
+            settings: of the router.
+            data_plane: gets links of clients and circuits.
+            log: of the router.
             emit: takes events for the control plane.
             freed: hears how many links have given back their memory.
             teardowns: take away links of clients that have left.

@@ -69,6 +69,10 @@ class PeerMemoryAccount:
         """*connections*: those of the router, which goes on changing them.
 
         Args:
+            data_plane: tells what it holds for each peer.
+            settings: the bounds.
+            connections: those of the router, which goes on changing them.
+            log: gets a line for each connection that is ended.
             look_at: told when `handle_deadline` is to be called, seconds.
         """
         self._data_plane = data_plane

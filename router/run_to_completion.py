@@ -171,8 +171,10 @@ class RunToCompletion:
         return min(self.control_deadline, self.data_plane.next_deadline(), self.trim_at, work_at, self.account_at)
 
     def look_at_account(self, at: float) -> None:
-        """Call `PeerMemoryAccount.handle_deadline` at that time, seconds; it is asked for in each turn, so it stands
-        here."""
+        """Call `PeerMemoryAccount.handle_deadline` at that time, seconds.
+
+        It is asked for in each turn, so it stands here.
+        """
         self.account_at = at
 
     def look_at_teardowns(self, at: float) -> None:
@@ -185,6 +187,7 @@ class RunToCompletion:
         """Have the control plane handle *events*.
 
         Args:
+            events: of one turn, in order.
             now: seconds, monotonic.
         """
         raise NotImplementedError

@@ -123,9 +123,10 @@ class Runtime(RunToCompletion):
         """A socket is there; its peer has said nothing yet.
 
         Args:
+            connection: the engine's end of it.
             flush: writes what there is, as far as the kernel takes it.
-            abort: ends it without a word to the engine or the peer.
             octets: what the socket has carried.
+            abort: ends it without a word to the engine or the peer.
         """
         self.connections[connection.id] = connection
         self.flushers[connection.id] = flush
@@ -215,6 +216,7 @@ class Runtime(RunToCompletion):
         """Have the control plane handle *events*, each of them, whatever becomes of the others.
 
         Args:
+            events: in the order in which they came.
             now: seconds, monotonic.
         """
         rest = events

@@ -63,7 +63,10 @@ class _Refuse(_SourceFirst):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """None for any other than a hot module. Raises: SpeedRefused"""
+        """None for any other than a hot module.
+
+        Raises: SpeedRefused
+        """
         if name in self._modules:
             raise SpeedRefused(REFUSAL)
         return None

@@ -385,6 +385,7 @@ class Loop:
         """Step until *is_so*.
 
         Args:
+            is_so: asked before each step.
             seconds: of real time, at most.
         Returns: whether it is.
         Raises: BenchError

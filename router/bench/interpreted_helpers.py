@@ -48,6 +48,8 @@ def receive_number(link: Handle, size: int, before: int) -> int:
     """Read *size* bytes of the link's current delivery and forget them.
 
     Args:
+        link: a receiver.
+        size: bytes that have arrived.
         before: what an earlier call returned for the same delivery, 0 for the first.
     Returns: the number that the last eight bytes are, as `send_number` writes it.
     """

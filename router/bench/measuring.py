@@ -47,6 +47,8 @@ def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> Run:
     """Run *case* over *path*.
 
     Args:
+        case: what is sent, and by how many.
+        path: the routers that it passes.
         seconds: of the measured part.
         warm_s: how long all of it runs before, from the first message on.
     Raises: BenchError

@@ -65,6 +65,7 @@ def measure_memory(line: RouterLine, *, connections: int, links: int) -> list[Co
     """Measure the costs at the first router of a line of two that was just started.
 
     Args:
+        line: two routers.
         connections: to attach, each with one link to the same address.
         links: to attach of each kind.
     Raises: BenchError

@@ -24,6 +24,8 @@ def document(plan: Plan, outcome: Outcome, *, began: dt.datetime, seconds: float
     """Make the document: numbers in the units that their names end with. Its schema is `results.schema.json`.
 
     Args:
+        plan: what was asked for.
+        outcome: what was measured.
         began: time of the begin.
         seconds: that the whole took.
     """

@@ -41,8 +41,10 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 class RouterLine:
-    """Routers R1, R2, ... each connected to the next, in a ring the last to the first; a context manager that leaves
-    none behind."""
+    """Routers R1, R2, ... each connected to the next; a context manager that leaves none behind.
+
+    In a ring the last is connected to the first.
+    """
 
     def __init__(
         self,
@@ -56,9 +58,11 @@ class RouterLine:
         """Write the mesh file into *folder*, which exists; starts nothing.
 
         Args:
-            kind: `line` or `ring`.
+            count: number of routers, from 1.
+            folder: of the mesh file and the logs.
             command: `amqp-mesh` by another name, words.
             environment: variables to set besides those of this process.
+            kind: `line` or `ring`.
         """
         self.count = count
         self._folder = folder

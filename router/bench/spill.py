@@ -139,6 +139,7 @@ def measure_spill(
     Args:
         over: name of the routers.
         addresses: host and port of each router.
+        outstanding: calls that have no answer yet, at any time.
         seconds: of the measured part.
         warm_s: how long it runs before: the first calls find out where there is credit.
     Raises: BenchError

@@ -122,7 +122,9 @@ def run(plan: Plan, folder: Folder, report: Report) -> Outcome:
     """Carry out *plan*.
 
     Args:
+        plan: what is to be measured, and how.
         folder: for mesh files and logs of the routers.
+        report: told what begins, how many steps are done, and how many there are.
     Raises: BenchError
     """
     targets = [parse_target(text) for text in plan.compare]

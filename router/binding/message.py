@@ -353,6 +353,7 @@ def encode_message(message: Message, *, properties_at_least: int = 0) -> bytes:
     """The bytes of *message*, its body as amqp-value; a section without a field is left out.
 
     Args:
+        message: its sections, decoded.
         properties_at_least: fields that the properties' list counts even though the last ones are null.
     """
     data = proton.Data()

@@ -37,6 +37,7 @@ def ask_credit(
     """All addresses with credit at a router, blocked publishers first, each followed by its parties.
 
     Args:
+        client: attached to some router of the mesh.
         me: the router.
         router: the same, None when the client is attached to it.
         text: an address: that one alone.
@@ -173,9 +174,11 @@ def credit_parts(
     """Tables that are shown of one router.
 
     Args:
+        router: its id.
         rows: as `ask_credit` gives them.
         limit: addresses shown; None: all.
         text: the address that was asked for.
+        is_verbose: show links and counters too.
     """
     found = _grouped(rows)
     if text is not None and not found:

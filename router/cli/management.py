@@ -92,7 +92,11 @@ class ManagementClient:
         """All entities of a type, or the first *limit*, with all attributes or those named.
 
         Args:
+            kind: entity type, such as `router.link`.
+            attributes: names; none: all.
+            router: id of the router to ask, by default the one attached to.
             key: of an address: those that belong to it alone.
+            limit: entities at most; None: all.
         Raises: ManagementError.
         """
         of_address = {} if key is None else {"key": key}
@@ -143,7 +147,9 @@ class ManagementClient:
         """Any operation.
 
         Args:
+            operation: such as `READ`.
             properties: application properties beside the operation; the node itself is meant when they name no `type`.
+            body: of the request, None for none.
             router: id of the router to ask, by default the one attached to.
         Raises:
             RefusedError: it answered with an error.

@@ -66,8 +66,10 @@ def stat(
     timeout: float,
     verbose: bool,
 ) -> None:
-    """Show what a router knows: itself (general), or its connections, links, addresses, or the routers of the mesh; or
-    the credit of each address: who granted how much, who holds how much, what waits and since when.
+    """Show what a router knows.
+
+    That is itself (general), or its connections, links, addresses, or the routers of the mesh; or the credit of each
+    address: who granted how much, who holds how much, what waits and since when.
 
     What needs attention stands first: links that messages wait for, addresses without a subscriber, routers that cannot
     be reached, publishers without credit. Exit status: 1 when a router cannot be asked, else 0.
@@ -127,6 +129,9 @@ def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) 
     """The entities of one router, in the order in which they are shown.
 
     Args:
+        client: attached to some router of the mesh.
+        wanted: what is to be shown.
+        me: id of the router.
         router: the same as *me*; None when the client is attached to it.
     """
     if wanted.what == "general":

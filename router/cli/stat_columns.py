@@ -63,6 +63,7 @@ def aligned(rows: Sequence[Sequence[str]], are_numbers: Sequence[bool]) -> list[
 
     Args:
         rows: with a text for each column.
+        are_numbers: by column.
     """
     columns = []
     for texts, is_number in zip(zip(*rows, strict=True), are_numbers, strict=True):

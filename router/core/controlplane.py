@@ -144,6 +144,7 @@ class ControlPlane:
         """Handle *events* in their order.
 
         Args:
+            events: of one turn.
             now: seconds, monotonic.
         Returns: orders, to be carried out one after the other.
         Raises: LocalError for an event of an unknown kind.
@@ -206,6 +207,8 @@ class ControlPlane:
         Stale after `TopologyChanged`.
 
         Args:
+            ingress: router where the multicast enters.
+            child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
         flood = CopyPrediction(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)

@@ -15,6 +15,7 @@ def escaped(text: str, most_characters: int | None = None) -> str:
     than the ordinary one, halves of surrogate pairs, and what Unicode has not assigned.
 
     Args:
+        text: of whatever origin.
         most_characters: of the result, `CUT` not counted; it never ends within an escape. Without it nothing is cut.
     """
     if text.isprintable() and (most_characters is None or len(text) <= most_characters):

@@ -209,6 +209,7 @@ class ByteStreams:
         """Write what is pending to a non-blocking socket, straight from the engine's buffer.
 
         Args:
+            fd: descriptor of the socket.
             most: bytes after which no further piece is written.
         Returns: bytes written when these were all; -1 when there are more than the kernel takes now, or than *most*; -2
             when nothing will ever be written again; below that an error, as `-2 - errno`.

@@ -200,8 +200,10 @@ class ClientLinks:
         return with_vhost(address, vhost) if vhost else address
 
     def _mirror(self, handle: Handle, dynamic: str | None) -> None:
-        """Answer with the peer's termini, less what this router does not do: its own terminus goes with the link and
-        keeps nothing, and has no filters, copies, and capabilities of queues."""
+        """Answer with the peer's termini, less what this router does not do.
+
+        Its own terminus goes with the link and keeps nothing, and has no filters, copies, and capabilities of queues.
+        """
         source, target = pn.pn_link_source(handle), pn.pn_link_target(handle)
         pn.pn_terminus_copy(source, pn.pn_link_remote_source(handle))
         pn.pn_terminus_copy(target, pn.pn_link_remote_target(handle))

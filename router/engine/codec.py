@@ -130,6 +130,7 @@ def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: S
 
     Args:
         to: address as `core.addressing` writes it.
+        message: what is said.
         ingress: the router that made the message.
         trace: the routers that it passed, the origin first, this one last.
     Raises: LocalError when *message* is of a kind that this router does not speak.

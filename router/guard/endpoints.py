@@ -187,8 +187,10 @@ def add_own_link(session: OwnSession, link: OwnLink) -> None:
 
 
 def remove_peer_link(session: PeerSession, handle: int) -> None:
-    """Forget a link that the peer has detached; its handle is free. What this side has attached may yet belong to
-    another one."""
+    """Forget a link that the peer has detached; its handle is free.
+
+    What this side has attached may yet belong to another one.
+    """
     link: PeerLink = session.links.pop(handle)
     if handle < len(session.roles):
         session.roles[handle] = NOBODY

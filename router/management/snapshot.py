@@ -177,8 +177,11 @@ class LinkRow(Row):
 
 @attrs.frozen(kw_only=True)
 class AddressRow(Row):
-    """An address. Name and identity are its key: `M0` and a mobile address, `L` and a local one, `R` and another
-    router's reply address after the router's id."""
+    """An address.
+
+    Name and identity are its key: `M0` and a mobile address, `L` and a local one, `R` and another router's reply
+    address after the router's id.
+    """
 
     key: str = attribute("The same.")
     distribution: str = attribute("Treatment: `multicast`, `closest` or `balanced`.")
@@ -212,8 +215,11 @@ class AddressRow(Row):
 
 @attrs.frozen(kw_only=True)
 class CreditRow(Row):
-    """The credit of an address at this router. Name and identity are its key, as those of `router.address`; addresses
-    with neither a subscriber, a publisher nor a circuit here are left out."""
+    """The credit of an address at this router.
+
+    Name and identity are its key, as those of `router.address`; addresses with neither a subscriber, a publisher nor a
+    circuit here are left out.
+    """
 
     key: str = attribute("The same.")
     treatment: str = attribute("`multicast`, `closest` or `balanced`.")
@@ -239,8 +245,11 @@ class CreditRow(Row):
 
 @attrs.frozen(kw_only=True)
 class PartyRow(Row):
-    """One grantor or holder of credit of an address at this router. Name and identity are those of its `router.link`; a
-    window has no link, and both are made of address, root and neighbor."""
+    """One grantor or holder of credit of an address at this router.
+
+    Name and identity are those of its `router.link`; a window has no link, and both are made of address, root and
+    neighbor.
+    """
 
     key: str = attribute("Key of the address.")
     treatment: str = attribute("`multicast`, `closest` or `balanced`.")
@@ -401,6 +410,7 @@ class View(Protocol):
         """All entities of one kind, in a lasting order.
 
         Args:
+            kind: class of its rows.
             goes_on: somebody has seen the first of them and asks for more: what is there of an order may be used again.
         """
 

@@ -76,6 +76,7 @@ class Listener:
         """Bind it.
 
         Args:
+            settings: host, port and role.
             files: descriptors of the process that its connections may take; a connection with a number not below is
                 refused.
         Raises:

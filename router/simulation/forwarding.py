@@ -35,6 +35,7 @@ class Forwarding:
         """Do what *action* says.
 
         Args:
+            action: an install, a withdrawal or `TopologyChanged`.
             now: seconds.
         Raises: AssertionError when it may not come at this point.
         """

@@ -55,6 +55,8 @@ class Labor:
         """Time of one turn, seconds.
 
         Args:
+            events: handled in it.
+            actions: asked for by it.
             runs: computations of paths in it,
             routers: in a mesh of so many.
             is_cold: others have had the caches of the processor since its last turn.

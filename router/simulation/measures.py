@@ -42,6 +42,8 @@ def multicast_faults(mesh: Mesh, root: RouterId, receivers: Collection[RouterId]
     """Send a multicast that enters at *root* along the control planes' trees.
 
     Args:
+        mesh: at rest or not.
+        root: router where it enters.
         receivers: routers with subscribers, all that *root* reaches when absent.
     Returns: each receiver that got no copy or more than one, and each copy refused because it came off the tree.
     """

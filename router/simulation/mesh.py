@@ -178,8 +178,10 @@ class Mesh:
         """The routers of a configured mesh, with a wire for each of their connectors to one another.
 
         Args:
+            settings: of the mesh.
             starts: when each router starts, seconds; its connectors dial then, and again and again with the pauses of
                 their settings, until the other side has started too. All at once when absent.
+            **options: as of `Mesh`.
         """
         mesh = cls(**options)  # type: ignore[arg-type]
         for name in sorted(settings.routers):
@@ -206,7 +208,10 @@ class Mesh:
         """Start a router.
 
         Args:
+            name: of the process.
+            settings: of its link state; those of the mesh when absent.
             make: makes another kind of participant of a boot number.
+            pushes_lsu: tell link state unasked, as no router of Qpid Dispatch does.
             router_id: what it calls itself, *name* when absent; the same id twice is a fault worth simulating.
             starts_at: when it is started, seconds; now when absent.
         """
@@ -236,6 +241,8 @@ class Mesh:
         """Keep up a connection between two routers; several between the same two are parallel connections.
 
         Args:
+            near: name of the router that dials.
+            far: name of the one that listens.
             cost: of the connection, at both ends.
             delay_s: time on the way, seconds; None: that of the weather.
         """
@@ -298,6 +305,7 @@ class Mesh:
         """The process starts again, without what it knew, and its wires come up; those that were silent too.
 
         Args:
+            name: of the process.
             is_same_boot: give it the boot number that it had, as a clock of whole seconds may do.
         """
         router = self.routers[RouterId(name)]

@@ -50,6 +50,7 @@ class Network:
 
         Args:
             time: virtual time, seconds.
+            call: must not block.
         """
         self._count += 1
         heapq.heappush(self._queue, (max(time, self.now), self._count, call))
@@ -58,6 +59,8 @@ class Network:
         """Send a parcel on *stream*: *arrive* is called when it arrives, after all sent on the stream before.
 
         Args:
+            stream: parcels of one stream don't overtake each other.
+            arrive: called on arrival.
             delay_s: time on the way, seconds, instead of the weather's.
         """
         weather = self.weather

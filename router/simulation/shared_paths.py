@@ -211,8 +211,12 @@ def _whole(
     """Paths of known distances.
 
     Args:
+        edges: of the graph.
+        root: from where the paths lead.
+        distance: of each router that can be reached.
         before: predecessors as they were,
         doubtful: and of whom they may be others now.
+        order: routers, the nearest first.
     """
     chosen = dict(before)
     for router in doubtful:

@@ -75,8 +75,10 @@ class AnycastMesh(ClientMesh[AnycastRouter]):
         return sum(len(router.machine.publishers.attached) for router in self._living())
 
     def held(self) -> int:
-        """Credit that publishers may still use, as their routers reckon it: messages on the way from a publisher to
-        its router included."""
+        """Credit that publishers may still use, as their routers reckon it.
+
+        Messages on the way from a publisher to its router are included.
+        """
         return sum(
             publisher.standing - publisher.waiting
             for router in self._living()

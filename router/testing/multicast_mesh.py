@@ -20,8 +20,10 @@ from router.testing.multicast_router import MulticastRouter, Place
 
 
 class MulticastMesh(ClientMesh[MulticastRouter]):
-    """One multicast address in a mesh of routers; arguments as of `ClientMesh`. `open` are messages that some publisher
-    has sent and that have not left their ingress router."""
+    """One multicast address in a mesh of routers; arguments as of `ClientMesh`.
+
+    `open` are messages that some publisher has sent and that have not left their ingress router.
+    """
 
     def __init__(
         self,
@@ -85,8 +87,10 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         return sum(len(router.machine.own.machine.publishers.attached) for router in self._living())
 
     def held(self) -> int:
-        """Credit that publishers may still use, as their routers reckon it: messages on the way from a publisher to
-        its router included."""
+        """Credit that publishers may still use, as their routers reckon it.
+
+        Messages on the way from a publisher to its router are included.
+        """
         return sum(
             publisher.standing - publisher.waiting
             for router in self._living()

@@ -61,8 +61,10 @@ class Surroundings(Protocol):
 
 
 class MulticastRouter:
-    """A router as far as the credit of one multicast address goes. It carries out what the machine
-    wants done."""
+    """A router as far as the credit of one multicast address goes.
+
+    It carries out what the machine wants done.
+    """
 
     def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: Patience) -> None:
         self.name = name

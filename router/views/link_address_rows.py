@@ -37,6 +37,7 @@ class AgesUnderWay:
         """Count one message.
 
         Args:
+            transfer: that is held for the address.
             now: seconds, monotonic.
         """
         age = now - transfer.arrived

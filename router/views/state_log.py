@@ -13,6 +13,7 @@ def log_state(runtime: Runtime, *, started: float, tasks: int) -> None:
     """Write the line.
 
     Args:
+        runtime: of which it tells.
         started: when the router started, seconds on its clock.
         tasks: that live.
     """

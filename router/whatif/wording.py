@@ -34,7 +34,8 @@ def failure(links: Sequence[str], routers: Sequence[str], group: str | None = No
     """Name what fails in a scenario: `link A--B and router C`, `maintenance of G, and link A--B`, `nothing`.
 
     Args:
-        links, routers: all that are down, as the columns `failed_links` and `failed_routers` have them.
+        links: ids of all that are down, as the column `failed_links` has them.
+        routers: the same, as the column `failed_routers` has them.
         group: of which they are, or that is held down.
         family: as in the table `scenario`.
     """

@@ -26,9 +26,9 @@ def settings(clients: Mapping[str, int], neighbors: Mapping[str, int]) -> MeshSe
     """The mesh: of two neighbors the later connects to the earlier.
 
     Args:
-        clients, neighbors: ports of the listeners, by router.
+        clients: ports of the listeners for clients, by router.
+        neighbors: ports of the listeners for other routers, by router.
     """
-
     return MeshSettings(
         name="demo",
         routers={

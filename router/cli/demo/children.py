@@ -31,6 +31,9 @@ class Child:
         """Start `python -m MODULE ARGUMENTS`.
 
         Args:
+            name: as messages call it.
+            module: dotted name.
+            arguments: of the command line; each is written as text.
             log: file for its standard error.
             has_pipes: it is spoken to through its standard input and output.
         """

@@ -205,6 +205,8 @@ def call(name: str, url: str, calls_per_s: float) -> None:
     """Be a caller until told to stop.
 
     Args:
+        name: of the caller.
+        url: of its router.
         calls_per_s: calls a second, to all destinations together.
     """
     caller = Caller(name, url)

@@ -87,6 +87,7 @@ def _run(job: Callable[[], Awaitable[int]], stopped_status: int | None = None) -
     """Run *job* until it ends or a signal comes.
 
     Args:
+        job: called within trio; gives the exit status.
         stopped_status: exit status after a signal; 128 + its number when None.
     Returns: the exit status.
     """

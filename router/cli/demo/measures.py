@@ -26,6 +26,7 @@ def percentile(values: Iterable[float], share: float) -> float:
     """Find the smallest of *values* that is not exceeded by *share* of them; NaN when there are none.
 
     Args:
+        values: in any order.
         share: 0 to 1.
     """
     ordered = sorted(values)
@@ -113,7 +114,10 @@ class Measures:
         """Count a call that has ended.
 
         Args:
-            began, ended: seconds.
+            router: that the caller is attached to.
+            where: router of the server that was called.
+            began: seconds.
+            ended: seconds.
             server: who answered; empty with an error.
             error: its text; empty when there was none.
         """
@@ -181,7 +185,9 @@ def rate(streams: Sequence[Stream], now: float, began_at: float) -> float:
     """Calls answered per second, lately.
 
     Args:
-        began_at, now: seconds.
+        streams: those that are counted together.
+        now: seconds.
+        began_at: when calls began, seconds.
     """
     time_s = min(RECENT_S, now - began_at)
     return sum(len(stream.recent) for stream in streams) / time_s if time_s > 0 else 0.0

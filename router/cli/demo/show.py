@@ -38,6 +38,7 @@ async def show(folder: Path, *, seconds: float, rate: int, is_live: bool) -> int
         folder: for settings and logs.
         seconds: time under load.
         rate: calls per second that each caller tries to make.
+        is_live: redraw a picture of it; else write lines as things happen.
     Returns: exit status: 0 when all went as it should.
     Raises:
         DemoError: it could not be run to its end.

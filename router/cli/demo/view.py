@@ -41,6 +41,7 @@ def event_line(at: float, words: str) -> str:
 
     Args:
         at: seconds since the begin.
+        words: what happened.
     """
     return f"{at:6.1f} s  {words}"
 

@@ -18,9 +18,11 @@ NOT_KEPT = 1
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A share of an option's value: `0.999` or `99.9%`. Raises: click.BadParameter
+    """A share of an option's value: `0.999` or `99.9%`.
 
     A link may be used several times over; ten times, and a share above all, are a percentage without its sign.
+
+    Raises: click.BadParameter
     """
     if value is None:
         return None

@@ -43,7 +43,10 @@ def is_run(folder: Path) -> bool:
 
 
 def need_run(folder: Path) -> None:
-    """Refuse a folder that is no run. Raises: CommandError"""
+    """Refuse a folder that is no run.
+
+    Raises: CommandError
+    """
     if not is_run(folder):
         raise CommandError(
             f"{folder}: no run with its model; expected a folder that `amqp-mesh whatif run` wrote", BAD_INPUT
@@ -51,7 +54,10 @@ def need_run(folder: Path) -> None:
 
 
 def read_model(folder: Path) -> Any:
-    """The model of a run, or in a folder of its own. Raises: SettingsError"""
+    """The model of a run, or in a folder of its own.
+
+    Raises: SettingsError
+    """
     if is_run(folder):
         return importlib.import_module("router.whatif.pipeline.run_folder").model_of(folder)
     return importlib.import_module("router.whatif.formats.model_folder").read_model(folder)

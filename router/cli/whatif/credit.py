@@ -16,7 +16,10 @@ SHOWN: Final = 30
 
 
 def _batch(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
-    """Credits that are granted at a time; None for `half`. Raises: click.BadParameter"""
+    """Credits that are granted at a time; None for `half`.
+
+    Raises: click.BadParameter
+    """
     if value == "half":
         return None
     if not value.isascii() or not value.isdigit() or not 1 <= int(value) < 2**31:

@@ -80,7 +80,10 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_engine(engine: str, master: str | None, remote: str | None) -> None:
-    """Refuse options about the engine that contradict each other. Raises: click.UsageError"""
+    """Refuse options about the engine that contradict each other.
+
+    Raises: click.UsageError
+    """
     if master and remote:
         raise click.UsageError("--master and --remote: only one of them can be given")
     if engine == "local" and (master or remote):
@@ -88,7 +91,10 @@ def check_engine(engine: str, master: str | None, remote: str | None) -> None:
 
 
 def spark_settings(texts: tuple[str, ...]) -> dict[str, str]:
-    """Take settings of Spark from a command line. Raises: click.UsageError"""
+    """Take settings of Spark from a command line.
+
+    Raises: click.UsageError
+    """
     found = {}
     for text in texts:
         key, sign, value = text.partition("=")

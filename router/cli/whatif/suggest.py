@@ -25,7 +25,10 @@ def _kernel(model: Any, *, is_split: bool) -> tuple[Any, Any]:
 
 
 def _is_split(folder: Path) -> bool:
-    """Whether it is a run whose messages are split over equal paths. Raises: TableError"""
+    """Whether it is a run whose messages are split over equal paths.
+
+    Raises: TableError
+    """
     return is_run(folder) and bool(importlib.import_module("router.whatif.pipeline.run_folder").is_split(folder))
 
 

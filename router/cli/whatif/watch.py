@@ -239,6 +239,7 @@ class Screen:
 
         Args:
             patience_s: seconds.
+            urls: of the routers that were asked.
         """
         if not self._has_complained and time.monotonic() - self._told_at > patience_s:
             self._has_complained = True

@@ -162,6 +162,7 @@ def dynamic_address(router: RouterId, random: str) -> str:
     """Address of a dynamic terminus on *router*, reachable from anywhere without being advertised.
 
     Args:
+        router: that made the terminus.
         random: text without `/`, long enough that no other terminus of the router's lifetime has it.
     """
     return router_address(router, _DYNAMIC_PREFIX + random)
@@ -213,8 +214,11 @@ def is_reserved_mobile(text: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """*text*, the text of an address, for whoever isn't its owner: of a name made by a router, which is secret as a
-    password is, only the beginning of the random part, followed by `*`."""
+    """*text*, the text of an address, for whoever isn't its owner.
+
+    Of a name made by a router, which is secret as a password is, only the beginning of the random part, followed by
+    `*`.
+    """
     if text.startswith(_DYNAMIC_PREFIX):
         start = len(_DYNAMIC_PREFIX)
     elif text.startswith(_DYNAMIC_TARGET_PREFIX) or f"/{_DYNAMIC_TARGET_PREFIX}" in text:

@@ -166,6 +166,7 @@ class AddressSync:
         """Note how far *router* has got.
 
         Args:
+            router: that has told of itself in an RA.
             mobile_seq: newest state of its addresses.
             now: seconds, monotonic.
         """
@@ -181,6 +182,8 @@ class AddressSync:
         """Handle a MAU of a router that is known.
 
         Args:
+            received: the event that brought it.
+            message: what it says.
             now: seconds, monotonic.
         """
         if message.id == self.router_id:
@@ -210,8 +213,10 @@ class AddressSync:
         self._want_rest(message.id, held, now)
 
     def _on_part(self, held: Subscriptions, message: MobileAddressUpdate, now: float) -> None:
-        """All addresses of a router came, or a part of them: what is in it is there at once, what is not is withdrawn
-        with the last part."""
+        """Take all addresses of a router, or a part of them.
+
+        What is in it is there at once, what is not is withdrawn with the last part.
+        """
         arriving = held.arriving
         if message.part == 0 and (arriving is None or arriving.mobile_seq != message.mobile_seq):
             arriving = held.arriving = Arriving(message.mobile_seq)
@@ -246,6 +251,7 @@ class AddressSync:
         """Install the addresses of *router*, which is reachable now.
 
         Args:
+            router: another one.
             now: seconds, monotonic.
         """
         held = self.routers.get(router)

@@ -31,7 +31,9 @@ MOST_CHANGES: Final = 1000
 
 def cut(addresses: Sequence[str]) -> list[int]:
     """Cut *addresses* into parts of at most PART and PART_BYTES: the start of each part, then the end of all.
-    Nothing has no part. The same addresses are always cut in the same way."""
+
+    Nothing has no part. The same addresses are always cut in the same way.
+    """
     longest = 4 * max(map(len, addresses), default=0)  # no character takes more bytes
     if longest * PART <= PART_BYTES:
         return [*range(0, len(addresses), PART), len(addresses)]

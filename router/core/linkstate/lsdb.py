@@ -107,6 +107,8 @@ class LinkStateDatabase:
         """Whether a message about *router* is not too far ahead of what is held: see MAX_JUMP and MAX_BOOT_JUMP.
 
         Args:
+            router: whom it speaks of.
+            instance: boot number in it.
             sequences: of link state and addresses, if it speaks of both.
         """
         node = self.nodes.get(router)
@@ -123,6 +125,7 @@ class LinkStateDatabase:
         """The node of *router*, made when it is not known.
 
         Args:
+            router: another one.
             now: seconds, monotonic.
             neighbor: who tells of it.
         """
@@ -143,6 +146,7 @@ class LinkStateDatabase:
         set back, when the one held was not heard for `ra_interval_s`, or for `hello_max_age_s` and is unreachable.
 
         Args:
+            node: the router that the message speaks of.
             instance: boot number of a message.
             now: seconds, monotonic.
         """
@@ -160,6 +164,7 @@ class LinkStateDatabase:
         """Forget the link state of *node*, which started anew.
 
         Args:
+            node: the router.
             instance: boot number of the new start.
             now: seconds, monotonic.
         """
@@ -172,6 +177,7 @@ class LinkStateDatabase:
         """Note that *node* was heard.
 
         Args:
+            node: the router.
             instance: boot number that it was heard with, not older than the one held.
             now: seconds, monotonic.
         """
@@ -191,6 +197,8 @@ class LinkStateDatabase:
         """Replace the link state of *node*; *update* is newer.
 
         Args:
+            node: the router that it speaks of.
+            update: its whole link state.
             now: seconds, monotonic.
         Returns: whether its peers changed.
         """

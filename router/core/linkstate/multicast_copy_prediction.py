@@ -50,6 +50,7 @@ class CopyPrediction:
         """The copies that follow when a flooding router gets one, up to the first router that doesn't flood.
 
         Args:
+            router: that gets it.
             trace: of the copy that it gets; empty when the message enters there.
         Returns: None when there are too many.
         """

@@ -22,6 +22,8 @@ def catch_up(
     """Bring a neighbor up to date that is new, on another connection, or started anew.
 
     Args:
+        outbox: sends it.
+        database: has what it is told of others.
         neighbor: its active connection.
         own: this router's link state, unless it was sent in this turn, and its advertisement.
     """

@@ -127,6 +127,7 @@ class Neighbors:
         """Take in a connection of which both control links are there.
 
         Args:
+            event: names the connection and the router at its other end.
             now: seconds, monotonic.
         """
         assert event.connection not in self.connections
@@ -152,6 +153,7 @@ class Neighbors:
         """Forget a connection: it, or a control link of it, is gone. Nothing happens when it was refused before.
 
         Args:
+            connection: known or not.
             now: seconds, monotonic.
         """
         gone = self.connections.pop(connection, None)
@@ -165,6 +167,7 @@ class Neighbors:
 
         Args:
             connection: one that is known.
+            hello: what it says.
             now: seconds, monotonic.
         Returns: whether it speaks for the neighbor; not so that of a challenger or of a connection just refused.
         """

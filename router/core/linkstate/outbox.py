@@ -102,6 +102,9 @@ class Outbox:
         """Send by *connection*.
 
         Args:
+            connection: of a neighbor, the active one or another.
+            to: address, as `core.addressing` writes it.
+            message: what is said.
             trace: routers passed so far; empty for a message of this router.
         """
         self.sent[message.opcode] += 1
@@ -129,6 +132,10 @@ class Outbox:
         """Pass *message*, which is or follows from *received*, to the neighbors in *reach* where it has not been.
 
         Args:
+            received: the event that brought what is passed on.
+            message: what is said.
+            to: address, as `core.addressing` writes it.
+            reach: which neighbors.
             is_news: it says what this router did not know: then its trace is no reason to leave out anybody who would
                 have sent it here himself. What was news to all goes no further by itself, so this ends.
         """
@@ -142,8 +149,10 @@ class Outbox:
                 self.write(neighbor.connection, to, message, trace)
 
     def tell_origin(self, received: ControlReceived, message: ControlMessage, to: str) -> None:
-        """Pass *message*, which is or follows from *received* and speaks of its origin, to that router, if it is a
-        neighbor of our kind and it came from somebody else: it may be a lie, which only the origin itself can tell.
+        """Pass *message*, which is or follows from *received* and speaks of its origin, to that router.
+
+        Only if it is a neighbor of our kind and it came from somebody else: it may be a lie, which only the origin
+        itself can tell.
         """
         origin = self._neighbors.active.get(message.id)
         is_its_own = self._neighbors.connections[received.connection].router == message.id
@@ -154,6 +163,9 @@ class Outbox:
         """Send a message of this router to *router*.
 
         Args:
+            router: another one, a neighbor or not.
+            to: address, as `core.addressing` writes it.
+            message: what is said.
             via: connection to use when there is no way yet, for instance the one that a question came by.
         Returns: whether there was a way.
         """

@@ -128,6 +128,8 @@ class LinkState:
         """Handle a HELLO that came by a known connection.
 
         Args:
+            received: the event that brought it.
+            hello: what it says.
             now: seconds, monotonic.
         """
         if not self._neighbors.hear(received.connection, hello, now):
@@ -146,6 +148,8 @@ class LinkState:
         """Handle an RA.
 
         Args:
+            received: the event that brought it.
+            message: what it says.
             now: seconds, monotonic.
         Returns: whether it speaks for the present boot of its origin, another router.
         """
@@ -172,6 +176,8 @@ class LinkState:
         """Handle an LSU, asked for or pushed.
 
         Args:
+            received: the event that brought it.
+            message: what it says.
             now: seconds, monotonic.
         """
         if message.id == self.router_id:
@@ -253,7 +259,9 @@ class LinkState:
         """Overrule what somebody says in this router's name, when it is newer than its own word: say more still.
 
         Args:
-            instance, ls_seq, mobile_seq: what others may now take for this router's; 0 for what was not said.
+            instance: boot number that others may now take for this router's; 0 if it was not said.
+            ls_seq: the same of its link state.
+            mobile_seq: the same of its addresses.
             received: the message that says so.
             now: seconds, monotonic.
         """

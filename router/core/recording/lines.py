@@ -64,6 +64,7 @@ def encode(header: Mapping[str, object], segments: Sequence[Segment], end: Mappi
 
     Args:
         header: what the first line says beside the version of the format.
+        segments: oldest first.
         end: `standing` after the last call.
     """
     yield _line({MAGIC: VERSION, **header})

@@ -154,6 +154,8 @@ class RecordedPlane:
 
         Args:
             now: seconds, monotonic.
+            events: that were handed over; None when there were none.
+            outcome: of handling them.
         """
         calls = self._calls
         calls.append((now, events, outcome))

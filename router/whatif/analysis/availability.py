@@ -99,8 +99,11 @@ def availability(
     """From a run's tables; None when its scenarios have no probabilities.
 
     Args:
+        folder: of the run.
+        outcomes: its scenarios.
         model: that of the *variant*.
         calm: its `calm_losses`.
+        variant: of the run's model.
     Raises: TableError.
     """
     rows = _counted(outcomes, variant)
@@ -184,7 +187,10 @@ def _addresses(
 
 
 def calm_losses(model: Model) -> dict[str, float]:
-    """By address: messages/s that reach nobody while nothing fails. Raises: NetworkError"""
+    """By address: messages/s that reach nobody while nothing fails.
+
+    Raises: NetworkError
+    """
     if not model.addresses:
         return {}
     network = Network.of(model)

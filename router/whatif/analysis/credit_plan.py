@@ -70,8 +70,10 @@ def credit_table(network: Network, kernel: Kernel, model: Model, terms: CreditUs
     """The table `credit_plan` of a mesh as it is.
 
     Args:
+        network: the mesh.
         kernel: in its base state.
         model: of which *network* was made.
+        terms: habits of clients; those of `CreditUse()` when absent.
     """
     return from_rows("credit_plan", credit_rows(Routes(network, kernel), model, terms or CreditUse()))
 

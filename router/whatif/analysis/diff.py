@@ -172,6 +172,8 @@ def compare_models(
     """Compare two models, and work out what the changes do.
 
     Args:
+        before: the older model.
+        after: the newer one.
         has_spof: whether single points of failure are looked for, which takes the longest.
         are_split: whether each of the two splits what is sent over all shortest paths (ECMP).
     """

@@ -63,6 +63,9 @@ def with_link(distance: Floats, u: int, v: int, cost: float) -> Floats:
 
     Args:
         distance: (n, n), symmetric, `inf` without a path.
+        u: router at one end, by place.
+        v: router at the other end.
+        cost: of the new link.
     """
     over = distance[:, u][:, None] + cost + distance[v, :][None, :]
     return np.minimum(distance, np.minimum(over, over.T))
@@ -76,6 +79,9 @@ def shorter_by(distance: Floats, weight: Floats, u: int, v: int, cost: float) ->
     Args:
         distance: (n, n), symmetric, `inf` without a path.
         weight: (n, n), symmetric: what both directions of a pair weigh together.
+        u: router at one end, by place.
+        v: router at the other end.
+        cost: of the new link.
     """
     to_u, to_v = distance[:, u], distance[:, v]
     rows = np.flatnonzero(to_u + cost < to_v)
@@ -146,6 +152,7 @@ def gains(
     Args:
         distance: (n, n), symmetric, whole numbers, `inf` without a path.
         weight: (n, n), symmetric: what both directions of a pair weigh together.
+        cost: of the new link.
         progress: told how many routers of how many are done with.
     Returns: None when distances are so large that the histograms would not fit into memory.
     """
@@ -195,21 +202,22 @@ def best_links(
         distance: (n, n), symmetric, `inf` without a path.
         weight: (n, n), symmetric: what both directions of a pair weigh together.
         cost: of the new link.
+        connectivity: parts and single points of failure of the mesh.
+        goal: that the link is to serve.
+        count: candidates at most.
         allowed: (n, n): whether a link may be built there; everywhere when absent.
         effort: (n, n): what a link takes to build there, such as its length; the same everywhere when absent.
         progress: told how many steps of how many are done.
     """
-    nodes = len(distance)
-    may = np.triu(np.ones((nodes, nodes), dtype=np.bool_) if allowed is None else allowed, 1)
-    efforts = np.zeros((nodes, nodes)) if effort is None else effort
+    may = np.triu(np.ones(distance.shape, dtype=np.bool_) if allowed is None else allowed, 1)
+    efforts = np.zeros(distance.shape) if effort is None else effort
     apart = connectivity.component[:, None] != connectivity.component[None, :]
     if goal is Goal.RESILIENCE:
         amounts: Floats | None = saved_pairs(connectivity).astype(np.float64)
     elif (may & ~apart).any():
         amounts = gains(distance, weight, cost, progress)
     else:
-        amounts = np.zeros((nodes, nodes))
-    is_exact = amounts is not None
+        amounts = np.zeros(distance.shape)
     bound = _bounds(distance, weight, cost) if amounts is None else amounts
     if (may & apart).any():
         bound = np.where(apart, -_new_distances(distance, weight, cost, connectivity), bound)
@@ -217,7 +225,7 @@ def best_links(
     size = connectivity.sizes[connectivity.component]
     joins = np.where(apart[us, vs], 2 * size[us] * size[vs], 0)
     keys = np.lexsort((vs, us, efforts[us, vs], -bound[us, vs], -joins))
-    if is_exact:
+    if amounts is not None:
         return [_gain(joins[at], bound[us[at], vs[at]], us[at], vs[at]) for at in keys[:count]]
     # From the largest bound on: as soon as it is below the worst of the best, no later one can be among them.
     best: list[tuple[int, float, float, int, int]] = []
@@ -302,6 +310,7 @@ def weight_of(rates: Sequence[tuple[int, int, float]], nodes: int) -> Floats:
 
     Args:
         rates: (source, destination, messages per second).
+        nodes: number of routers.
     """
     weight = np.zeros((nodes, nodes))
     for src, dst, rate in rates:

@@ -32,7 +32,10 @@ class Outcomes:
 
     @classmethod
     def read(cls, folder: Path) -> Outcomes:
-        """Those of the run in *folder*. Raises: TableError"""
+        """Those of the run in *folder*.
+
+        Raises: TableError
+        """
         return cls(read_table(folder, "scenario"))
 
     def __len__(self) -> int:

@@ -57,6 +57,10 @@ def spof_rows(
     """Its rows, in no order; without outcomes everything is played here.
 
     Args:
+        outcomes: of a run; None when there is none.
+        model: the mesh.
+        network: of *model*.
+        kernel: of *network*, in its base state.
         variant: that *model* is of the one that was run.
     """
     elements = Elements.of(model)

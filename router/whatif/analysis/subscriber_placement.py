@@ -147,6 +147,7 @@ class AddressUse:
 
         Args:
             labels: the part of each router, -1 of one that has failed.
+            sites: routers with subscribers, by place.
             rates: what publishers at each router send, instead of those of this address.
             reached: whether subscribers at the router count.
         """
@@ -182,6 +183,7 @@ class SingleFailures:
         """Those of a mesh.
 
         Args:
+            connectivity: of the mesh.
             links: how many there are.
             sites: routers with subscribers.
         """
@@ -210,6 +212,8 @@ def loss_places(audience: AddressUse, connectivity: Connectivity, links: int) ->
     """Every move and every addition after which less is lost in single failures.
 
     Args:
+        audience: subscribers and publishers of an address.
+        connectivity: of the mesh.
         links: how many the mesh has.
     """
     sites = audience.sites

@@ -78,8 +78,11 @@ class SuggestInput:
         self.cost: int = costs[(len(costs) - 1) // 2] if wish.cost is None else wish.cost
 
     def allowed(self, *, is_joining: bool) -> Bools:
-        """Mask of the pairs of routers where a link may be: between parts of the mesh without a path to each other, or
-        within one."""
+        """Mask of the pairs of routers where a link may be.
+
+        Args:
+            is_joining: between parts of the mesh without a path to each other; else within one.
+        """
         part = self.connectivity.component
         found: Bools = (part[:, None] != part[None, :]) == is_joining
         if self.wish.max_km is not None:
@@ -117,8 +120,10 @@ def placement_table(model: Model, network: Network, kernel: Kernel, wish: Sugges
     routers: a run should not wait for it. `link_rows` does it.
 
     Args:
+        model: the mesh.
         network: of *model*.
         kernel: of *network*, in its base state.
+        wish: how many suggestions, and which links may be built; the usual ones when absent.
     """
     mesh = SuggestInput(model, network, kernel, wish or SuggestOptions())
     goals = Goal if len(network.routers) <= MOST_ROUTERS else (Goal.RESILIENCE,)
@@ -278,6 +283,7 @@ def subscriber_rows(mesh: SuggestInput, addresses: Sequence[str] | None = None) 
     `load` and `lost_msgs` are told as if credit sufficed, also of balanced addresses where it is bounded.
 
     Args:
+        mesh: and what is wished for.
         addresses: that are looked at; all when absent.
     """
     found: dict[tuple[str, str], list[SubscriberPlacement]] = {}

@@ -107,6 +107,7 @@ def run_case(case: TwinCase, told: Callable[[Row], None] = lambda _: None) -> li
     """Run a twin through its start and all failures.
 
     Args:
+        case: mesh, timers, seed and failures.
         told: called for each row as soon as it is known.
     Returns: rows of the table `convergence`, in the order of events.
     """

@@ -112,6 +112,9 @@ def grid(
     """A case for each mesh, each choice of timers and each seed.
 
     Args:
+        grounds: the meshes.
+        settings: choices of timers.
+        seeds: one run for each.
         case: makes one of `ground`, `timers` and `seed`.
     Raises: TwinError for a model without links, whose routers have nothing to agree on.
     """
@@ -158,8 +161,11 @@ def run(
     """Run cases and write the table `convergence` into the folder *out*.
 
     Args:
+        cases: each a task of its own.
         out: a new folder, or one that has such a table, which is replaced, or a run, which gets one.
+        engine: where they run.
         is_resumed: cases that an interrupted run has left are not run again.
+        on_progress: told what is being done, how much of it is done, and how much there is.
     Returns: the table.
     Raises: TwinError, RunError, OSError.
     """

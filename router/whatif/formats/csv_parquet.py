@@ -53,6 +53,7 @@ def read_columns(faults: FileFindings, known: Sequence[str], required: Sequence[
     """The table of the file that *faults* is about, by the end of its name Parquet or CSV.
 
     Args:
+        faults: names the file, and gets what is wrong.
         known: columns that it may have.
         required: columns that it must have.
     Raises: SettingsError when it can't be read, or has other columns.

@@ -34,6 +34,8 @@ def with_demand_file(model: Model, path: FilePath, treatment_of: TreatmentOf) ->
 
     A row from a router to itself without messages, as the diagonal of a matrix has it, is left out.
     Args:
+        model: has the routers.
+        path: of a CSV or Parquet file.
         treatment_of: of addresses that the model doesn't have yet.
     Returns: the model; warnings: addresses without subscribers.
     Raises: SettingsError with all that is wrong with the file.
@@ -122,7 +124,10 @@ class _Reading:
         """Tell of the first rows at which *wrong* is true, and how many there are.
 
         Args:
+            wrong: by row.
+            column: that is at fault.
             told: what is found in a row.
+            expected: what may stand there.
         """
         rows = np.flatnonzero(wrong)
         for row in rows[:SHOWN].tolist():

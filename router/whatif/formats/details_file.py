@@ -121,6 +121,8 @@ def with_details(model: Model, path: FilePath, treatment_of: TreatmentOf) -> Mod
     Routers and links get what is written, defaults only where they have nothing; new links are added. A subscriber
     takes the place of what the model has for its address at its router, a group that of the group with its name.
     Args:
+        model: has the routers and links.
+        path: of a YAML file.
         treatment_of: of addresses of subscribers that the file doesn't list.
     Raises: SettingsError with all that is wrong with the file.
     """

@@ -43,6 +43,7 @@ def import_model(
     """The model of a file.
 
     Args:
+        file: its path.
         form: what the file is; by default found out.
         details: files of groups, failure rates, subscribers, in order: the later ones go first.
         demands: a table that takes the place of the demands that the file has itself.
@@ -71,6 +72,9 @@ def completed(
     """The model with what operators say of it, and with the demands of a table; see `import_model`.
 
     Args:
+        model: of a mesh or topology.
+        details: files of groups, failure rates, subscribers, in order.
+        demands: path of the table; None: those of the model stay.
         treatment_of: of addresses that neither the model nor the details have.
     """
     for path in details:

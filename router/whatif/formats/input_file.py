@@ -80,6 +80,10 @@ class FileFindings:
 
         Args:
             text: a number, or text of one.
+            cls: of the model.
+            field: its name there.
+            line: of the file, if there are lines.
+            key: steps to it in the file.
         """
         attribute = next(it for it in fields_of(cls) if it.name == field)
         is_whole = kind_of(attribute.type).base is int

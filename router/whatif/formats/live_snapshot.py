@@ -86,6 +86,7 @@ def collect(client: ManagementQueries, progress: Callable[[int, int], None] = la
     """Ask every router that can be reached; all again, a few times, when links come or go meanwhile.
 
     Args:
+        client: attached to some router of the mesh.
         progress: told how many routers were asked, and how many there are.
     Raises: SettingsError when a router tells something that is no such thing.
     """
@@ -114,7 +115,9 @@ def snapshot_model(
     Of parallel links the one in use is among the others; each delay is half the round trip of TCP. Addresses of replies
     are left out.
     Args:
+        reading: of all routers.
         faults: gets warnings: what is not reachable, and what routers don't agree on.
+        name: of the model.
         demands: what `measured_demands` found.
     """
     if not reading.is_settled:
@@ -142,6 +145,8 @@ def measured_demands(before: Reading, after: Reading, seconds: float) -> list[De
 
     Sizes are the mean of all that the router's clients sent, everything of AMQP included.
     Args:
+        before: the first reading.
+        after: the second one.
         seconds: between the two.
     """
     found = []
@@ -175,7 +180,10 @@ def _ask(client: ManagementQueries, router: str | None, me: str) -> RouterReadin
 def _rows(
     client: ManagementQueries, entity: str, attributes: Sequence[Attribute], router: str | None, me: str
 ) -> tuple[Row, ...]:
-    """Check what a router tells of its entities of one type. Raises: SettingsError"""
+    """Check what a router tells of its entities of one type.
+
+    Raises: SettingsError
+    """
     rows = client.query(entity, tuple(it.name for it in attributes), router=router)
     return checked_rows(rows, attributes, entity=entity, router=me if router is None else router)
 

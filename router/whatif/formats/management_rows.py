@@ -54,6 +54,8 @@ def checked_rows(rows: Iterable[Row], attributes: Sequence[Attribute], *, entity
     """Those attributes of entities that a router has told of; what it leaves out is None.
 
     Args:
+        rows: as they came, by attribute.
+        attributes: that are needed, with their types.
         entity: what they are.
         router: who told.
     Raises: SettingsError when what is needed is missing, or of another type.

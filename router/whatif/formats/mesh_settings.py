@@ -22,6 +22,7 @@ def read_mesh(path: FilePath, faults: FileFindings) -> tuple[Model, TreatmentOf]
     """Model of a settings file, and the treatment that its routers give to an address.
 
     Args:
+        path: of the file.
         faults: gets warnings.
     Raises: SettingsError when `amqp-mesh config check` finds an error in it.
     """

@@ -35,6 +35,8 @@ def read_native(text: str, faults: FileFindings, *, name: str, message_bytes: fl
     """The model of a file that begins with HEADER.
 
     Args:
+        text: of the whole file.
+        faults: gets what is wrong.
         name: of the model; the format has none.
         message_bytes: size of a message where the file gives traffic without one, bytes.
     Raises: SettingsError.
@@ -130,6 +132,9 @@ def read_xml(root: Element, faults: FileFindings, *, name: str, message_bytes: f
     """Read the model of a document whose root is `network`.
 
     Args:
+        root: of the document.
+        faults: gets what is wrong.
+        name: of the model.
         message_bytes: size of a message where the file gives traffic without one, bytes.
     Raises: SettingsError
     """

@@ -25,6 +25,8 @@ def read_topohub(root: Any, faults: FileFindings, *, message_bytes: float = MESS
     """Read the model of a document read by `json_text`.
 
     Args:
+        root: of the document.
+        faults: gets what is wrong.
         message_bytes: size of a message where the file gives traffic without one, bytes.
     Raises: SettingsError
     """

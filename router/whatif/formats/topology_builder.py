@@ -80,6 +80,10 @@ def build(
 
     Edges from a node to itself carry nothing and are left out, with a warning.
     Args:
+        name: of the model.
+        nodes: become routers.
+        edges: become links.
+        traffic: becomes demands.
         faults: gets what is wrong.
         message_bytes: size of each message of *traffic*.
     Raises: SettingsError with all that *faults* has.

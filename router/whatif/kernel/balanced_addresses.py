@@ -32,7 +32,10 @@ class BalancedAddresses:
         """Those of one base state.
 
         Args:
+            trees: shortest paths.
+            audience: subscribers of all addresses.
             delays: of paths; None when none are known.
+            network: the mesh.
         """
         self.trees = trees
         self.audience = audience

@@ -38,6 +38,7 @@ class Kernel:
         """The mesh with nothing failed.
 
         Args:
+            network: the mesh.
             is_split: every router splits what it sends equally over all next hops on shortest paths (ECMP), instead of
                 sending it to the one of its tree as the mesh does.
         """
@@ -446,8 +447,10 @@ class Kernel:
         return src, dst, before, new
 
     def address_impact(self) -> list[tuple[int, int, int, int, int]]:
-        """Addresses that lose something: (address, routers with living subscribers, failed routers with subscribers,
-        starved publishers, millionths of messages/s that reach nobody), by address.
+        """Addresses that lose something, by address.
+
+        Returns: (address, routers with living subscribers, failed routers with subscribers, starved publishers,
+            millionths of messages/s that reach nobody).
         """
         audience = self.state.audience
         found = []

@@ -39,9 +39,11 @@ class MeshState:
         """The base state of a mesh.
 
         Args:
+            network: the mesh.
             is_split: as in `Kernel`.
             origin: the same mesh with nothing failed, in its base state. It isn't changed.
-            links: what has failed in the base state; so are routers. Only with *origin*.
+            links: that have failed in the base state, by place. Only with *origin*.
+            routers: the same of routers.
         """
         self.graph = Graph(network)
         for link in links:

@@ -148,6 +148,7 @@ class Network:
         that a change has added with a capacity.
 
         Args:
+            base: the mesh of which this is a variant.
             busiest: messages and bytes of the busiest direction of *base*, see `Kernel.busiest`.
         """
         if base.has_capacities:

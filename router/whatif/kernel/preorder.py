@@ -26,12 +26,15 @@ def number_tree(
 
     Args:
         parents: by router, of `size`; NONE for the root and for who is not in the tree.
+        root: router at the root, by place.
+        size: number of routers.
         order: of `size`; becomes the routers below the root so that each comes after its parent, at the end.
         counts: of `size`, to work with.
         base: first cell of the row in `orders` and `sizes`.
         orders: becomes the routers in pre-order.
         sizes: becomes, by place in that order, how many a router and those below it are.
         places: becomes the place by router, from its cell `places_base` on.
+        places_base: first cell of the row in `places`.
     Returns: where `order` begins.
     """
     first = _put_in_order(parents, root, size, order, counts)

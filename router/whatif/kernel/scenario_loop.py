@@ -25,8 +25,11 @@ def fail_one_by_one(
     """Have one scenario after the other fail in *kernel*, of which nothing has failed before and afterwards.
 
     Args:
+        kernel: in its base state.
         links: of all scenarios, one after the other; likewise *routers*.
         link_offsets: where those of each scenario begin, and where the last ones end; likewise *router_offsets*.
+        routers: of all scenarios, one after the other.
+        router_offsets: the same of *routers*.
     Yields: the place of each scenario, which has failed then.
     """
     failures: list[Failure] = [

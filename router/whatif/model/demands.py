@@ -93,7 +93,10 @@ class Demands(Sequence[Demand]):
 
         Args:
             names: those that the next four columns point into, by place.
-            src, dst, address, klass: places in *names*, or NOBODY.
+            src: places in *names* of who sends.
+            dst: places of routers that it is for, or NOBODY.
+            address: places of addresses that it is for, or NOBODY.
+            klass: places of classes, or NOBODY.
             msgs_per_s: messages a second.
             msg_bytes: bytes of a message.
         """

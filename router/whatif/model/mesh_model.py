@@ -122,8 +122,10 @@ def with_links(model: Model, links: Iterable[LinkEdge]) -> Model:
 
 
 def without(model: Model, *, links: Iterable[str] = (), routers: Iterable[str] = ()) -> Model:
-    """The model without some links and routers, and without all that belongs to them: a router's links, subscribers
-    and demands from it and to it, counters, places in groups. Groups that are empty then go too.
+    """The model without some links and routers, and without all that belongs to them.
+
+    That is a router's links, subscribers and demands from it and to it, counters, places in groups. Groups that are
+    empty then go too.
     """
     gone_links, gone_routers = set(links), set(routers)
     _refuse_unknown("links", gone_links, (link.id for link in model.links))
@@ -161,6 +163,7 @@ def with_subscribers(
     """The model with subscribers moved or added.
 
     Args:
+        model: has the routers and addresses.
         added: each takes the place of what its address has at its router, if there is something.
         removed: (address, router) where there are none any more.
     """
@@ -186,6 +189,7 @@ def grown(model: Model, factor: float) -> Model:
     """Make the model of grown traffic.
 
     Args:
+        model: with the traffic of now.
         factor: of the messages of every demand, 0 to 1000000.
     Raises: ModelError when the factor, or what it leads to, is out of range.
     """

@@ -46,6 +46,7 @@ def run(
 
     Args:
         works: by variant.
+        chunks: that are still to be done.
         folder: of the run.
         workers: processes at most; None: as many as there are processors; 1: none but this one.
         trial_s: seconds of work here before other processes are thought of.

@@ -98,7 +98,10 @@ def run(
 
     Args:
         model: that has been checked.
+        request: what is played.
         out: a new folder, or a run that is replaced.
+        options: where, and what is written; the usual ones when absent.
+        on_progress: told what is being done, how much of it is done, and how much there is.
         finish: adds what is made of the tables, such as the report.
     Raises: PlanError, ModelError, RunError, NetworkError for what can't be; OSError.
     """
@@ -169,7 +172,10 @@ def _works(
 
 
 def _network(name: str, model: Model) -> Network:
-    """That of a variant. Raises: NetworkError with its name"""
+    """That of a variant.
+
+    Raises: NetworkError with its name
+    """
     try:
         return Network.of(model)
     except NetworkError as error:

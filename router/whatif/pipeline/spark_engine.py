@@ -185,7 +185,9 @@ def run(
     Where Spark is started on this machine, this process works as well until Spark is at work.
 
     Args:
+        address: of Spark, and its settings.
         works: by variant.
+        chunks: that are still to be done.
         folder: of the run, on this machine.
         on_start: called when Spark has been started.
         on_done: called for each chunk that has been written.

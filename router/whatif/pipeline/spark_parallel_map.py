@@ -22,7 +22,9 @@ def map_tasks(
     """Call *function* with each item, each call a task; a task that is lost with its worker is done again by another.
 
     Args:
+        session: of Spark, connected.
         function: of a module that the workers have; it and the items travel to them.
+        items: that can be pickled.
     Yields: the place of an item, from 0, and what came of it, as they are done. Items begin in their order.
     """
     count = max(1, cores(session))

@@ -61,7 +61,10 @@ def _order_faults(table: pa.Table, layout: Layout) -> list[str]:
 
 
 def validate(table: pa.Table, name: str) -> pa.Table:
-    """Check *table*, which is the table *name*, and give it back. Raises: TableError with every fault that it has"""
+    """Check *table*, which is the table *name*, and give it back.
+
+    Raises: TableError with every fault that it has
+    """
     found = faults(table, layout_of(name))
     if found:
         raise TableError("\n".join(found))
@@ -69,21 +72,30 @@ def validate(table: pa.Table, name: str) -> pa.Table:
 
 
 def from_rows(name: str, rows: Iterable[Mapping[str, object]]) -> pa.Table:
-    """A table of rows, sorted by its key and validated. Raises: TableError"""
+    """A table of rows, sorted by its key and validated.
+
+    Raises: TableError
+    """
     layout = layout_of(name)
     table = pa.Table.from_pylist(list(rows), schema=layout.schema)
     return validate(table.sort_by([(column, "ascending") for column in layout.key]), name)
 
 
 def write_table(folder: Path, table: pa.Table, name: str) -> None:
-    """Write a validated table as the one file of `folder/name`, which is made. Raises: TableError"""
+    """Write a validated table as the one file of `folder/name`, which is made.
+
+    Raises: TableError
+    """
     validate(table, name)
     (folder / name).mkdir(parents=True, exist_ok=True)
     pq.write_table(table, folder / name / f"part-00000{SUFFIX}")
 
 
 def files_of(folder: Path, name: str) -> list[Path]:
-    """The files of table *name* in a run's folder, in the order of its rows. Raises: TableError when there are none"""
+    """The files of table *name* in a run's folder, in the order of its rows.
+
+    Raises: TableError when there are none
+    """
     found = sorted((folder / layout_of(name).name).glob(f"*{SUFFIX}"))
     if not found:
         raise TableError(f"{folder / name}: no such table")
@@ -91,7 +103,10 @@ def files_of(folder: Path, name: str) -> list[Path]:
 
 
 def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table *name* of a run's folder, in the order of its key, or some columns of it. Raises: TableError"""
+    """The table *name* of a run's folder, in the order of its key, or some columns of it.
+
+    Raises: TableError
+    """
     schema = layout_of(name).schema
     parts = []
     for file in files_of(folder, name):

@@ -471,7 +471,10 @@ LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
 
 
 def layout_of(name: str) -> Layout:
-    """The layout of a table. Raises: TableError that names the nearest table"""
+    """The layout of a table.
+
+    Raises: TableError that names the nearest table
+    """
     if name not in LAYOUTS:
         near = difflib.get_close_matches(name, LAYOUTS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -40,6 +40,8 @@ def write_atomically(target: Path, data: bytes, *, folder: Path | None = None) -
     """Write a file that appears whole or not at all.
 
     Args:
+        target: path of the file; what is there is replaced.
+        data: all of it.
         folder: where it is until it is whole, on the same file system; None: that of *target*.
     """
     beside = (folder or target.parent) / f".{secrets.token_hex(8)}.tmp"

@@ -11,7 +11,10 @@ from router.whatif.report.svg_drawing import standing_alone
 
 
 def write_picture(explanation: Explanation, model: Model, file: Path) -> None:
-    """Write an SVG of *model* with what the explanation sets off. Raises: OSError"""
+    """Write an SVG of *model* with what the explanation sets off.
+
+    Raises: OSError
+    """
     marks = explanation.marks
     svg = draw_mesh(
         model,

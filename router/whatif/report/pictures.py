@@ -99,11 +99,17 @@ def draw_mesh(
     """A mesh as SVG.
 
     Args:
+        model: the mesh.
+        title: is read out by programs for the blind.
         worst: utilisation by link, 1 being all that it can carry; links that are not in it are thin.
-        marked_routers, marked_links: set off from the others.
-        failed_routers, failed_links: drawn as gone.
+        marked_routers: set off from the others.
+        marked_links: the same of links.
+        failed_routers: drawn as gone.
+        failed_links: the same of links.
         path: links that are drawn over the others, as one way.
         old_path: the same, as a way that is not taken any more.
+        name: of the picture, by which its ids differ from those of others in a page.
+        has_legend: say what the colours mean.
         marks_are_spof: whether what is marked is called a single point of failure.
     """
     points = positions(model)

@@ -287,6 +287,9 @@ def _addresses(folder: Path, model: Model, outcomes: Outcomes, calm: Mapping[str
     """Find what scenarios of the mesh as it is do to addresses.
 
     Args:
+        folder: of the run.
+        model: its model.
+        outcomes: its scenarios.
         calm: as `calm_losses` has it.
     """
     table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])

@@ -140,7 +140,8 @@ def figure(width: float, height: float) -> Iterator[Figure]:
     """Begin an empty figure; draw in it, then call `svg_of` before leaving.
 
     Args:
-        width, height: pixels.
+        width: pixels.
+        height: pixels.
     """
     with mpl.rc_context(STYLE):
         made = Figure(figsize=(width / 72, height / 72))

@@ -43,6 +43,8 @@ def unrank(numbers: Ranks, things: int, size: int) -> Members:
 
     Args:
         numbers: each less than C(*things*, *size*).
+        things: number of things to choose from.
+        size: members of a combination.
     Returns: a row for each number, *size* members ascending, each less than *things*.
     """
     found = np.empty((len(numbers), size), dtype=np.int32)

@@ -60,7 +60,10 @@ class Request:
         return tuple(found)
 
     def plan(self, variants: Sequence[tuple[str, Model]]) -> Plan:
-        """The scenarios. Raises: PlanError"""
+        """The scenarios.
+
+        Raises: PlanError
+        """
         return Plan.of(
             [(name, Elements.of(model)) for name, model in variants],
             [*families_of(self.families), *(Maintenance(name) for name in self.maintenance)],

@@ -125,6 +125,7 @@ class Plan:
             variants: names and elements; the mesh as it is comes first.
             families: of failures; those that repeat are left out.
             sample: of families with more members, only so many are played, chosen by *seed*.
+            seed: of the samples.
         Raises: PlanError
         """
         sections: list[Section] = []
@@ -150,14 +151,20 @@ class Plan:
         return self.sections[-1].stop
 
     def section(self, number: int) -> Section:
-        """The one that has a scenario. Raises: PlanError"""
+        """The one that has a scenario.
+
+        Raises: PlanError
+        """
         found = next((each for each in self.sections if each.first <= number < each.stop), None)
         if found is None:
             raise plan_error("scenario", f"there is no scenario {number}", f"a number from 0 to {len(self) - 1}")
         return found
 
     def failure(self, number: int) -> Failure:
-        """Failure of one scenario. Raises: PlanError"""
+        """Failure of one scenario.
+
+        Raises: PlanError
+        """
         section = self.section(number)
         variant = self.variants[section.variant]
         elements = variant.elements
@@ -199,8 +206,11 @@ class Plan:
         """The scenario in which exactly this fails; None when the plan has none.
 
         Args:
+            links: ids of all that fail.
+            routers: ids of all that fail.
             group: by itself: the scenario in which it fails, or is down alone. With links and routers: the scenario of
                 its maintenance in which these fail as well.
+            variant: name of it.
         Raises: PlanError when a name is not known
         """
         elements = next((each.elements for each in self.variants if each.name == variant), None)

@@ -176,6 +176,7 @@ class Job:
         """Begin, or go on.
 
         Args:
+            session: of Spark.
             interval_s: between two readings, seconds; None: one reading, then the query ends.
         """
         session.dataSource.register(CounterSource)

@@ -83,6 +83,7 @@ def read(client: ManagementQueries, now: Callable[[], int]) -> Reading:
     """Ask every router that can be reached.
 
     Args:
+        client: attached to some router of the mesh.
         now: tells the time, microseconds since 1970.
     Raises: OSError when the router does not answer that the client is connected to.
     """
@@ -167,6 +168,8 @@ def passed(before: Reading, after: Reading, links: tuple[LinkEdge, ...] = ()) ->
 
     Routers that were not asked the second time are left out: what they have counted is in a later difference.
     Args:
+        before: the first reading.
+        after: the second one.
         links: of the model, whose ids of parallel links are taken; else they are numbered by cost.
     """
     if not before:

@@ -171,6 +171,9 @@ def _is_harm(subject: BaseAndScenario, number: int, without: Routes, missing: Ma
     """Whether other publishers of a bounded address find less than they do now.
 
     Args:
+        subject: the scenario, and the mesh as it is.
+        number: place of the address.
+        without: routes with one thing more that has failed.
         missing: as `_missing` has it.
     """
     impact = next((row for row in without.kernel.address_impact() if row[0] == number), None)

@@ -52,6 +52,9 @@ class BaseAndScenario:
         """For what fails, by ids.
 
         Args:
+            model: nothing of which has failed.
+            links: ids of those that have failed.
+            routers: ids of those that have failed.
             row: of the table `scenario`, when it is a scenario of a run.
             folder: of the run, if there is one.
             variant: of the run's model.
@@ -115,15 +118,24 @@ class BaseAndScenario:
     # Places and names
 
     def router(self, name: str) -> int:
-        """The place of a router. Raises: TableError"""
+        """The place of a router.
+
+        Raises: TableError
+        """
         return place_of("router", name, self.network.routers)
 
     def link(self, name: str) -> int:
-        """The place of a link. Raises: TableError"""
+        """The place of a link.
+
+        Raises: TableError
+        """
         return place_of("link", name, self.network.links)
 
     def address(self, text: str) -> int:
-        """The place of an address. Raises: TableError"""
+        """The place of an address.
+
+        Raises: TableError
+        """
         return place_of("address", text, self.network.addresses)
 
     def names(self, routers: Collection[int]) -> list[str]:
@@ -238,7 +250,10 @@ def place_of(what: str, name: str, known: Sequence[str]) -> int:
 
 
 def _named(model: Model, down: Sequence[str]) -> dict[str, Any]:
-    """Links and routers of the names of routers, links, groups and sites. Raises: TableError"""
+    """Links and routers of the names of routers, links, groups and sites.
+
+    Raises: TableError
+    """
     elements = Elements.of(model)
     links: set[str] = set()
     routers: set[str] = set()
