@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -69,6 +70,26 @@ def test_the_wheel_is_built_again_after_a_build_that_failed(clone: Path) -> None
         builds(clone)
     build.write_text(working)
     assert builds(clone) == 2
+
+
+@pytest.mark.parametrize(("wanted", "builds"), [("", 1), ("compiled", 1), ("interpreted", 0)])
+def test_one_command_compiles_what_has_changed_and_tests(tmp_path: Path, wanted: str, builds: int) -> None:
+    (tmp_path / "scripts").mkdir()
+    for name in ("build", "pytest"):
+        shutil.copy(SCRIPTS / name, tmp_path / "scripts")
+    (tmp_path / "setup.py").write_text("print('compiles')")
+    (tmp_path / "test_one.py").write_text("def test_one(): pass")
+    said = subprocess.run(
+        ["scripts/pytest", "-q", "test_one.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHON": sys.executable, "AMQP_MESH_SPEED": wanted},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    assert said.count("compiles") == builds
+    assert "1 passed" in said
 
 
 def expanded(words: list[str]) -> list[str]:

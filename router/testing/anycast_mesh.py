@@ -1,7 +1,8 @@
 """N credit machines joined: one anycast address in a mesh under virtual time, with clients that come and go.
 
-It counts what the promises of the design are about. `held` is what routers reckon that publishers may still send, what
-is on its way to them included; `open` are messages that some publisher has sent and no subscriber has been sent.
+It counts what is promised in docs/explanation/credit.md#what-is-promised. `held` is what routers reckon that
+publishers may still send, what is on its way to them included; `open` are messages that some publisher has sent and no
+subscriber has been sent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """N multicast credit machines joined: one multicast address in a mesh, with clients that come and go.
 
-It counts what the promises of the design are about, for each subscriber: what it was sent, what it missed, and how much
-of what publishers may send it has not granted.
+It counts what is promised in docs/explanation/credit.md#what-is-promised, for each subscriber: what it was sent,
+what it missed, and how much of what publishers may send it has not granted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Credit machines joined: the promises of the design as laws of random plays, and their figures on a line of three.
+"""Credit machines joined: promises as laws of random plays, and their figures on a line of three.
 
+The promises are in docs/explanation/credit.md#what-is-promised.
 The gate has a sample; `AMQP_MESH_CREDIT_PLAYS` sets how many plays of each kind are run, from seed 0, and `pytest -s`
 shows what they came to.
 """
