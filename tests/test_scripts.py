@@ -92,6 +92,32 @@ def test_one_command_compiles_what_has_changed_and_tests(tmp_path: Path, wanted:
     assert "1 passed" in said
 
 
+@pytest.mark.parametrize("script", [".ci/run", *(f"scripts/{path.name}" for path in sorted(SCRIPTS.iterdir()))])
+def test_a_script_is_one_that_bash_can_read(script: str) -> None:
+    subprocess.run(["bash", "-n", CLONE / script], check=True, timeout=60)
+
+
+def test_pinned_versions_of_both_set_ups_are_renewed_together(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SCRIPTS / "lock", tmp_path / "scripts")
+    (tmp_path / "uv").write_text("#!/bin/sh\necho $*\n")
+    (tmp_path / "uv").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    said = subprocess.run(
+        [tmp_path / "scripts" / "lock", "-P", "trio"],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout.splitlines()
+    assert len(said) == 2
+    for line, name in zip(said, ("dev", "dev-router"), strict=True):
+        assert f"--extra {name} " in line
+        assert f"--output-file requirements/{name}.txt " in line
+        assert line.endswith("-P trio pyproject.toml")
+
+
 def expanded(words: list[str]) -> list[str]:
     """Names that the shell makes of words with braces."""
     command = "printf '%s\\n' " + " ".join(words)
