@@ -17,11 +17,16 @@ BAD_INPUT: Final = 2
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
+def _lines(message: str) -> str:
+    """*message* with its lines, as some have the end of a log; else without what would move the cursor."""
+    return "\n".join(map(escaped, message.split("\n")))
+
+
 class CommandError(click.ClickException):
-    """Reason for which a command can't go on; written as one line, `Error: ...`."""
+    """Reason for which a command can't go on; written as `Error: ...`."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
-        super().__init__(escaped(message))
+        super().__init__(_lines(message))
         self.exit_code = exit_code  # type: ignore[misc]  # click's own way to set it for one error
 
 
@@ -66,7 +71,7 @@ def faults_of(path: object, exit_code: int = FAILED) -> Iterator[None]:
 
 def say_error(message: str) -> None:
     """Write an error after which the command goes on."""
-    click.echo(f"Error: {escaped(message)}", err=True)
+    click.echo(f"Error: {_lines(message)}", err=True)
 
 
 def show(findings: Iterable[Finding], *, err: bool = False) -> None:

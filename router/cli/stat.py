@@ -96,9 +96,9 @@ def stat(
                     found.append((each, _ask(client, wanted, each, None if each == attached else each)))
                 except ManagementError as error:
                     failed = True
-                    say_error(f"{error}{_hint(client, router)}")
+                    say_error(printable(f"{error}{_hint(client, router)}"))
     except ManagementError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(printable(str(error))) from error
     if not found:
         sys.exit(1)
     if not is_table and wanted.limit is not None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli import main
+from router.cli.errors import CommandError
 
 WRONG = (
     "bench nothing",
@@ -72,3 +73,9 @@ def test_an_error_is_told_in_the_same_way_by_every_command(
     told = [line for line in result.output.splitlines() if "error:" in line.casefold()]
     assert told
     assert [line for line in told if not ERROR.fullmatch(line)] == []
+
+
+def test_a_message_keeps_its_lines_and_nothing_else_that_moves_the_cursor() -> None:
+    assert (
+        CommandError("its log ends with:\n  \x1b[2Jgone\r").format_message() == "its log ends with:\n  \\x1b[2Jgone\\r"
+    )

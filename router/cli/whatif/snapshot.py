@@ -17,6 +17,7 @@ from router.cli.errors import CommandError, FindingsError, show
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.management import RefusedError as RequestRefused
 from router.cli.options import timeout_option
+from router.cli.stat_columns import printable
 from router.cli.whatif.import_model import save
 from router.cli.whatif.options import demands_option, groups_option, output_option
 
@@ -61,7 +62,7 @@ def snapshot(
         show((*warnings, *more), err=True)
         save(model, output)
     except ManagementError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(printable(str(error))) from error
     except SettingsError as error:
         raise FindingsError(error) from error
 
