@@ -11,10 +11,11 @@ cdef class Poller:
     cdef dict _unfinished
     cdef public object leaving
     cdef Py_ssize_t _heavy_turns
+    cdef double _heavy_debt_s
     cdef public Py_ssize_t rounds
 
     cpdef object go_on(self, int fd)
-    @cython.locals(events=int, heavy=list, is_any_light=bint)
+    @cython.locals(events=int, heavy=list, is_any_light=bint, is_due=bint)
     cdef _serve(self, list ready, double now)
     cdef list _ready_to_go_on(self, list ready)
     @cython.locals(events=int, goes_on=bint)

@@ -92,6 +92,8 @@ class Poller:
         self.leaving = trio.Lock()
         """For the end of a channel's task, which takes long: the sockets have their turn between two of them."""
         self._heavy_turns = 0
+        self._heavy_debt_s = 0.0
+        """Time that heavy channels have taken beyond their share of the rounds."""
         self.rounds = 0
         """Rounds of reading and writing since the start."""
 
@@ -173,11 +175,15 @@ class Poller:
         if not heavy:
             return self._turns.settle_round()
         if is_any_light:
-            self._turns.settle_round()
+            is_due = self._turns.settle_round()
+            if self._heavy_debt_s > 0:
+                self._heavy_debt_s -= HEAVY_S
+                return is_due
             now = self._clock()
             self._begin(now)
         self._serve_heavy(heavy, now + HEAVY_S)
         self._serving = None
+        self._heavy_debt_s = self._clock() - now - HEAVY_S
         return self._turns.settle_round()
 
     def _ready_to_go_on(self, ready: list[tuple[int, int]]) -> list[tuple[int, int, int]]:

@@ -123,6 +123,17 @@ async def test_heavy_channels_have_their_turn_until_their_time_is_over_and_all_h
         assert len({name for (name,) in turns}) == 3
 
 
+async def test_heavy_turns_that_take_longer_are_paid_back_by_rounds_of_light_channels_alone() -> None:
+    async with stand(2.5 * HEAVY_S) as bench:
+        Always(bench, "flood", is_heavy=True)
+        call = Always(bench, "call")
+        assert await bench.until(6) == [["call"], ["flood"], ["call"], ["call"], ["call"], ["flood"]]
+        bench.poller.change(call.ours.fileno(), reads=False, writes=False)
+        began = len(bench.rounds)
+        told = (await bench.until(began + 2))[began:]
+        assert told == [["flood"], ["flood"]], "nobody waits while no light channel has anything"
+
+
 async def test_one_that_an_earlier_one_of_the_round_has_ended_has_no_turn() -> None:
     async with stand(0.0) as bench:
         first, second = (Always(bench, name, is_heavy=True) for name in "ab")
