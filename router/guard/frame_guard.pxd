@@ -6,11 +6,14 @@ from router.guard.endpoints cimport (
 )
 from router.guard.frame_watch cimport FrameWatch
 from router.guard.handshake cimport HandshakeGuard
-from router.guard.performatives cimport size_at
+from router.guard.performatives cimport read_uints, size_at
 from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t MASK
 cdef Py_ssize_t HALF
+cdef Py_ssize_t PLAIN_HEAD
+cdef Py_ssize_t NO_HEAD
+cdef PeerSession NO_SESSION
 cdef Py_ssize_t LINK_WORK
 cdef Py_ssize_t SESSION_WORK
 cdef Py_ssize_t MOST_WORK
@@ -22,6 +25,10 @@ cdef class FrameGuard(HandshakeGuard):
     cdef Py_ssize_t _handle_max
     cdef Py_ssize_t _work
     cdef bint _is_open
+    cdef Py_ssize_t _transfer_head
+    cdef Py_ssize_t _transfer_handle
+    cdef PeerSession _transfer_session
+    cdef Py_ssize_t _disposition_head
     cdef public Py_ssize_t kept
     cdef public bint has_questions
     cdef public list corrections
@@ -38,13 +45,21 @@ cdef class FrameGuard(HandshakeGuard):
     @cython.locals(body=Py_ssize_t, code=Py_ssize_t, channel=Py_ssize_t, sessions=list, session=PeerSession)
     cdef bint _check_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end)
     @cython.locals(
-        channel=Py_ssize_t, sessions=list, session=PeerSession,
+        head=Py_ssize_t,
         field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, handle=Py_ssize_t)
     cdef bint _is_plain_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
+    @cython.locals(session=PeerSession)
+    cdef bint _finds_sender(self, Py_ssize_t head, Py_ssize_t handle)
+    @cython.locals(channel=Py_ssize_t, sessions=list, session=PeerSession)
+    cdef PeerSession _plain_session(self, Py_ssize_t head)
+    @cython.locals(
+        session=PeerSession, stop=Py_ssize_t, left=Py_ssize_t, uints="Py_ssize_t *", links=list, link=PeerLink,
+        missing=Py_ssize_t)
+    cdef bint _is_plain_flow(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(handle=Py_ssize_t, links=list, link=PeerLink)
     cdef bint _check_transfer(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     @cython.locals(
-        channel=Py_ssize_t, sessions=list,
+        head=Py_ssize_t,
         field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, span=Py_ssize_t)
     cdef bint _is_plain_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)

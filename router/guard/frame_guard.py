@@ -42,13 +42,14 @@ if not cython.compiled:  # else they come by the .pxd
         DETACH,
         DISPOSITION,
         FLOW,
+        FLOW_UINTS,
         FRAMES,
         OPEN,
         SENDER,
         TRANSFER,
         WRONG,
     )
-    from router.guard.performatives import size_at
+    from router.guard.performatives import read_uints, size_at
     from router.guard.value_check import end_of
 
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
@@ -66,6 +67,10 @@ CLOSED_WINDOWS: Final = {2: b"\x40\x43", 3: b"\x40\x52\0", 6: b"\x40\x70\0\0\0\0
 """A session's window of nothing from no transfer-id on, by the bytes of these two fields."""
 NO_TEXT: Final = b"\xff"
 """A byte that is in no UTF-8."""
+PLAIN_HEAD: Final = 0x0200
+"""Data offset and type of a frame of AMQP without an extended header."""
+NO_HEAD: Final = -1
+NO_SESSION: Final = PeerSession(0)
 MAX_HANDLE: Final = 0x7FFF_FFFF
 MAX_NAME_BYTES: Final = 4096
 """Of a link. An engine compares each new name with all of its session."""
@@ -92,6 +97,15 @@ class FrameGuard(HandshakeGuard):
         self._work = 0
         """Cost of the frames that were fed last."""
         self._is_open = False
+        self._transfer_head = NO_HEAD
+        """Second four bytes of the last transfer, its data offset, type and channel, until anything but messages, their
+        outcomes and credit comes,"""
+        self._transfer_handle = 0
+        """its handle,"""
+        self._transfer_session = NO_SESSION
+        """and its session."""
+        self._disposition_head = NO_HEAD
+        """The same of the last disposition, whose channel is mostly another."""
         self.kept = 0
         """Bytes at the end of what was fed last that are no whole frame yet."""
         self.has_questions = False
@@ -151,6 +165,8 @@ class FrameGuard(HandshakeGuard):
                 is_right = False
                 if length >= 16 and data[at + 10] == DISPOSITION:
                     is_right = self._is_plain_disposition(data, at, length)
+                elif length >= 16 and data[at + 10] == FLOW:
+                    is_right = self._is_plain_flow(data, at, length)
                 if not is_right and not self._check_frame(data, at, at + length):
                     break
                 if self._work >= MOST_WORK:
@@ -196,12 +212,7 @@ class FrameGuard(HandshakeGuard):
 
     def _is_plain_transfer(self, data: bytes | memoryview, at: int, length: int) -> bool:
         """Whether a frame is a transfer like most, and right; else see the long way."""
-        channel = data[at + 6] << 8 | data[at + 7]
-        sessions = self.peer_sessions.dense
-        session: PeerSession | None = sessions[channel] if channel < len(sessions) else None
-        if session is None or not self._is_open:
-            return False
-        if data[at + 4] != 2 or data[at + 5] or data[at + 8] or data[at + 9] != 0x53:
+        if data[at + 8] or data[at + 9] != 0x53:
             return False
         if data[at + 11] == 0xC0:
             field = at + 14
@@ -220,18 +231,39 @@ class FrameGuard(HandshakeGuard):
             handle = data[field + 1]
         elif data[field] != 0x43:
             return False
-        if handle >= len(session.roles) or session.roles[handle] != SENDER:
+        head = size_at(data, at + 4)
+        if (head != self._transfer_head or handle != self._transfer_handle) and not self._finds_sender(head, handle):
             return False
-        session.next_incoming = (session.next_incoming + 1) & MASK
+        self._transfer_session.next_incoming = (self._transfer_session.next_incoming + 1) & MASK
         return True
+
+    def _finds_sender(self, head: int, handle: int) -> bool:
+        """Note where a transfer belongs, if it is a sender's. Returns: whether it is."""
+        session = self._plain_session(head)
+        if session is None or handle >= len(session.roles) or session.roles[handle] != SENDER:
+            return False
+        self._transfer_head = head
+        self._transfer_handle = handle
+        self._transfer_session = session
+        return True
+
+    def _plain_session(self, head: int) -> PeerSession | None:
+        """The session of a frame whose second four bytes are *head*; None when it isn't as most are."""
+        channel = head & 0xFFFF
+        sessions = self.peer_sessions.dense
+        if head >> 16 != PLAIN_HEAD or channel >= len(sessions) or not self._is_open:
+            return None
+        session: PeerSession | None = sessions[channel]
+        return session
 
     def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
         """The same for a disposition."""
-        channel = data[at + 6] << 8 | data[at + 7]
-        sessions = self.peer_sessions.dense
-        if channel >= len(sessions) or sessions[channel] is None or not self._is_open:
-            return False
-        if data[at + 4] != 2 or data[at + 5] or data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
+        head = size_at(data, at + 4)
+        if head != self._disposition_head:
+            if self._plain_session(head) is None:
+                return False
+            self._disposition_head = head
+        if data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
             return False
         field = at + 14
         stop = at + 13 + data[at + 12]
@@ -258,6 +290,42 @@ class FrameGuard(HandshakeGuard):
         if span > HALF:
             return False
         self._work += span
+        return True
+
+    def _is_plain_flow(self, data: bytes | memoryview, at: int, length: int) -> bool:
+        """The same for a flow of a link that asks for no answer, with a window and a credit that need no correction."""
+        session = self._plain_session(size_at(data, at + 4))
+        if session is None or data[at + 8] or data[at + 9] != 0x53 or data[at + 11] != 0xC0:
+            return False
+        stop = at + 13 + data[at + 12]
+        left = data[at + 13] - FLOW_UINTS
+        uints = self.uints
+        if stop > at + length or not 0 <= left <= 2:
+            return False
+        at = read_uints(data, at + 14, stop, FLOW_UINTS, uints)
+        if at == WRONG or at + left != stop or min(uints[1], uints[2], uints[3], uints[4], uints[5], uints[6]) < 0:
+            return False
+        if left and not 0x40 <= data[at] <= 0x42:  # its drain
+            return False
+        if left == 2 and data[at + 1] != 0x42 and data[at + 1] != 0x40:  # its echo
+            return False
+        links = session.links.dense
+        if uints[6] > HALF or uints[4] >= len(links):
+            return False
+        link: PeerLink | None = links[uints[4]]
+        if link is None:
+            return False
+        if uints[0] >= 0 and session.own is not None:
+            missing = (session.own.next_outgoing - uints[0] - uints[1]) & MASK
+            if 0 < missing <= HALF:
+                return False
+        session.stated_next = uints[0]
+        session.stated_window = uints[1]
+        session.stated_outgoing = uints[2]
+        session.stated_outgoing_window = uints[3]
+        link.count = uints[5]
+        link.credit = uints[6]
+        link.drains = left > 0 and data[at] == 0x41
         return True
 
     def _check_transfer(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
@@ -358,6 +426,8 @@ class FrameGuard(HandshakeGuard):
         self, data: bytes | memoryview, at: int, end: int, code: int, channel: int, session: PeerSession | None
     ) -> bool:
         """Check frames that come seldom, or on a channel without a session."""
+        self._transfer_head = self._disposition_head = NO_HEAD
+        self._transfer_session = NO_SESSION
         if self._phase == CLOSED:
             return self._break_at(data, at, FRAMING_ERROR, "a frame behind Close")
         if code < OPEN or code > CLOSE:

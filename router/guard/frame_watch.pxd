@@ -1,7 +1,7 @@
 import cython
 
 from router.guard.endpoints cimport OwnLink, OwnSession, PeerSession, Table, add_own_link, pair, remove_own_link
-from router.guard.performatives cimport PerformativeReader, size_at
+from router.guard.performatives cimport PerformativeReader, read_uints, size_at, width_of_uint
 from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t MASK
@@ -19,7 +19,7 @@ cdef class FrameWatch(PerformativeReader):
     cdef bytes _head
 
     cpdef object show(self, bytes data)
-    @cython.locals(at=Py_ssize_t, length=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t, length=Py_ssize_t, code=Py_ssize_t)
     cdef object watch(self, const unsigned char *data, Py_ssize_t size)
     @cython.locals(joined=bytes)
     cdef object _watch_on(self, const unsigned char *data, Py_ssize_t size)
@@ -28,6 +28,9 @@ cdef class FrameWatch(PerformativeReader):
     cdef bint _watch_frame(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, bint is_whole)
     @cython.locals(field=Py_ssize_t, stop=Py_ssize_t, handle=Py_ssize_t)
     cdef bint _counts(self, const unsigned char *data, Py_ssize_t at)
+    @cython.locals(
+        channel=Py_ssize_t, sessions=list, session=OwnSession, uints="Py_ssize_t *", link=OwnLink, end=Py_ssize_t)
+    cdef bint _is_plain_flow(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(handle=Py_ssize_t, _=Py_ssize_t, link=OwnLink, is_last=bint)
     cdef object _watch_transfer(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t end, OwnSession session)
     @cython.locals(
@@ -40,5 +43,3 @@ cdef class FrameWatch(PerformativeReader):
     @cython.locals(handle=Py_ssize_t, link=OwnLink, next_outgoing=Py_ssize_t, of_session=list)
     cdef object _watch_flow(self, const unsigned char *data, OwnSession session)
 
-
-cdef Py_ssize_t width_of_uint(const unsigned char *data, Py_ssize_t at) noexcept

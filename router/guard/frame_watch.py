@@ -21,8 +21,8 @@ from router.guard.endpoints import (
 from router.guard.performatives import PerformativeReader
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.guard_constants import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, TRANSFER
-    from router.guard.performatives import size_at
+    from router.guard.guard_constants import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, FLOW_UINTS, TRANSFER, WRONG
+    from router.guard.performatives import read_uints, size_at, width_of_uint
 
 KEPT_HEAD_BYTES: Final = 128
 """Of a transfer, enough to read what is counted; more than that is never looked at."""
@@ -72,8 +72,14 @@ class FrameWatch(PerformativeReader):
                 continue
             if length > size - at and (size - at < KEPT_HEAD_BYTES or not self._watch_frame(data, at, size, False)):
                 break
-            if length <= size - at and not (length >= 16 and data[at + 10] == TRANSFER and self._counts(data, at)):
-                self._watch_frame(data, at, at + length, True)
+            if length <= size - at:
+                code = data[at + 10] if length >= 16 else BEGIN
+                if not (
+                    code == DISPOSITION
+                    or (code == TRANSFER and self._counts(data, at))
+                    or (code == FLOW and self._is_plain_flow(data, at, length))
+                ):
+                    self._watch_frame(data, at, at + length, True)
             at += length
             self.frames += 1
         self._skip = max(at - size, 0)
@@ -141,6 +147,31 @@ class FrameWatch(PerformativeReader):
         if field >= stop or data[field] != 0x41:
             self._link.count = (self._link.count + 1) & MASK
         self._session.next_outgoing = (self._session.next_outgoing + 1) & MASK
+        return True
+
+    def _is_plain_flow(self, data: bytes | memoryview, at: int, length: int) -> bool:
+        """Note a flow of a link, if the peer has asked for none. Returns: whether it was one."""
+        channel = data[at + 6] << 8 | data[at + 7]
+        sessions = self.sessions.dense
+        if channel >= len(sessions) or data[at + 5] or data[at + 11] != 0xC0 or data[at + 13] < FLOW_UINTS:
+            return False
+        session: OwnSession | None = sessions[channel]
+        if session is None or session.peer is None or session.peer.asks:
+            return False
+        uints = self.uints
+        end = at + length
+        at = read_uints(data, at + 14, end, FLOW_UINTS, uints)
+        if at == WRONG or uints[4] < 0 or uints[4] >= len(session.links.dense):
+            return False
+        link: OwnLink | None = session.links.dense[uints[4]]
+        if link is None or link.peer is None or link.peer.asks:
+            return False
+        session.window_from = uints[0]
+        session.window = uints[1]
+        session.outgoing_window = uints[3]
+        link.count = max(uints[5], 0)
+        link.credit = max(uints[6], 0)
+        link.drains = at < end and data[at] == 0x41
         return True
 
     def _watch_transfer(self, data: bytes | memoryview, at: int, end: int, session: OwnSession) -> None:
@@ -221,10 +252,3 @@ class FrameWatch(PerformativeReader):
             if link.peer is not None and link.peer.asks:
                 of_session = [session.window_from, session.window, next_outgoing, session.outgoing_window]
                 link.said = [*of_session, handle, link.count, link.credit, None, link.drains]
-
-
-def width_of_uint(data: bytes | memoryview, at: int) -> int:
-    """Bytes that a uint takes, or null."""
-    if data[at] == 0x52:
-        return 2
-    return 5 if data[at] == 0x70 else 1

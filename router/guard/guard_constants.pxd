@@ -25,3 +25,4 @@ cdef enum:
     RECEIVER = 2
     WRONG = -1
     ABSENT = -2
+    FLOW_UINTS = 8

@@ -44,3 +44,5 @@ WRONG: Final = -1
 """A field is not what it must be."""
 ABSENT: Final = -2
 """It is null, or left out."""
+FLOW_UINTS: Final = 8
+"""Fields with which a flow of a link begins: the session's four, handle, delivery-count, link-credit, available."""

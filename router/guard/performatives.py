@@ -22,6 +22,8 @@ class PerformativeReader:
         """where the last one ends,"""
         self.left = 0
         """and how many there are."""
+        self.uints = [0, 0, 0, 0, 0, 0, 0, 0]
+        """Fields that are read at once, of a flow."""
 
     def begin_list(self, data: bytes | memoryview, at: int, end: int) -> int:
         """Go to the first field of the performative at *at*. Returns: its code; WRONG when there is none.
@@ -161,9 +163,36 @@ class PerformativeReader:
         return self.at == self.stop
 
 
-def size_at(data: bytes | memoryview, at: int) -> int:
-    """The size with which a frame begins, or another number of four bytes."""
-    value: int = data[at]
-    value = value << 8 | data[at + 1]
-    value = value << 8 | data[at + 2]
-    return value << 8 | data[at + 3]
+if not cython.compiled:  # in C they are inline: see the .pxd
+
+    def size_at(data: bytes | memoryview, at: int) -> int:
+        """The size with which a frame begins, or another number of four bytes."""
+        return int.from_bytes(data[at : at + 4], "big")
+
+    def width_of_uint(data: bytes | memoryview, at: int) -> int:
+        """Bytes that a uint takes, or null."""
+        if data[at] == 0x52:
+            return 2
+        return 5 if data[at] == 0x70 else 1
+
+    def read_uints(data: bytes | memoryview, at: int, stop: int, count: int, values: list[int]) -> int:
+        """Read *count* uints from *at* to *stop* at most into *values*, ABSENT for null.
+
+        Returns: where they end; WRONG when one of them is something else, or left out.
+        """
+        for index in range(count):
+            if at >= stop:
+                return WRONG
+            code = data[at]
+            if code == 0x70 and at + 5 <= stop:
+                values[index] = size_at(data, at + 1)
+                at += 5
+            elif code == 0x52 and at + 2 <= stop:
+                values[index] = data[at + 1]
+                at += 2
+            elif code in (0x40, 0x43):
+                values[index] = 0 if code == 0x43 else ABSENT
+                at += 1
+            else:
+                return WRONG
+        return at

@@ -47,6 +47,7 @@ RECEIVER = attach(0, is_receiver=True)
 SENDER = attach(0, is_receiver=False)
 OTHER = attach(1, is_receiver=True, name="other")
 TRANSFER = write(0x14, [0, 0, b"t", 0], payload=b"payload")
+SETTLED = write(0x15, [True, 0, None, True])
 
 GOOD = [
     [OPEN, BEGIN, SENDER, TRANSFER, TRANSFER, write(0x16, [0, True]), write(0x17, []), CLOSE],
@@ -110,6 +111,10 @@ BAD = [
     ([OPEN, BEGIN, SENDER, TRANSFER, write(0x16, [0, True]), RECEIVER, TRANSFER], "amqp:not-allowed"),
     ([OPEN, BEGIN, SENDER, TRANSFER, write(0x17, []), TRANSFER], NO_SESSION),
     ([OPEN, BEGIN, SENDER, TRANSFER, write(0x17, []), BEGIN, TRANSFER], HANDLE),
+    ([OPEN, BEGIN, SENDER, TRANSFER, CLOSE, TRANSFER], FRAMING),
+    ([OPEN, BEGIN, begin(channel=1), SENDER, TRANSFER, write(0x14, [0, 0, b"t", 0], channel=1)], HANDLE),
+    ([OPEN, BEGIN, SETTLED, SETTLED, write(0x17, []), SETTLED], NO_SESSION),
+    ([OPEN, BEGIN, SETTLED, CLOSE, SETTLED], FRAMING),
     ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x02\x00\x43" + bytes(9))], DECODE),
     ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\xff\x01\x43" + bytes(9))], DECODE),
     ([OPEN, BEGIN, SENDER, TRANSFER, raw(b"\x00\x53\x14\xc0\x03\x01\x50\x00" + bytes(9))], DECODE),

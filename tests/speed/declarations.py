@@ -17,7 +17,7 @@ ROOT = Path(router.__file__).parent
 HANDLES = ROOT / "binding" / "proton_functions.pxd"
 
 _CLASS = re.compile(r"^cdef class (\w+)(?:\((\w+)\))?:")
-_ATTRIBUTE = re.compile(r"^    cdef (public |readonly )?[\w. :\[\]*]+? (\w+(?:, \w+)*)$")
+_ATTRIBUTE = re.compile(r"^    cdef (public |readonly )?[\w. :\[\]*]+? (\w+(?:, \w+)*)(?:\[\d+\])?$")
 _METHOD = re.compile(r"^    (c(?:p)?def) (?:inline )?(?:[\w.\[\]*]+ )*(\w+)\(self")
 _FUNCTION = re.compile(r"^(c(?:p)?def) (?!class )(?:inline )?(?:[\w.\[\]*]+ )*(\w+)\(")
 
