@@ -14,8 +14,9 @@ import attrs
 
 MIB = 1024 * 1024
 
-ID_PATTERN = "[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+"
-"""Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it."""
+ID_PATTERN = "(?!all$)[^\\s/\\u0000-\\u001f\\u007f-\\u009f]{1,255}"
+"""Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it, and
+`all` means every router there. Neighbors take no longer one."""
 HOST_PATTERN = "[^\\s/]+"
 """A host name or an address; IPv6 without brackets."""
 TEXT_PATTERN = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
@@ -545,7 +546,9 @@ class RecorderSettings:
 class RouterSettings:
     """Everything one router process needs."""
 
-    id: str = setting("Name of the router, unique in the mesh, without blanks and `/`.", pattern=ID_PATTERN)
+    id: str = setting(
+        "Name of the router, unique in the mesh, without blanks and `/`, and not `all`.", pattern=ID_PATTERN
+    )
     host: str | None = setting(
         "Host by which other routers reach this one; where a listener binds to all addresses, `to` resolves to it.",
         default=None,

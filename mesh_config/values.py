@@ -18,7 +18,7 @@ from mesh_config.models import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN
 SettingsClass = type[attrs.AttrsInstance]
 
 _PATTERN_WORDS = {
-    ID_PATTERN: "a word without blanks, control characters and `/`",
+    ID_PATTERN: "a word of at most 255 characters without blanks, control characters and `/`, and not `all`",
     HOST_PATTERN: "a host name or an address",
     TEXT_PATTERN: "text, not empty and without control characters",
 }

@@ -21,6 +21,7 @@ cdef extern from *:
     typedef uintptr_t pn_disposition_t;
     typedef uintptr_t pn_data_t;
     typedef uintptr_t pn_sasl_t;
+    typedef uintptr_t pn_logger_t;
     typedef struct pn_bytes_t { size_t size; const char *start; } pn_bytes_t;
     typedef pn_bytes_t pn_delivery_tag_t;
 
@@ -34,6 +35,8 @@ cdef extern from *:
 
     pn_transport_t pn_transport(void);
     void pn_transport_free(pn_transport_t);
+    pn_logger_t pn_transport_logger(pn_transport_t);
+    void pn_logger_set_log_sink(pn_logger_t, uintptr_t, intptr_t);
     void pn_transport_set_server(pn_transport_t);
     int pn_transport_bind(pn_transport_t, pn_connection_t);
     int pn_transport_unbind(pn_transport_t);
@@ -196,6 +199,8 @@ cdef extern from *:
     Handle pn_event_delivery(Handle) noexcept
     Handle pn_transport() noexcept
     void pn_transport_free(Handle) noexcept
+    Handle pn_transport_logger(Handle) noexcept
+    void pn_logger_set_log_sink(Handle, Handle, intptr_t) noexcept
     void pn_transport_set_server(Handle) noexcept
     int pn_transport_bind(Handle, Handle) noexcept
     int pn_transport_unbind(Handle) noexcept

@@ -279,6 +279,15 @@ def _read_message_id(value: object) -> MessageId | None:
     raise MalformedMessage(f"a message id is {type(value).__name__}")
 
 
+def _count_values(value: object) -> int:
+    """A value and all that it holds."""
+    if isinstance(value, Mapping):
+        return 1 + len(value) + sum(_count_values(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return 1 + sum(_count_values(each) for each in value)
+    return 1
+
+
 class IncrementalList(Sequence[object]):
     """A list whose items are encoded as they are added: written a piece at a time, and larger than proton's are."""
 
@@ -286,6 +295,8 @@ class IncrementalList(Sequence[object]):
         self._items: list[bytes] = []
         self.size = 0
         """Bytes of all items."""
+        self.values = 0
+        """Values in them, those in lists and maps included."""
 
     def append(self, item: object) -> None:
         """Add one more."""
@@ -294,6 +305,7 @@ class IncrementalList(Sequence[object]):
         encoded = bytes(data.encode())
         self._items.append(encoded)
         self.size += len(encoded)
+        self.values += _count_values(item)
 
     def __len__(self) -> int:
         return len(self._items)

@@ -54,6 +54,12 @@ cdef extern from *:
         return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : -1 - errno;
     }
 
+    static void mesh_discard(intptr_t context, int subsystem, int level, const char *line) {}
+
+    static inline void mesh_silence(uintptr_t transport) {
+        pn_logger_set_log_sink(pn_transport_logger(transport), (uintptr_t)mesh_discard, 0);
+    }
+
     static inline void mesh_push(int fd) {
         int on = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -65,6 +71,7 @@ cdef extern from *:
     const char *mesh_delivery_tag(Handle, size_t *) noexcept
     Py_ssize_t mesh_read(Handle, int, size_t) noexcept
     Py_ssize_t mesh_write(Handle, int, Py_ssize_t) noexcept
+    void mesh_silence(Handle) noexcept
     void mesh_push(int) noexcept
 
 cdef enum:
@@ -108,6 +115,10 @@ cdef inline Py_ssize_t read_tail(Handle transport, int fd, Py_ssize_t size) noex
 
 cdef inline Py_ssize_t write_head(Handle transport, int fd, Py_ssize_t size) noexcept:
     return mesh_write(transport, fd, size)
+
+
+cdef inline void silence(Handle transport) noexcept:
+    mesh_silence(transport)
 
 
 cdef inline void push(int fd) noexcept:

@@ -161,6 +161,19 @@ def write_head(transport: Handle, fd: int, size: int) -> int:
         return -1 - (error.errno or errno.EIO)
 
 
+@ffi.callback("void(intptr_t, int, int, const char *)")  # type: ignore[untyped-decorator]
+def discard(context: int, subsystem: int, level: int, line: object) -> None:
+    """Take a line of proton's own log, and do nothing with it."""
+
+
+def silence(transport: Handle) -> None:
+    """Have proton log nothing of a transport by itself.
+
+    It would write lines of what a peer does to standard error, as many as the peer likes, and wait there for a reader.
+    """
+    lib.pn_logger_set_log_sink(lib.pn_transport_logger(transport), ffi.cast("uintptr_t", discard), 0)
+
+
 def push(fd: int) -> None:
     """Have the kernel write what it holds back: nothing, when interpreted."""
 

@@ -30,6 +30,7 @@ if not cython.compiled:  # else they come by the .pxd
         pni_transport_grow_capacity,
         push,
         read_tail,
+        silence,
         write_head,
     )
 
@@ -57,6 +58,7 @@ class ByteStreams:
         """*guard* sees what the peer writes before the engine does."""
         self._guard = guard
         self._transport = pn.pn_transport()
+        silence(self._transport)
         self.fault: str | None = None
         """Reason why the connection failed, as proton says it."""
         self.is_ending = False

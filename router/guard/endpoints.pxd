@@ -38,6 +38,7 @@ cdef class OwnLink:
 
 cdef class PeerSession:
     cdef public Py_ssize_t initial
+    cdef public Py_ssize_t handle_max
     cdef public Py_ssize_t next_incoming
     cdef public Table links
     cdef public bytearray roles

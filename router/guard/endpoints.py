@@ -103,9 +103,11 @@ class OwnLink:
 class PeerSession:
     """A session at a channel of the peer."""
 
-    def __init__(self, initial: int) -> None:
+    def __init__(self, initial: int, handle_max: int = 0xFFFF_FFFF) -> None:
         self.initial = initial
         """Transfer-id of the peer's first transfer frame."""
+        self.handle_max = handle_max
+        """Highest handle that this side may attach."""
         self.next_incoming = initial
         """Of its next one."""
         self.links = Table()

@@ -476,7 +476,7 @@ class FrameGuard(HandshakeGuard):
         handle_max = self.read_uint(data)
         if remote == WRONG or initial < 0 or window < 0 or outgoing_window < 0 or handle_max == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "a Begin with fields that cannot be")
-        new = PeerSession(initial)
+        new = PeerSession(initial, handle_max if handle_max >= 0 else MASK)
         if remote >= 0:
             own: OwnSession | None = self.own.sessions.get(remote)
             if own is None or not own.is_first or own.was_answered:
@@ -506,6 +506,9 @@ class FrameGuard(HandshakeGuard):
             return self._break_at(data, at, RESOURCE_LIMIT_EXCEEDED, why)
         if handle > self._handle_max:
             return self._break_at(data, at, FRAMING_ERROR, f"handle {handle}: handle-max is {self._handle_max}")
+        if session.links.count > session.handle_max:
+            why = f"a link more than can be answered: the peer's own handle-max is {session.handle_max}"
+            return self._break_at(data, at, NOT_ALLOWED, why)
         if session.links.get(handle) is not None:
             return self._break_at(data, at, HANDLE_IN_USE, f"an attach on handle {handle}")
         link = PeerLink(name, role == 1, max(count, 0))

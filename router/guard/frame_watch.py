@@ -21,7 +21,18 @@ from router.guard.endpoints import (
 from router.guard.performatives import PerformativeReader
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.guard.guard_constants import AMQP, ATTACH, BEGIN, DETACH, DISPOSITION, END, FLOW, FLOW_UINTS, TRANSFER, WRONG
+    from router.guard.guard_constants import (
+        AMQP,
+        ATTACH,
+        BEGIN,
+        DETACH,
+        DISPOSITION,
+        END,
+        FLOW,
+        FLOW_UINTS,
+        TRANSFER,
+        WRONG,
+    )
     from router.guard.performatives import read_uints, size_at, width_of_uint
 
 KEPT_HEAD_BYTES: Final = 128

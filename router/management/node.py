@@ -47,6 +47,8 @@ MAX_COUNT: Final = 1000
 
 MAX_RESULT_BYTES: Final = 1024 * 1024
 """Bytes of the entities in one reply: when there are so many no more are added; `offset` gives the others."""
+MAX_RESULT_VALUES: Final = 50_000
+"""Values in the entities of one reply, the same: proton, with which most clients read it, decodes 65,535."""
 
 NAMES_COMPARED: Final = 500
 """Names among which the nearest to a wrong one is looked for; a comparison takes up to 50 us."""
@@ -202,7 +204,7 @@ class ManagementNode:
             for row in page:
                 results.append([kind.value(row, name) for name in names])
                 yield
-                if results.size > MAX_RESULT_BYTES:
+                if results.size > MAX_RESULT_BYTES or results.values > MAX_RESULT_VALUES:
                     is_full = True
                     break
             total += len(rows)

@@ -9,8 +9,11 @@ import pytest
 from proton import symbol, ubyte, ushort
 
 from mesh_config.models import Role
+from router.binding.library import ffi, lib
 from router.dataplane.message_sender import MAX_STREAMS
+from router.engine.byte_streams import ByteStreams
 from router.engine.connection import MAX_REFUSED, MAX_UNANSWERED, Connection
+from router.guard.frame_guard import FrameGuard
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, RawEnd, allocated
@@ -67,6 +70,28 @@ def test_answers_beyond_the_handle_max_of_the_peer_end_the_connection(bench: Ben
     bench.run()
     assert closing(stranger.read)
     assert not list(router.fib.entries())
+
+
+def test_proton_writes_nothing_to_standard_error_by_itself(capfd: pytest.CaptureFixture[str]) -> None:
+    streams = ByteStreams(FrameGuard(is_server=False, max_frame_bytes=512, channel_max=9))
+    connection, transport = lib.pn_connection(), streams._transport
+    lib.pn_transport_bind(transport, connection)
+    lib.pn_connection_open(connection)
+    session = lib.pn_session(connection)
+    lib.pn_session_open(session)
+    lib.pn_transport_pending(transport)  # writes the Begin, which the peer answers
+    answer = frames.AMQP_HEADER + frames.write(0x10, ["small"])
+    answer += frames.write(0x11, [ushort(0), 0, 100, 100, 0])  # its handle-max
+    lib.pn_transport_capacity(transport)
+    ffi.memmove(ffi.cast("char *", lib.pn_transport_tail(transport)), answer, len(answer))
+    lib.pn_transport_process(transport, len(answer))
+    for name in (b"one", b"other"):
+        lib.pn_link_open(lib.pn_sender(session, name))
+    lib.pn_transport_pending(transport)
+    assert capfd.readouterr().err == ""
+    lib.pn_transport_unbind(transport)
+    lib.pn_transport_free(transport)
+    lib.pn_connection_free(connection)
 
 
 def test_more_sessions_than_the_channel_max_end_the_connection(bench: Bench) -> None:

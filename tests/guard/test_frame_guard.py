@@ -124,6 +124,9 @@ BAD = [
     ([OPEN, BEGIN, SENDER, write(0x16, [0, True]), TRANSFER], HANDLE),
     ([OPEN, BEGIN, SENDER, write(0x16, [0, True]), write(0x16, [0, True])], HANDLE),
     ([OPEN, BEGIN, flow(3, count=0, credit=1)], HANDLE),
+    # more links than the peer lets this side have handles to answer them
+    ([OPEN, write(0x11, [None, 7, 100, 100, 0]), SENDER, OTHER], "amqp:not-allowed"),
+    ([OPEN, write(0x11, [None, 7, 100, 100, 1]), SENDER, OTHER, attach(2, is_receiver=True, name="c")], NO_SESSION),
 ]
 
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+import proton
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router.binding.message import IncrementalList
 from router.engine.codec import Message, decode_message, encode_message, symbol
-from router.management.node import DEFAULT_COUNT, MAX_COUNT, ManagementNode
+from router.management.node import DEFAULT_COUNT, MAX_COUNT, MAX_RESULT_VALUES, ManagementNode
 from router.management.schema import GENERAL_OPERATIONS, MANAGEMENT, PREFIX, TYPES, EntityType, Kind
 from tests.management.fakes import FakeView, ask, status, types
 from tests.wire.vectors import FOLDER, files
@@ -143,6 +145,17 @@ def test_a_reply_has_a_bound(count: int | None, expected: int) -> None:
     assert isinstance(reply.body, dict)
     assert len(reply.body["results"]) == expected
     assert status(reply)[1] == f"OK: 0 to {expected - 1} of 2000"
+
+
+def test_a_reply_holds_no_more_values_than_a_client_of_proton_decodes() -> None:
+    neighbors = {f"r{number:03}": 1 for number in range(220)}
+    results = IncrementalList()
+    while results.values <= MAX_RESULT_VALUES:
+        results.append(["name", neighbors, list(neighbors)])
+    read = proton.Message()
+    read.decode(encode_message(Message(body={"attributeNames": ["name", "costs", "neighbors"], "results": results})))
+    assert read.body["results"] == [["name", neighbors, list(neighbors)]] * len(results)
+    assert len(results) < 100, "a row counts by what it holds"
 
 
 def test_pages_go_on_across_types() -> None:

@@ -462,3 +462,9 @@ def test_what_all_routers_share_stops_each(text: str, router_id: str | None, key
     with pytest.raises(SettingsError) as caught:
         check_router(file, router_id)
     assert [finding.key for finding in caught.value.findings] == [key]
+
+
+@pytest.mark.parametrize(("name", "is_right"), [("all", False), ("all2", True), ("x" * 255, True), ("x" * 256, False)])
+def test_a_router_id_is_one_that_neighbors_take(name: str, is_right: bool) -> None:
+    found = findings_of(MeshSettings(routers={name: RouterSettings(id=name)}))
+    assert (f"routers.{name}.id" not in found) == is_right

@@ -123,7 +123,7 @@ async def test_heavy_channels_have_their_turn_until_their_time_is_over_and_all_h
         assert len({name for (name,) in turns}) == 3
 
 
-async def test_heavy_turns_that_take_longer_are_paid_back_by_rounds_of_light_channels_alone() -> None:
+async def test_heavy_turns_that_take_longer_are_paid_back_by_rounds_of_light_ones_alone() -> None:
     async with stand(2.5 * HEAVY_S) as bench:
         Always(bench, "flood", is_heavy=True)
         call = Always(bench, "call")
