@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from router.binding.proton_functions import pn_link_get_drain
-from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
+from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.publisher_credit import Publisher
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -124,7 +124,7 @@ def _windows(controller: CreditController) -> Iterator[NoCircuitCredit]:
                 yield NoCircuitCredit(controller, ingress, neighbor, branch.credit, 0)
 
 
-def _pools(controller: CreditController) -> list[CreditPool]:
+def _pools(controller: CreditController) -> list[EgressPool]:
     if isinstance(controller, MulticastController):
         return [tree.pool for tree in controller.machine.trees.values()]
     assert isinstance(controller, AnycastController)

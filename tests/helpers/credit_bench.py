@@ -14,8 +14,8 @@ from router.core.forwarding.credit_actions import (
     Send,
     TellWeight,
 )
-from router.core.forwarding.credit_pool import CreditPool
 from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.egress_pool import EgressPool
 from router.core.ids_and_conditions import RouterId
 
 HERE = RouterId("here")
@@ -116,7 +116,7 @@ class Bench:
 
     # What stands
 
-    def pool(self, egress: str = HERE) -> CreditPool:
+    def pool(self, egress: str = HERE) -> EgressPool:
         return self.machine.pools[RouterId(egress)]
 
     def held(self, key: Key) -> int:

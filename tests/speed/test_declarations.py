@@ -151,7 +151,8 @@ def uses() -> Iterator[tuple[Path, ast.AST]]:
 
 
 def names_of_others() -> Iterator[str]:
-    """What is called by the same name in another class."""
+    """What is called by the same name in another class, or in a syntax tree."""
+    yield from ast.Assign._fields
     for declared in CLASSES.values():
         yield from (*declared.visible, *declared.visible_methods)
     for _, node in uses():

@@ -2,7 +2,7 @@ import cython
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
 from router.core.forwarding.credit_actions cimport CloseCircuit, Send
-from router.core.forwarding.credit_pool cimport IncomingCircuit, CreditPool
+from router.core.forwarding.egress_pool cimport EgressPool, IncomingCircuit
 from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
 
 
@@ -22,39 +22,39 @@ cdef class AnycastScheduler(CreditScheduler):
     cdef bint _is_sated
     cdef bint _is_calm
 
-    @cython.locals(pool=CreditPool)
+    @cython.locals(pool=EgressPool)
     cpdef bint has_enough(self)
-    @cython.locals(pool=CreditPool, publishers=LocalPublishers)
+    @cython.locals(pool=EgressPool, publishers=LocalPublishers)
     cpdef bint is_unused(self)
-    @cython.locals(pool=CreditPool)
+    @cython.locals(pool=EgressPool)
     cpdef Py_ssize_t allotted(self)
-    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=CreditPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
+    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=EgressPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
     cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
     @cython.locals(allotted=Py_ssize_t)
     cdef _look_after(self, Publisher publisher, double now)
     cdef bint _keep_published(self, object message)
     cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
-    @cython.locals(pool=CreditPool, circuit=IncomingCircuit, result=Py_ssize_t)
+    @cython.locals(pool=EgressPool, circuit=IncomingCircuit, result=Py_ssize_t)
     cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
-    @cython.locals(pool=CreditPool)
+    @cython.locals(pool=EgressPool)
     cpdef list turn(self, double now)
     cpdef double next_deadline(self)
-    @cython.locals(pool=CreditPool)
+    @cython.locals(pool=EgressPool)
     cdef _serve_waiting(self, double now)
-    @cython.locals(pool=CreditPool)
-    cdef CreditPool _next_pool(self, double now)
-    @cython.locals(pool=CreditPool, chosen=CreditPool, able=list, least=double, wait=double, latest=Py_ssize_t)
-    cdef CreditPool _choose(self, double now)
-    @cython.locals(pool=CreditPool, chosen=CreditPool, most=Py_ssize_t)
-    cdef CreditPool _next_in_turn(self, list able)
-    cdef _spend_local(self, CreditPool pool, double now)
-    @cython.locals(pool=CreditPool, demand=Py_ssize_t, nearer=Py_ssize_t, is_wanted=bint)
+    @cython.locals(pool=EgressPool)
+    cdef EgressPool _next_pool(self, double now)
+    @cython.locals(pool=EgressPool, chosen=EgressPool, able=list, least=double, wait=double, latest=Py_ssize_t)
+    cdef EgressPool _choose(self, double now)
+    @cython.locals(pool=EgressPool, chosen=EgressPool, most=Py_ssize_t)
+    cdef EgressPool _next_in_turn(self, list able)
+    cdef _spend_local(self, EgressPool pool, double now)
+    @cython.locals(pool=EgressPool, demand=Py_ssize_t, nearer=Py_ssize_t, is_wanted=bint)
     cdef _weigh(self, double now)
-    @cython.locals(pool=CreditPool)
+    @cython.locals(pool=EgressPool)
     cdef bint _has_opened(self)
     cdef bint _lend(self, double now)
-    @cython.locals(pool=CreditPool)
+    @cython.locals(pool=EgressPool)
     cdef double _take_back(self, double now)
-    cdef bint _is_missed(self, CreditPool pool)
-    cdef _pay(self, CreditPool pool, double now)
+    cdef bint _is_missed(self, EgressPool pool)
+    cdef _pay(self, EgressPool pool, double now)
     cdef double _back(self, double now)

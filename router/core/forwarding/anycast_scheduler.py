@@ -1,6 +1,6 @@
 """The credit of an anycast address at one router, dealt among those who draw on it.
 
-The mesh has no credit of its own. What subscribers grant is dealt in *pools* (`credit_pool.py`), one for each egress
+The mesh has no credit of its own. What subscribers grant is dealt in *pools* (`egress_pool.py`), one for each egress
 router; what the local publishers are allotted of all pools together is lent to them (`publisher_credit.py`). A message
 waits at its ingress router only and leaves it with a subscriber's credit set aside for it, so over any number of
 routers
@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import Final
 
 from router.core.forwarding.credit_actions import KEPT, REFUSED, CloseCircuit, CreditAction, Key, Send
-from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.egress_load import TELL_S, EgressLoad
+from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
 from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
 from router.core.ids_and_conditions import RouterId
 
@@ -50,8 +50,8 @@ class AnycastScheduler(CreditScheduler):
         self._is_closest = is_closest
         self._distance = distance
         self.publishers = LocalPublishers(self.actions, self._timing)
-        self.pools: dict[RouterId, CreditPool] = {}
-        self._candidates: list[CreditPool] = []
+        self.pools: dict[RouterId, EgressPool] = {}
+        self._candidates: list[EgressPool] = []
         """Where local messages may go, nearest first."""
         self.is_stopping = False
         """Publishers are given no credit any more."""
@@ -280,12 +280,12 @@ class AnycastScheduler(CreditScheduler):
             pool.close()
             self._is_calm = False
 
-    def _pool(self, egress: RouterId) -> CreditPool:
+    def _pool(self, egress: RouterId) -> EgressPool:
         if egress not in self.pools:
             if egress not in self.egresses:
                 self.egresses.append(egress)
             number = self.egresses.index(egress)
-            self.pools[egress] = CreditPool(egress, number, self.actions, self._timing)
+            self.pools[egress] = EgressPool(egress, number, self.actions, self._timing)
         return self.pools[egress]
 
     def _choose_candidates(self) -> None:
@@ -346,7 +346,8 @@ class AnycastScheduler(CreditScheduler):
 
     def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
         """A neighbor returned *credit* of a circuit."""
-        self.pools[egress].circuit_drained(key, credit)
+        pool = self.pools[egress]
+        pool.returned(pool.circuits[key], credit)
 
     def reports(self, unsettled_of: Callable[[Key], int], now: float) -> tuple[list[tuple[Key, int, int]], float]:
         """What neighbors behind circuits are to be told of loads now, where there is a choice of egresses.
@@ -421,7 +422,7 @@ class AnycastScheduler(CreditScheduler):
             self._spend_local(pool, now)
             self.actions.append(Send(message, pool.egress))
 
-    def _next_pool(self, now: float) -> CreditPool | None:
+    def _next_pool(self, now: float) -> EgressPool | None:
         """Where the next local message is to go; None when there is credit toward no egress."""
         if len(self._candidates) != 1:
             return self._choose(now)
@@ -433,12 +434,12 @@ class AnycastScheduler(CreditScheduler):
         """Whether loads are looked at."""
         return not self._is_closest and len(self._candidates) > 1
 
-    def _choose(self, now: float) -> CreditPool | None:
+    def _choose(self, now: float) -> EgressPool | None:
         """Of several egresses that the next local message is to go to; None when there is credit toward none."""
         if self._is_closest:
             able = [pool for pool in self._candidates if pool.local.out > 0 and pool.capacity > 0]
             return self._next_in_turn(able) if able else None
-        chosen: CreditPool | None = None
+        chosen: EgressPool | None = None
         least = 0.0
         latest = 0
         for pool in self._candidates:
@@ -460,7 +461,7 @@ class AnycastScheduler(CreditScheduler):
             chosen.is_missed = False
         return chosen
 
-    def _next_in_turn(self, able: list[CreditPool]) -> CreditPool:
+    def _next_in_turn(self, able: list[EgressPool]) -> EgressPool:
         """Of egresses with credit the one that had the fewest turns, of equals the first.
 
         Credit may be late by a round trip at one of them. It makes up for what it missed, or less would go wherever
@@ -475,7 +476,7 @@ class AnycastScheduler(CreditScheduler):
         chosen.turns = max(chosen.turns, most - MADE_UP) + 1
         return chosen
 
-    def _spend_local(self, pool: CreditPool, now: float) -> None:
+    def _spend_local(self, pool: EgressPool, now: float) -> None:
         """A publisher's message takes what was allotted to all of them."""
         pool.local.out -= 1
         pool.local.use(now, 2 * pool.capacity)
@@ -535,14 +536,14 @@ class AnycastScheduler(CreditScheduler):
     def _is_hungry(self) -> bool:
         return self._has_opened() and self.publishers.is_backlogged
 
-    def _is_missed(self, pool: CreditPool) -> bool:
+    def _is_missed(self, pool: EgressPool) -> bool:
         """Whether local messages go elsewhere for want of credit here, though it is the turn of this egress: their
         publishers are not backlogged, and others would keep for ever what they do not use."""
         if len(self._candidates) < 2 or pool.local.weight == 0 or pool.local.out > 0:
             return False
         return self._is_closest or pool is self._candidates[0] or pool.is_missed
 
-    def _pay(self, pool: CreditPool, now: float) -> None:
+    def _pay(self, pool: EgressPool, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""
         free = pool.free()
         pool.note_debt(now)
@@ -555,7 +556,7 @@ class AnycastScheduler(CreditScheduler):
             unlent = self.allotted() - self.publishers.lent
             credit = max(0, min(lacking, unlent, pool.local.out))
             pool.local.out -= credit
-            missing = min(pool.drain_for(lacking - credit), pool.local.out)
+            missing = min(pool.ask_for(lacking - credit), pool.local.out)
             if missing:
                 self.publishers.lower_for(missing - min(0, unlent), now)
             if free < 0:

@@ -1,91 +1,43 @@
 import cython
 from router.core.forwarding.doubling_window cimport DoublingWindow
-from router.core.forwarding.egress_load cimport EgressLoad, ToldLoad
-from router.core.forwarding.credit_actions cimport CloseCircuit, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
-
-
-cdef Py_ssize_t UNREACHABLE, AWAITED, OPEN, CLOSED
 
 
 cdef class Claimant(DoublingWindow):
+    cdef public object key
     cdef public Py_ssize_t out
     cdef public Py_ssize_t weight
     cdef public double served
-
-
-cdef class IncomingCircuit(Claimant):
-    cdef public object key
-    cdef public object neighbor
     cdef public bint is_draining
     cdef public bint has_returned
-    cdef public ToldLoad report
+
+    cpdef object take(self, Py_ssize_t credit)
 
 
 cdef class CreditPool:
-    cdef public object egress
-    cdef public Py_ssize_t number
-    cdef list _actions
-    cdef object _timing
-    cdef public Py_ssize_t state
-    cdef public Py_ssize_t cost
-    cdef public object next_hop
+    cdef public object timing
     cdef public Py_ssize_t capacity
+    cdef public Py_ssize_t out
     cdef public Py_ssize_t returning
     cdef public double returning_since
-    cdef public dict circuits
-    cdef public Py_ssize_t circuits_out
-    cdef public Claimant local
-    cdef public object core
-    cdef public dict coming
-    cdef public bint opens_early
     cdef public double withdrawn_at
     cdef public double debt_since
-    cdef public Py_ssize_t told_weight
-    cdef public Py_ssize_t overruns
-    cdef public Py_ssize_t turns
-    cdef public EgressLoad load
-    cdef public double distance
-    cdef public double wanted_until
-    cdef public bint is_missed
 
     cpdef Py_ssize_t free(self)
-    cpdef bint lets_lend(self, bint is_lending)
-    cpdef object enter(self, object event)
-    cpdef object set_capacity(self, Py_ssize_t credit, Py_ssize_t returning, double now, bint is_withdrawn)
-    @cython.locals(circuit=IncomingCircuit)
-    cdef _set_returning(self, Py_ssize_t credit, double now)
-    @cython.locals(circuit=IncomingCircuit)
-    cpdef Py_ssize_t arrived(self, object key, object message, double now, bint is_ready=*)
-    cpdef bint drop(self, object message)
-    cpdef object set_weight(self, Claimant claimant, Py_ssize_t weight)
-    cpdef object spend(self, double now)
-    @cython.locals(c=IncomingCircuit, found=list)
-    cdef list _claimants(self)
-    cpdef object serve_core(self, double now)
-    cpdef object deal(self, Py_ssize_t waiting, double now)
-    cdef _deal(self, list claimants, Py_ssize_t free, double now)
-    @cython.locals(window=Py_ssize_t)
-    cdef Py_ssize_t _target(self, Claimant claimant, Py_ssize_t total)
-    @cython.locals(target=Py_ssize_t)
-    cdef bint _is_worth(self, Claimant claimant, Py_ssize_t credit, Py_ssize_t total, Py_ssize_t out)
-    @cython.locals(claimants=list, claimant=Claimant, total=Py_ssize_t)
-    cpdef bint starves_circuits(self)
-    cpdef Py_ssize_t return_unlent(self, Py_ssize_t unlent, double now)
-    @cython.locals(circuit=IncomingCircuit)
-    cpdef double drain_idle(self, double now)
-    @cython.locals(circuit=IncomingCircuit)
-    cpdef object drain_loops(self)
-    @cython.locals(circuit=IncomingCircuit)
-    cpdef double drain_unneeded(self, double now)
-    cdef _drain(self, IncomingCircuit circuit)
-    cpdef object answer_drain(self, double now)
+    cpdef object holders(self)
+    cpdef list claimants(self)
+    cpdef Py_ssize_t target(self, Claimant claimant, Py_ssize_t total)
+    cpdef object ask(self, Claimant claimant)
+    @cython.locals(claimant=Claimant)
+    cpdef object set_returning(self, Py_ssize_t credit, double now)
+    cpdef object take_from(self, Claimant claimant, Py_ssize_t credit)
+    cpdef object returned(self, Claimant claimant, Py_ssize_t credit)
     cpdef object note_debt(self, double now)
-    @cython.locals(circuit=IncomingCircuit)
-    cpdef bint close_if_withdrawn(self, double now)
-    @cython.locals(circuit=IncomingCircuit, weight=Py_ssize_t, told=Py_ssize_t)
-    cpdef object tell_weight(self)
-    cpdef double next_deadline(self)
+    @cython.locals(claimant=Claimant, target=Py_ssize_t, credit=Py_ssize_t)
+    cpdef double share_out(self, list claimants, Py_ssize_t total, Py_ssize_t free, Py_ssize_t batches)
+    @cython.locals(claimant=Claimant, total=Py_ssize_t)
+    cpdef bint is_starving(self, list claimants)
+    cpdef bint is_late(self, double now)
 
 
 @cython.locals(claimant=Claimant, total=Py_ssize_t)
-cdef Py_ssize_t _total(list claimants)
+cpdef Py_ssize_t total_weight(list claimants)

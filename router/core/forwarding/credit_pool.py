@@ -1,11 +1,14 @@
-"""The credit toward one egress router, and those who draw on it at this one.
+"""Credit pool: unspent credit from downstream, and those who draw on it.
 
-    U = capacity - what the claimants hold - messages of the core        U >= 0 whenever credit is dealt.
+    free = capacity - what the claimants hold        free >= 0 whenever credit is dealt.
 
-Claimants are the incoming circuits and, all together, the local publishers. Credit on a circuit is always backed: it is
-set aside out of the capacity until it is used or returned. Shares follow the busy publishers behind each claimant, the
-least served first, so that publishers share equally wherever they are: equal shares for each claimant would not
-(parking lot).
+There are two kinds. An `EgressPool` has the credit toward one egress router; its claimants are neighbors' circuits and
+the local publishers. A `SharedCredit` has what the local subscribers of a multicast can take together; its claimants
+are the trees of the routers where messages enter. They differ in what a claimant may hold, and in the order in which
+credit is dealt. The rest is here: the least served is next, what downstream asks back is asked of the claimants, and
+what is out without being backed is called in after a while.
+
+Times are seconds, monotonic; credit is messages.
 
 Source: docs/explanation/credit.md#pools-and-claimants; Kung, Blackwell and Chapman (1994), credit-based flow control
 for each hop.
@@ -15,468 +18,172 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import OrderedDict
+from collections.abc import Iterable
 
-from router.core.forwarding.credit_actions import (
-    KEPT,
-    REFUSED,
-    CloseCircuit,
-    CreditAction,
-    DrainCircuit,
-    GrantCircuit,
-    Key,
-    ReturnCredit,
-    Send,
-    TellWeight,
-)
+from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.credit_states import POOL_TRANSITIONS, PoolEvent, PoolState
 from router.core.forwarding.doubling_window import DoublingWindow
-from router.core.forwarding.egress_load import EgressLoad, ToldLoad
-from router.core.ids_and_conditions import RouterId
-
-UNREACHABLE = int(PoolState.UNREACHABLE)
-AWAITED = int(PoolState.AWAITED)
-OPEN = int(PoolState.OPEN)
-CLOSED = int(PoolState.CLOSED)
 
 
 class Claimant(DoublingWindow):
-    """Claimant of a pool: an incoming circuit, or the local publishers together."""
+    """Claimant of a pool: a circuit, a tree, or the local publishers together.
 
-    __slots__ = ("out", "served", "weight")
+    Args:
+        key: name of it; None for the local publishers, to whom credit costs no frame.
+        window: what it may hold at first, messages.
+    """
 
-    def __init__(self, window: int) -> None:
+    __slots__ = ("has_returned", "is_draining", "key", "out", "served", "weight")
+
+    def __init__(self, key: Key | None, window: int) -> None:
         DoublingWindow.__init__(self, window)
+        self.key = key
         self.out = 0
-        """Credit allotted to it and not used."""
+        """Credit dealt to it and not used."""
         self.weight = 0
         """Busy publishers behind it."""
         self.served = 0.0
         """Credit that it was dealt, divided by its weight at the time: the least served is next."""
-
-
-class IncomingCircuit(Claimant):
-    """An incoming circuit: a neighbor's link toward the egress."""
-
-    __slots__ = ("has_returned", "is_draining", "key", "neighbor", "report")
-
-    def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
-        super().__init__(window)
-        self.key = key
-        self.neighbor = neighbor
         self.is_draining = False
         """Asked to return what it holds; gets nothing until it has."""
         self.has_returned = False
         """Has returned credit since downstream asked for its own: nothing waits behind it."""
-        self.report = ToldLoad()
-        """What its neighbor was told of the load at the egress."""
+
+    def take(self, credit: int) -> None:
+        """Have *credit* dealt to it."""
+        self.out += credit
+        self.served += credit / self.weight
 
 
 class CreditPool:
-    """The credit toward one egress.
+    """Credit from downstream, dealt among claimants. Base of both kinds of pool."""
 
-    Args:
-        egress: the router whose subscribers granted it; ours when they are local.
-        number: of the egress; what is returned for a message that is to be sent there.
-        actions: where what is to be done is added.
-    """
-
-    def __init__(self, egress: RouterId, number: int, actions: list[CreditAction], timing: CreditTiming) -> None:
-        self.egress = egress
-        self.number = number
-        self._actions = actions
-        self._timing = timing
-        self.state: int = PoolState.UNREACHABLE
-        self.cost = 0
-        """Of the path; 0 at the egress itself."""
-        self.next_hop: RouterId | None = None
-        """Neighbor toward the egress; None at the egress itself."""
+    def __init__(self, timing: CreditTiming) -> None:
+        self.timing = timing
         self.capacity = 0
-        """Unspent credit from downstream: of the local subscribers, or of the own circuit."""
+        """Unspent credit from downstream."""
+        self.out = 0
+        """Credit held by all claimants that can be asked for it."""
         self.returning = 0
-        """How much of it downstream asks back."""
+        """Part of the capacity that downstream asks back."""
         self.returning_since = math.inf
-        self.circuits: dict[Key, IncomingCircuit] = {}
-        self.circuits_out = 0
-        """What all of them hold."""
-        self.local = Claimant(timing.first_window)
-        self.core: OrderedDict[Key, None] = OrderedDict()
-        """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
-        self.coming: dict[Key, None] = {}
-        """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
-        self.opens_early = False
-        """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
-        publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
         self.withdrawn_at = math.inf
-        """Since when all local subscribers have taken back what they granted, seconds."""
+        """Since when all local subscribers have taken back what they granted."""
         self.debt_since = math.inf
-        """Since when U is below 0, seconds."""
-        self.told_weight = 0
-        self.overruns = 0
-        """Transfers on circuits that found no credit."""
-        self.turns = 0
-        """Local messages that were sent here in turn with other egresses, since these were the nearest."""
-        self.load = EgressLoad()
-        """Messages at its subscribers."""
-        self.distance = 0.0
-        """What its cost is worth, messages."""
-        self.wanted_until = -math.inf
-        """Until when local messages are expected to go here though there is credit toward nearer egresses, seconds."""
-        self.is_missed = False
-        """The last time that a local message would have gone here there was no credit."""
+        """Since when less than nothing is free."""
+
+    # What the kinds differ in
 
     def free(self) -> int:
-        """U of the rule, messages."""
-        return self.capacity - self.local.out - self.circuits_out - len(self.core) - len(self.coming)
+        """Credit that is dealt to nobody; below 0 when more is out than there is."""
+        raise NotImplementedError
 
-    @property
-    def has_path(self) -> bool:
-        """Whether the egress is reachable and has subscribers."""
-        return self.state != UNREACHABLE
+    def holders(self) -> Iterable[Claimant]:
+        """Claimants that can be asked to return what they hold, in the order of joining."""
+        raise NotImplementedError
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there was credit since the last close."""
-        return self.state == OPEN
+    def claimants(self) -> list[Claimant]:
+        """Claimants that may be dealt credit; of equals the first is served first."""
+        raise NotImplementedError
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether all subscribers have withdrawn, and upstream was told."""
-        return self.state == CLOSED
+    def target(self, claimant: Claimant, total: int) -> int:
+        """Most that a claimant may hold, where all together have the weight *total*."""
+        raise NotImplementedError
 
-    def lets_lend(self, is_lending: bool) -> bool:
-        """Whether publishers may have the one credit that nothing backs, on account of this egress.
-
-        Args:
-            is_lending: they have it, on account of another one.
-        """
-        return self.state == OPEN or (self.state == AWAITED and (is_lending or self.opens_early))
+    def ask(self, claimant: Claimant) -> None:
+        """Ask a claimant to use what it holds or to return it."""
+        raise NotImplementedError
 
     # What happens
 
-    def enter(self, event: PoolEvent) -> None:
-        """Go where *event* leads from the present state."""
-        self.state = int(POOL_TRANSITIONS[PoolState(self.state), event])
-
-    def set_capacity(self, credit: int, returning: int, now: float, is_withdrawn: bool) -> None:
-        """Downstream's word, messages: unspent credit, and how much of it is asked back."""
-        assert self.state != UNREACHABLE or credit == 0, "credit for nowhere"
-        if credit > 0 and self.state != OPEN:
-            self.enter(PoolEvent.CREDIT)
-        # Credit that is merely used up closes nothing, however long the subscriber works on it.
-        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else math.inf
-        self.capacity = credit
-        self._set_returning(min(returning, credit), now)
-
-    def _set_returning(self, credit: int, now: float) -> None:
+    def set_returning(self, credit: int, now: float) -> None:
+        """Note how much of its credit downstream asks back *now*."""
         if credit == 0:
+            if self.returning:
+                for claimant in self.holders():
+                    claimant.has_returned = False
             self.returning_since = math.inf
-            for circuit in self.circuits.values():
-                circuit.has_returned = False
         elif self.returning == 0:
             self.returning_since = now
         self.returning = credit
 
-    def reset(self, now: float) -> None:
-        """The own circuit is lost or leads elsewhere: nothing is granted on it yet. Claimants keep theirs for a
-        while."""
-        self.capacity = self.local.out = self.told_weight = 0
-        self.withdrawn_at = math.inf
-        self._set_returning(0, now)
-
-    def remove_circuit(self, key: Key) -> None:
-        """A circuit is gone, with the credit that it held."""
-        self.circuits_out -= self.circuits.pop(key).out
-
-    def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message arrived on a circuit, or begins to. Returns: the pool's number when it is to be sent, else `KEPT`,
-        or `REFUSED` when there is no path."""
-        circuit = self.circuits[key]
-        if circuit.out > 0:
-            circuit.out -= 1
-            self.circuits_out -= 1
-        else:
-            self.overruns += 1
-            self._actions.append(GrantCircuit(key, 1))
-        if circuit.out == 0:
+    def take_from(self, claimant: Claimant, credit: int) -> None:
+        """Take *credit* of a claimant off what it holds: it was used, or given back."""
+        claimant.out -= credit
+        self.out -= credit
+        if claimant.out == 0:
             # A drain that crosses the last use of the credit gets no answer.
-            circuit.is_draining = False
-        circuit.use(now, 2 * self.capacity)
-        if self.state == UNREACHABLE:
-            return REFUSED
-        if is_ready and self.capacity > 0 and not self.core:
-            self.spend(now)
-            return self.number
-        (self.core if is_ready else self.coming)[message] = None
-        return KEPT
+            claimant.is_draining = False
 
-    def ready(self, message: Key) -> None:
-        """A message that began to arrive may leave."""
-        del self.coming[message]
-        self.core[message] = None
+    def returned(self, claimant: Claimant, credit: int) -> None:
+        """Take back *credit*. A late answer, after all was used, finds nothing to return."""
+        self.take_from(claimant, min(credit, claimant.out))
+        claimant.has_returned = claimant.has_returned or self.returning > 0
 
-    def drop(self, message: Key) -> bool:
-        """A message of the core is no more. Returns whether it was here."""
-        for place in (self.core, self.coming):
-            if message in place:
-                del place[message]
-                return True
-        return False
-
-    def circuit_drained(self, key: Key, credit: int) -> None:
-        """A neighbor returned *credit*. A late answer, after all was used, finds nothing to return."""
-        circuit = self.circuits[key]
-        credit = min(credit, circuit.out)
-        circuit.out -= credit
-        self.circuits_out -= credit
-        circuit.has_returned = circuit.has_returned or self.returning > 0
-        if circuit.out == 0:
-            circuit.is_draining = False
-
-    def set_weight(self, claimant: Claimant, weight: int) -> None:
-        """How many busy publishers are behind *claimant* now."""
-        if claimant.weight == 0 and weight > 0:
-            # Who was away has no claim to what others were dealt meanwhile.
-            claimant.served = max(claimant.served, min([d.served for d in self._claimants()], default=0.0))
-        claimant.weight = weight
-
-    def spend(self, now: float) -> None:
-        """One message goes downstream; of local subscribers to one that drains, if any does."""
-        assert self.capacity > 0, "sent without a subscriber's credit"
-        self.capacity -= 1
-        if self.returning:
-            self._set_returning(self.returning - 1, now)
+    def note_debt(self, now: float) -> None:
+        """Remember since when more is out than there is, *now* if that is new."""
+        self.debt_since = math.inf if self.free() >= 0 else min(self.debt_since, now)
 
     # Dealing
 
-    def _claimants(self) -> list[Claimant]:
-        """Those who may be dealt credit, in the order of joining; never a circuit from one's own next hop: a loop."""
-        found: list[Claimant] = [
-            c for c in self.circuits.values() if c.weight > 0 and not c.is_draining and c.neighbor != self.next_hop
-        ]
-        if self.local.weight > 0:
-            found.append(self.local)
-        return found
-
-    def serve_core(self, now: float) -> None:
-        """Send what came by circuits, as far as there is credit."""
-        while self.core and self.capacity > 0:
-            message, _ = self.core.popitem(last=False)
-            self.spend(now)
-            self._actions.append(Send(message, self.egress))
-
-    def deal(self, waiting: int, now: float) -> None:
-        """Allot what is free. What downstream asks back is for messages that wait, here and upstream, and nobody else.
+    def share_out(self, claimants: list[Claimant], total: int, free: int, batches: int) -> float:
+        """Deal *free* credit among *claimants*, the least served first, of equals the one that stands first.
 
         Args:
-            waiting: local messages that wait and have nothing allotted yet.
+            total: weight of these and of those who get none this time.
+            batches: a claimant's target is dealt in so many batches; 0 for one by one.
+        Returns: how well the last one was served when it was its turn; minus infinity when it was nobody's.
         """
-        claimants = self._claimants()
-        before = self.free()
-        if before > self.returning and claimants:
-            self._deal(claimants, before - self.returning, now)
-        if self.returning and (free := self.free()) > 0:
-            credit = min(free, waiting)
-            self.local.out += credit
-            # Whether something waits upstream only a circuit's answer tells: it is dealt credit and drained of it.
-            asked: list[Claimant] = [
-                c for c in self.circuits.values() if c in claimants and c.out == 0 and not c.has_returned
-            ]
-            if asked and free > credit:
-                self._deal(asked, free - credit, now)
-        assert self.free() >= min(0, before), "dealt more than is backed"
-
-    def _deal(self, claimants: list[Claimant], free: int, now: float) -> None:
-        total = _total(claimants)
-        before = {d: d.out for d in claimants if self._is_worth(d, free, total, d.out)}
-        able = [(d.served, at, self._target(d, total), d) for at, d in enumerate(before)]
+        level = -math.inf
+        able = [(claimant.served, at, self.target(claimant, total), claimant) for at, claimant in enumerate(claimants)]
         able = [item for item in able if item[3].out < item[2]]
-        heapq.heapify(able)  # the least served first, of equals the one that joined first
+        heapq.heapify(able)
         while free > 0 and able:
-            _, at, target, claimant = able[0]
+            level, at, target, claimant = able[0]
             claimant.goal = target
-            credit = min(free, target - claimant.out, max(1, target // 4))
-            claimant.out += credit
-            claimant.served += credit / claimant.weight
+            credit = min(free, target - claimant.out, max(1, target // batches)) if batches else 1
+            claimant.take(credit)
             free -= credit
             if claimant.out < target:
                 heapq.heapreplace(able, (claimant.served, at, target, claimant))
             else:
                 heapq.heappop(able)
-        small = 0
-        for claimant, out in before.items():
-            credit = claimant.out - out
-            if credit and not self._is_worth(claimant, credit, total, out):
-                # Others were served before it. What is left is for them rather than for nobody.
-                claimant.out = out
-                claimant.served -= credit / claimant.weight
-                small += credit
-            elif credit:
-                if out == 0:
-                    claimant.since = now
-                if isinstance(claimant, IncomingCircuit):
-                    self.circuits_out += credit
-                    self._actions.append(GrantCircuit(claimant.key, credit))
-        if small:
-            self._deal([d for d in claimants if d is self.local or d.out != before.get(d)], free + small, now)
+        return level
 
-    def _target(self, claimant: Claimant, total: int) -> int:
-        """What a claimant may hold: twice its share, so that it never runs dry while its own top-up is on the way, and
-        no more than its window, or two for each of its publishers."""
-        if not claimant.weight:
-            return 0
-        window = max(claimant.window, 2 * claimant.weight)
-        return max(1, min(self.capacity, 2 * self.capacity * claimant.weight // total, window))
-
-    def _is_worth(self, claimant: Claimant, credit: int, total: int, out: int) -> bool:
-        """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
-        target = self._target(claimant, total)
-        return claimant is self.local or 4 * out <= target or 4 * min(credit, target - out) >= target
-
-    # Taking back
-
-    def starves_circuits(self) -> bool:
-        """Whether a neighbor with busy publishers has next to nothing."""
-        if not self.circuits:
-            return False
-        claimants = self._claimants()
-        total = _total(claimants)
+    def is_starving(self, claimants: list[Claimant]) -> bool:
+        """Whether one of *claimants* has next to nothing. Of the local publishers their own queues tell."""
+        total = total_weight(claimants)
         for claimant in claimants:
-            if claimant is not self.local and 4 * claimant.out <= self._target(claimant, total):
+            if claimant.key is not None and 4 * claimant.out <= self.target(claimant, total):
                 return True
         return False
 
-    def return_unlent(self, unlent: int, now: float) -> int:
-        """For the backlogged: what local publishers were allotted and do not use. Returns how much was taken back.
+    # Taking back
 
-        Args:
-            unlent: X, messages.
-        """
-        excess = self.local.out
-        is_idle = excess > 0 and self.local.since + self._timing.idle_s <= now
-        if is_idle:
-            self.local.rest(self._timing.first_window)
-        else:
-            excess -= self._target(self.local, max(1, _total(self._claimants())))
-        credit = max(0, min(excess, unlent))
-        self.local.out -= credit
-        return credit
-
-    def drain_idle(self, now: float) -> float:
-        """Drain circuits that have not used their credit for a while. Returns when the next will be due, seconds."""
-        due = math.inf
-        for circuit in self.circuits.values():
-            if circuit.out > 0 and not circuit.is_draining:
-                if circuit.since + self._timing.idle_s <= now:
-                    self._drain(circuit)
-                else:
-                    due = min(due, circuit.since + self._timing.idle_s)
-        return due
-
-    def drain_for(self, credit: int) -> int:
-        """Drain circuits until *credit* is on its way back, the least recently used first. Returns what is missing."""
-        credit -= sum(c.out for c in self.circuits.values() if c.is_draining)
-        for circuit in sorted(self.circuits.values(), key=lambda c: c.since):
+    def ask_for(self, credit: int) -> int:
+        """Ask claimants until *credit* is on its way back, the least recently used first. Returns: what is missing."""
+        credit -= sum(claimant.out for claimant in self.holders() if claimant.is_draining)
+        for claimant in sorted(self.holders(), key=lambda claimant: claimant.since):
             if credit <= 0:
                 break
-            if circuit.out > 0 and not circuit.is_draining:
-                credit -= circuit.out
-                self._drain(circuit)
+            if claimant.out > 0 and not claimant.is_draining:
+                credit -= claimant.out
+                self.ask(claimant)
         return max(0, credit)
 
-    def drain_loops(self) -> None:
-        """Drain circuits of a neighbor that has become our own next hop."""
-        for circuit in self.circuits.values():
-            if circuit.neighbor == self.next_hop and circuit.out > 0 and not circuit.is_draining:
-                self._drain(circuit)
-
-    def drain_unneeded(self, now: float) -> float:
-        """Drain circuits with much credit and nobody behind them who is busy, before others are backlogged for it.
-
-        Returns: when the next will be due, seconds.
-        """
-        due = math.inf
-        for circuit in self.circuits.values():
-            if circuit.weight == 0 and circuit.out > self._timing.first_window and not circuit.is_draining:
-                if circuit.since + self._timing.busy_s <= now:
-                    self._drain(circuit)
-                else:
-                    due = min(due, circuit.since + self._timing.busy_s)
-        return due
-
-    def _drain(self, circuit: IncomingCircuit) -> None:
-        circuit.is_draining = True
-        circuit.rest(self._timing.first_window)
-        self._actions.append(DrainCircuit(circuit.key))
-
-    def answer_drain(self, now: float) -> None:
-        """Give back what downstream asked for, once it is lent to nobody."""
-        if not self.returning:
-            return
-        is_late = self.next_hop is None and self.returning_since + self._timing.drain_bound_s <= now
-        if self.free() >= self.returning or is_late:
-            credit = self.returning
-            self.capacity -= credit
-            self._set_returning(0, now)
-            self._actions.append(ReturnCredit(self.egress, credit))
-            self.note_debt(now)
-
-    def note_debt(self, now: float) -> None:
-        """Remember since when more is out than there is."""
-        self.debt_since = math.inf if self.free() >= 0 else min(self.debt_since, now)
-
-    # Telling
-
-    def close_if_withdrawn(self, now: float) -> bool:
-        """Local subscribers that have all withdrawn for the linger close the pool. Returns whether it closed now."""
-        if self.state == OPEN and self.next_hop is None and self.withdrawn_at + self._timing.linger_s <= now:
-            self.close()
-            return True
-        return False
-
-    def close(self) -> None:
-        """The egress's subscribers have withdrawn; pass it on."""
-        self.enter(PoolEvent.WITHDRAWN)
-        self.withdrawn_at = math.inf
-        for circuit in self.circuits.values():
-            self._actions.append(CloseCircuit(circuit.key))
-
-    def tell_weight(self) -> None:
-        """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
-        if self.next_hop is None or self.state == UNREACHABLE:
-            return
-        weight = self.local.weight + bool(self.core or self.coming)
-        for circuit in self.circuits.values():
-            if circuit.neighbor != self.next_hop:
-                weight += circuit.weight
-        told = self.told_weight
-        if weight != told and (not weight or not told or 4 * abs(weight - told) >= told):
-            self.told_weight = weight
-            self._actions.append(TellWeight(self.egress, weight))
-
-    def next_deadline(self) -> float:
-        """When something is due without an event, whether others are backlogged or not, seconds."""
-        due = math.inf
-        if self.next_hop is None:
-            if self.state == OPEN:
-                due = self.withdrawn_at + self._timing.linger_s
-            due = min(due, self.returning_since + self._timing.drain_bound_s)
-        return min(due, self.debt_since + self._timing.debt_s)
+    def is_late(self, now: float) -> bool:
+        """Whether a subscriber has waited until *now* for the credit that it asked back, and is to wait no longer."""
+        return self.returning_since + self.timing.drain_bound_s <= now
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a count is impossible."""
-        assert 0 <= self.returning <= self.capacity
-        assert self.local.out >= 0
-        assert all(c.out >= 0 and c.weight >= 0 for c in self.circuits.values())
-        assert self.circuits_out == sum(c.out for c in self.circuits.values())
-        assert not any(c.is_draining and c.out == 0 for c in self.circuits.values())
-        assert self.state != UNREACHABLE or self.capacity == 0
-        # A turn leaves a debt only with its time noted, and no message of the core beside credit for it.
+        """Raises: AssertionError when a count is impossible, or a turn left a debt without its time."""
+        assert all(c.out >= 0 and c.weight >= 0 for c in self.holders())
+        assert not any(c.is_draining and c.out == 0 for c in self.holders())
+        assert self.out == sum(c.out for c in self.holders())
         assert self.free() >= 0 or self.debt_since < math.inf
 
 
-def _total(claimants: list[Claimant]) -> int:
+def total_weight(claimants: list[Claimant]) -> int:
     """Busy publishers behind all of *claimants*."""
     total = 0
     for claimant in claimants:

@@ -276,7 +276,7 @@ class MulticastIngressScheduler(CreditScheduler):
         seen = (
             share.is_closed,
             self.local_subscribers.has_live,
-            self.local_subscribers.capacity if share.free < 0 else -1,
+            self.local_subscribers.capacity if share.free() < 0 else -1,
         )
         if seen != self._seen:
             self._seen = seen

@@ -34,9 +34,9 @@ from router.core.forwarding.credit_actions import (
     Send,
     TellWeight,
 )
-from router.core.forwarding.credit_pool import CreditPool, IncomingCircuit
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
+from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
 from router.core.forwarding.local_subscribers import LocalSubscribers
 from router.core.forwarding.shared_credit import HUNGRY, SharedCredit
 from router.core.ids_and_conditions import RouterId
@@ -150,7 +150,7 @@ class MulticastTree:
         self._stirred[self.ingress] = None
 
     @property
-    def pool(self) -> CreditPool:
+    def pool(self) -> EgressPool:
         """The one pool of the tree."""
         return self.machine.pools[OUTLETS]
 

@@ -1,0 +1,391 @@
+"""Egress pool: the credit toward one egress router, and those who draw on it at this one.
+
+    U = capacity - what the claimants hold - messages of the core        U >= 0 whenever credit is dealt.
+
+Claimants are the incoming circuits and, all together, the local publishers. Credit on a circuit is always backed: it is
+set aside out of the capacity until it is used or returned. Shares follow the busy publishers behind each claimant, so
+that publishers share equally wherever they are: equal shares for each claimant would not (parking lot). Credit goes out
+in batches, since each costs a frame.
+
+Source: docs/explanation/credit.md#who-gets-how-much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from router.core.forwarding.credit_actions import (
+    KEPT,
+    REFUSED,
+    CloseCircuit,
+    CreditAction,
+    DrainCircuit,
+    GrantCircuit,
+    Key,
+    ReturnCredit,
+    Send,
+    TellWeight,
+)
+from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weight
+from router.core.forwarding.credit_scheduler import CreditTiming
+from router.core.forwarding.credit_states import POOL_TRANSITIONS, PoolEvent, PoolState
+from router.core.forwarding.egress_load import EgressLoad, ToldLoad
+from router.core.ids_and_conditions import RouterId
+
+BATCHES = 4
+"""A claimant's target is dealt in so many batches: each costs a frame."""
+UNREACHABLE = int(PoolState.UNREACHABLE)
+AWAITED = int(PoolState.AWAITED)
+OPEN = int(PoolState.OPEN)
+CLOSED = int(PoolState.CLOSED)
+
+
+class IncomingCircuit(Claimant):
+    """Incoming circuit: a neighbor's link toward the egress."""
+
+    __slots__ = ("neighbor", "report")
+
+    def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
+        Claimant.__init__(self, key, window)
+        self.neighbor = neighbor
+        self.report = ToldLoad()
+        """What its neighbor was told of the load at the egress."""
+
+
+class EgressPool(CreditPool):
+    """Credit toward one egress.
+
+    Args:
+        egress: the router whose subscribers granted it; ours when they are local.
+        number: of the egress; what is returned for a message that is to be sent there.
+        actions: where what is to be done is added.
+    """
+
+    def __init__(self, egress: RouterId, number: int, actions: list[CreditAction], timing: CreditTiming) -> None:
+        CreditPool.__init__(self, timing)
+        self.egress = egress
+        self.number = number
+        self._actions = actions
+        self.state: int = PoolState.UNREACHABLE
+        self.cost = 0
+        """Of the path; 0 at the egress itself."""
+        self.next_hop: RouterId | None = None
+        """Neighbor toward the egress; None at the egress itself."""
+        self.circuits: dict[Key, IncomingCircuit] = {}
+        self.local = Claimant(None, timing.first_window)
+        """The local publishers together."""
+        self.core: OrderedDict[Key, None] = OrderedDict()
+        """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
+        self.coming: dict[Key, None] = {}
+        """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
+        self.opens_early = False
+        """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
+        publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
+        self.told_weight = 0
+        self.overruns = 0
+        """Transfers on circuits that found no credit."""
+        self.turns = 0
+        """Local messages that were sent here in turn with other egresses, since these were the nearest."""
+        self.load = EgressLoad()
+        """Messages at its subscribers."""
+        self.distance = 0.0
+        """What its cost is worth, messages."""
+        self.wanted_until = -math.inf
+        """Until when local messages are expected to go here though there is credit toward nearer egresses, seconds."""
+        self.is_missed = False
+        """The last time that a local message would have gone here there was no credit."""
+
+    def free(self) -> int:
+        """U of the rule, messages."""
+        return self.capacity - self.local.out - self.out - len(self.core) - len(self.coming)
+
+    def holders(self) -> Iterable[Claimant]:
+        """Incoming circuits. The local publishers give back what they were allotted without being asked."""
+        return self.circuits.values()
+
+    @property
+    def has_path(self) -> bool:
+        """Whether the egress is reachable and has subscribers."""
+        return self.state != UNREACHABLE
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there was credit since the last close."""
+        return self.state == OPEN
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all subscribers have withdrawn, and upstream was told."""
+        return self.state == CLOSED
+
+    def lets_lend(self, is_lending: bool) -> bool:
+        """Whether publishers may have the one credit that nothing backs, on account of this egress.
+
+        Args:
+            is_lending: they have it, on account of another one.
+        """
+        return self.state == OPEN or (self.state == AWAITED and (is_lending or self.opens_early))
+
+    # What happens
+
+    def enter(self, event: PoolEvent) -> None:
+        """Go where *event* leads from the present state."""
+        self.state = int(POOL_TRANSITIONS[PoolState(self.state), event])
+
+    def set_capacity(self, credit: int, returning: int, now: float, is_withdrawn: bool) -> None:
+        """Downstream's word, messages: unspent credit, and how much of it is asked back."""
+        assert self.state != UNREACHABLE or credit == 0, "credit for nowhere"
+        if credit > 0 and self.state != OPEN:
+            self.enter(PoolEvent.CREDIT)
+        # Credit that is merely used up closes nothing, however long the subscriber works on it.
+        self.withdrawn_at = min(self.withdrawn_at, now) if is_withdrawn and credit == 0 else math.inf
+        self.capacity = credit
+        self.set_returning(min(returning, credit), now)
+
+    def reset(self, now: float) -> None:
+        """The own circuit is lost or leads elsewhere: nothing is granted on it yet. Claimants keep theirs for a
+        while."""
+        self.capacity = self.local.out = self.told_weight = 0
+        self.withdrawn_at = math.inf
+        self.set_returning(0, now)
+
+    def remove_circuit(self, key: Key) -> None:
+        """A circuit is gone, with the credit that it held."""
+        self.out -= self.circuits.pop(key).out
+
+    def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """A message arrived on a circuit, or begins to. Returns: the pool's number when it is to be sent, else `KEPT`,
+        or `REFUSED` when there is no path."""
+        circuit = self.circuits[key]
+        if circuit.out > 0:
+            self.take_from(circuit, 1)
+        else:
+            self.overruns += 1
+            self._actions.append(GrantCircuit(key, 1))
+        circuit.use(now, 2 * self.capacity)
+        if self.state == UNREACHABLE:
+            return REFUSED
+        if is_ready and self.capacity > 0 and not self.core:
+            self.spend(now)
+            return self.number
+        (self.core if is_ready else self.coming)[message] = None
+        return KEPT
+
+    def ready(self, message: Key) -> None:
+        """A message that began to arrive may leave."""
+        del self.coming[message]
+        self.core[message] = None
+
+    def drop(self, message: Key) -> bool:
+        """A message of the core is no more. Returns whether it was here."""
+        for place in (self.core, self.coming):
+            if message in place:
+                del place[message]
+                return True
+        return False
+
+    def set_weight(self, claimant: Claimant, weight: int) -> None:
+        """How many busy publishers are behind *claimant* now."""
+        if claimant.weight == 0 and weight > 0:
+            # Who was away has no claim to what others were dealt meanwhile.
+            claimant.served = max(claimant.served, min([d.served for d in self.claimants()], default=0.0))
+        claimant.weight = weight
+
+    def spend(self, now: float) -> None:
+        """One message goes downstream; of local subscribers to one that drains, if any does."""
+        assert self.capacity > 0, "sent without a subscriber's credit"
+        self.capacity -= 1
+        if self.returning:
+            self.set_returning(self.returning - 1, now)
+
+    # Dealing
+
+    def claimants(self) -> list[Claimant]:
+        """Those who may be dealt credit, in the order of joining; never a circuit from one's own next hop: a loop."""
+        found: list[Claimant] = [
+            c for c in self.circuits.values() if c.weight > 0 and not c.is_draining and c.neighbor != self.next_hop
+        ]
+        if self.local.weight > 0:
+            found.append(self.local)
+        return found
+
+    def serve_core(self, now: float) -> None:
+        """Send what came by circuits, as far as there is credit."""
+        while self.core and self.capacity > 0:
+            message, _ = self.core.popitem(last=False)
+            self.spend(now)
+            self._actions.append(Send(message, self.egress))
+
+    def deal(self, waiting: int, now: float) -> None:
+        """Allot what is free. What downstream asks back is for messages that wait, here and upstream, and nobody else.
+
+        Args:
+            waiting: local messages that wait and have nothing allotted yet.
+        """
+        claimants = self.claimants()
+        before = self.free()
+        if before > self.returning and claimants:
+            self._deal(claimants, before - self.returning, now)
+        if self.returning and (free := self.free()) > 0:
+            credit = min(free, waiting)
+            self.local.out += credit
+            # Whether something waits upstream only a circuit's answer tells: it is dealt credit and drained of it.
+            asked: list[Claimant] = [
+                c for c in self.circuits.values() if c in claimants and c.out == 0 and not c.has_returned
+            ]
+            if asked and free > credit:
+                self._deal(asked, free - credit, now)
+        assert self.free() >= min(0, before), "dealt more than is backed"
+
+    def _deal(self, claimants: list[Claimant], free: int, now: float) -> None:
+        total = total_weight(claimants)
+        before = {d: d.out for d in claimants if self._is_worth(d, free, total, d.out)}
+        self.share_out(list(before), total, free, BATCHES)
+        is_left = False
+        for claimant, out in before.items():
+            credit = claimant.out - out
+            if credit and not self._is_worth(claimant, credit, total, out):
+                # Others were served before it. What is left is for them rather than for nobody.
+                claimant.out = out
+                claimant.served -= credit / claimant.weight
+                is_left = True
+            elif credit:
+                free -= credit
+                if out == 0:
+                    claimant.since = now
+                if claimant.key is not None:
+                    self.out += credit
+                    self._actions.append(GrantCircuit(claimant.key, credit))
+        if is_left:
+            self._deal([d for d in claimants if d is self.local or d.out != before.get(d)], free, now)
+
+    def target(self, claimant: Claimant, total: int) -> int:
+        """What a claimant may hold: twice its share, so that it never runs dry while its own top-up is on the way, and
+        no more than its window, or two for each of its publishers."""
+        if not claimant.weight:
+            return 0
+        window = max(claimant.window, 2 * claimant.weight)
+        return max(1, min(self.capacity, 2 * self.capacity * claimant.weight // total, window))
+
+    def _is_worth(self, claimant: Claimant, credit: int, total: int, out: int) -> bool:
+        """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
+        target = self.target(claimant, total)
+        return claimant is self.local or 4 * out <= target or 4 * min(credit, target - out) >= target
+
+    # Taking back
+
+    def starves_circuits(self) -> bool:
+        """Whether a neighbor with busy publishers has next to nothing."""
+        return bool(self.circuits) and self.is_starving(self.claimants())
+
+    def return_unlent(self, unlent: int, now: float) -> int:
+        """For the backlogged: what local publishers were allotted and do not use. Returns how much was taken back.
+
+        Args:
+            unlent: X, messages.
+        """
+        excess = self.local.out
+        is_idle = excess > 0 and self.local.since + self.timing.idle_s <= now
+        if is_idle:
+            self.local.rest(self.timing.first_window)
+        else:
+            excess -= self.target(self.local, max(1, total_weight(self.claimants())))
+        credit = max(0, min(excess, unlent))
+        self.local.out -= credit
+        return credit
+
+    def drain_idle(self, now: float) -> float:
+        """Drain circuits that have not used their credit for a while. Returns when the next will be due, seconds."""
+        due = math.inf
+        for circuit in self.circuits.values():
+            if circuit.out > 0 and not circuit.is_draining:
+                if circuit.since + self.timing.idle_s <= now:
+                    self.ask(circuit)
+                else:
+                    due = min(due, circuit.since + self.timing.idle_s)
+        return due
+
+    def drain_loops(self) -> None:
+        """Drain circuits of a neighbor that has become our own next hop."""
+        for circuit in self.circuits.values():
+            if circuit.neighbor == self.next_hop and circuit.out > 0 and not circuit.is_draining:
+                self.ask(circuit)
+
+    def drain_unneeded(self, now: float) -> float:
+        """Drain circuits with much credit and nobody behind them who is busy, before others are backlogged for it.
+
+        Returns: when the next will be due, seconds.
+        """
+        due = math.inf
+        for circuit in self.circuits.values():
+            if circuit.weight == 0 and circuit.out > self.timing.first_window and not circuit.is_draining:
+                if circuit.since + self.timing.busy_s <= now:
+                    self.ask(circuit)
+                else:
+                    due = min(due, circuit.since + self.timing.busy_s)
+        return due
+
+    def ask(self, claimant: Claimant) -> None:
+        """Drain a circuit."""
+        assert claimant.key is not None, "the local publishers are not drained"
+        claimant.is_draining = True
+        claimant.rest(self.timing.first_window)
+        self._actions.append(DrainCircuit(claimant.key))
+
+    def answer_drain(self, now: float) -> None:
+        """Give back what downstream asked for, once it is lent to nobody."""
+        if not self.returning:
+            return
+        if self.free() >= self.returning or (self.next_hop is None and self.is_late(now)):
+            credit = self.returning
+            self.capacity -= credit
+            self.set_returning(0, now)
+            self._actions.append(ReturnCredit(self.egress, credit))
+            self.note_debt(now)
+
+    # Telling
+
+    def close_if_withdrawn(self, now: float) -> bool:
+        """Local subscribers that have all withdrawn for the linger close the pool. Returns whether it closed now."""
+        if self.state == OPEN and self.next_hop is None and self.withdrawn_at + self.timing.linger_s <= now:
+            self.close()
+            return True
+        return False
+
+    def close(self) -> None:
+        """The egress's subscribers have withdrawn; pass it on."""
+        self.enter(PoolEvent.WITHDRAWN)
+        self.withdrawn_at = math.inf
+        for circuit in self.circuits.values():
+            self._actions.append(CloseCircuit(circuit.key))
+
+    def tell_weight(self) -> None:
+        """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
+        if self.next_hop is None or self.state == UNREACHABLE:
+            return
+        weight = self.local.weight + bool(self.core or self.coming)
+        for circuit in self.circuits.values():
+            if circuit.neighbor != self.next_hop:
+                weight += circuit.weight
+        told = self.told_weight
+        if weight != told and (not weight or not told or 4 * abs(weight - told) >= told):
+            self.told_weight = weight
+            self._actions.append(TellWeight(self.egress, weight))
+
+    def next_deadline(self) -> float:
+        """When something is due without an event, whether others are backlogged or not, seconds."""
+        due = math.inf
+        if self.next_hop is None:
+            if self.state == OPEN:
+                due = self.withdrawn_at + self.timing.linger_s
+            due = min(due, self.returning_since + self.timing.drain_bound_s)
+        return min(due, self.debt_since + self.timing.debt_s)
+
+    def check_invariants(self) -> None:
+        """Raises: AssertionError when a count is impossible."""
+        assert 0 <= self.returning <= self.capacity, "more is asked back than there is"
+        assert self.local.out >= 0
+        assert self.state != UNREACHABLE or self.capacity == 0
+        CreditPool.check_invariants(self)
