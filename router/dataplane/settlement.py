@@ -15,9 +15,9 @@ import cython
 
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
+from router.core.forwarding.doubling_window import grown, is_used, shrunk
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.link_window import change as change_of
-from router.core.forwarding.link_window import grown, is_used, shrunk
 from router.core.ids_and_conditions import Condition
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
 from router.dataplane.transfer_lifecycle import advance

@@ -28,8 +28,8 @@ from router.core.addressing.address import (
     with_vhost,
 )
 from router.core.errors import RemoteProtocolError
+from router.core.forwarding.doubling_window import first_window
 from router.core.forwarding.fib import AddressEntry, Fib
-from router.core.forwarding.link_window import first_window
 from router.core.ids_and_conditions import Condition, LinkId
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.core.forwarding.link_window import FIRST_WINDOW, change, first_window, grown, is_used, shrunk
+from router.core.forwarding.doubling_window import FIRST_WINDOW, first_window, grown, is_used, shrunk
+from router.core.forwarding.link_window import change
 
 SETTINGS = st.integers(1, 1_000_000)
 

@@ -1,4 +1,4 @@
-"""The credit of an anycast address at one router, dealt among those who draw on it.
+"""Credit of an anycast address at one router, dealt among those who draw on it.
 
 The mesh has no credit of its own. What subscribers grant is dealt in *pools* (`egress_pool.py`), one for each egress
 router; what the local publishers are allotted of all pools together is lent to them (`publisher_credit.py`). A message
@@ -36,7 +36,7 @@ WANTED_S: Final = 10.0
 
 
 class AnycastScheduler(CreditScheduler):
-    """The credit of one anycast address at one router.
+    """Credit of one anycast address at one router.
 
     Args:
         is_closest: only the nearest egresses are used, while they have subscribers; else the one with the least
@@ -52,7 +52,7 @@ class AnycastScheduler(CreditScheduler):
         self.publishers = LocalPublishers(self.actions, self._timing)
         self.pools: dict[RouterId, EgressPool] = {}
         self._candidates: list[EgressPool] = []
-        """Where local messages may go, nearest first."""
+        """Pools that local messages may go to, nearest first."""
         self.is_stopping = False
         """Publishers are given no credit any more."""
         self._is_lending = False
@@ -104,7 +104,7 @@ class AnycastScheduler(CreditScheduler):
         return True
 
     def allotted(self) -> int:
-        """What the local publishers may use, messages."""
+        """Count what the local publishers may use, messages."""
         allotted = 0
         for pool in self._candidates:
             allotted += pool.local.out
@@ -113,20 +113,21 @@ class AnycastScheduler(CreditScheduler):
     # Publishers
 
     def add_publisher(self, key: Key, held: int = 0) -> None:
-        """A publisher attached, or one that was given *held* credit, 0 or 1, by its router comes under the rule."""
+        """Take up a publisher that attached, or one that has *held* credit already, 0 or 1, from its router."""
         self.publishers.add(key, held)
 
     def remove_publisher(self, key: Key) -> None:
-        """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
-        be dropped with `drop`."""
+        """Forget a publisher that is gone. Complete pre-settled messages of it are the mesh's and stay; the others that
+        wait must be dropped with `drop`."""
         self.publishers.remove(key)
         self._is_calm = False
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message of a publisher arrived: it is sent, or waits as the youngest.
+        """Take a message that a publisher sent: it is sent on, or waits as the youngest.
 
         Args:
             message: what actions name it by, not in use.
+            now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when no subscriber can be
             reached any more.
@@ -159,7 +160,7 @@ class AnycastScheduler(CreditScheduler):
         return result
 
     def _look_after(self, publisher: Publisher, now: float) -> None:
-        """A message was sent in calm: its publisher may need more credit, and all of them more to be lent of."""
+        """Top up a publisher whose message was sent in calm, or ask for a turn when there is nothing more to lend."""
         if self._unlent <= 0:
             self.is_due = True
         elif 2 * publisher.held <= publisher.goal and not self.is_due:
@@ -168,7 +169,7 @@ class AnycastScheduler(CreditScheduler):
             self._unlent = allotted - self.publishers.lent
 
     def ready(self, message: Key) -> bool:
-        """A message of which the first part had arrived may leave. Returns whether it is kept."""
+        """Let a message leave of which the first part had arrived. Returns: whether it is kept."""
         if message in self.publishers.coming:
             self.publishers.ready(message)
             return self._keep_published(message)
@@ -183,8 +184,8 @@ class AnycastScheduler(CreditScheduler):
         return bool(self._candidates)
 
     def requeue(self, message: Key, egress: RouterId) -> bool:
-        """A message that is on nobody's account looks for credit: its path was lost before anybody had seen it, or no
-        credit could be granted for it. It goes before all others.
+        """Let a message look for credit that is on nobody's account: its path was lost before anybody had seen it, or
+        no credit could be granted for it. It goes before all others.
 
         Args:
             egress: where it belongs; when that is out of reach it goes to another one.
@@ -199,7 +200,7 @@ class AnycastScheduler(CreditScheduler):
         return pool is not None
 
     def drop(self, message: Key) -> bool:
-        """A message that may wait here is no more. Returns whether it did wait."""
+        """Forget a message that may wait here. Returns: whether it did wait."""
         return self.publishers.drop(message) or any(pool.drop(message) for pool in self.pools.values())
 
     # Paths
@@ -207,10 +208,12 @@ class AnycastScheduler(CreditScheduler):
     def set_path(
         self, egress: RouterId, *, cost: int, next_hop: RouterId | None, now: float, load: EgressLoad | None = None
     ) -> None:
-        """*egress* has subscribers and is reached by *next_hop*, None for this router itself. A new next hop has
-        granted nothing yet.
+        """Note that *egress* has subscribers, and how it is reached. A new next hop has granted nothing yet.
 
         Args:
+            cost: of the path; 0 for this router itself.
+            next_hop: neighbor on the way there; None for this router itself.
+            now: seconds.
             load: messages at its subscribers, counted by the caller; None leaves it as it is.
         """
         pool = self._pool(egress)
@@ -226,16 +229,18 @@ class AnycastScheduler(CreditScheduler):
         self._choose_candidates()
 
     def circuit_lost(self, egress: RouterId, now: float) -> None:
-        """The own circuit toward *egress* is gone, or can be made again after it could not: `weigh` will be ordered
-        anew. The next one has no credit yet."""
+        """Note that the own circuit toward *egress* is gone *now* (seconds), or can be made again after it could not.
+        Its weight will be told anew."""
         self.pools[egress].reset(now)
         self._is_calm = False
 
     def remove_path(self, egress: RouterId, now: float) -> list[Key]:
-        """*egress* has no subscribers any more or cannot be reached.
+        """Note that *egress* has no subscribers any more or cannot be reached.
 
+        Args:
+            now: seconds.
         Returns: messages that have nowhere to go now, forgotten here: those that came for it by circuits, and when it
-        was the last egress all that wait.
+            was the last egress all that wait.
         """
         pool = self.pools[egress]
         pool.reset(now)
@@ -257,10 +262,12 @@ class AnycastScheduler(CreditScheduler):
     def set_capacity(
         self, egress: RouterId, credit: int, now: float, returning: int = 0, is_withdrawn: bool = False
     ) -> bool:
-        """Unspent credit from downstream, as it is now: of all live local subscribers, or of the own circuit.
+        """Set the unspent credit from downstream: of all live local subscribers, or of the own circuit.
 
         Args:
-            returning: how much of it is asked back by a drain; `drained` will be ordered, unless it is used before.
+            credit: as it is now, messages.
+            now: seconds.
+            returning: how much of it is asked back by a drain; it will be returned, unless it is used before.
             is_withdrawn: every local subscriber has lowered its credit to 0 or had it back by a drain, and none has
                 granted since; not so if one has used up its credit. Never for a circuit: see `closed`.
         Returns: whether a turn is of use.
@@ -274,7 +281,7 @@ class AnycastScheduler(CreditScheduler):
         return not (is_more and self._is_sated) or pool.starves_circuits()
 
     def closed(self, egress: RouterId) -> None:
-        """The next hop tells that the subscribers at *egress* have withdrawn."""
+        """Note that the subscribers at *egress* have withdrawn, as the next hop tells."""
         pool = self.pools.get(egress)
         if pool is not None and pool.has_path and pool.capacity == 0:
             pool.close()
@@ -304,7 +311,7 @@ class AnycastScheduler(CreditScheduler):
     # Circuits
 
     def add_circuit(self, egress: RouterId, key: Key, neighbor: RouterId) -> None:
-        """*neighbor* attached a circuit toward *egress*, perhaps before this router knows a path there."""
+        """Take up a circuit that *neighbor* attached toward *egress*, perhaps before this router knows a path there."""
         pool = self._pool(egress)
         assert key not in pool.circuits, f"circuit {key} attached twice"
         pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing.first_window)
@@ -312,22 +319,24 @@ class AnycastScheduler(CreditScheduler):
             self.actions.append(CloseCircuit(key))
 
     def remove_circuit(self, egress: RouterId, key: Key) -> None:
-        """A circuit is gone, with the credit that it held. Its unsettled messages that wait are to be dropped."""
+        """Forget a circuit that is gone, with the credit that it held. Its unsettled messages that wait are to be
+        dropped."""
         pool = self.pools[egress]
         pool.remove_circuit(key)
         if not (pool.circuits or pool.has_path):
             del self.pools[egress]
 
     def set_weight(self, egress: RouterId, key: Key, weight: int) -> None:
-        """A neighbor told how many busy publishers are behind its circuit."""
+        """Set how many busy publishers are behind a circuit, as its neighbor tells."""
         pool = self.pools[egress]
         pool.set_weight(pool.circuits[key], weight)
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message arrived on a circuit: it is sent, or waits if its credit was withdrawn.
+        """Take a message that came on a circuit: it is sent on, or waits if its credit was withdrawn.
 
         Args:
             root: the circuit's egress router.
+            now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when it cannot be reached any
             more.
@@ -345,15 +354,16 @@ class AnycastScheduler(CreditScheduler):
         return result
 
     def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
-        """A neighbor returned *credit* of a circuit."""
+        """Take back *credit* (messages) that a neighbor returned on a circuit."""
         pool = self.pools[egress]
         pool.returned(pool.circuits[key], credit)
 
     def reports(self, unsettled_of: Callable[[Key], int], now: float) -> tuple[list[tuple[Key, int, int]], float]:
-        """What neighbors behind circuits are to be told of loads now, where there is a choice of egresses.
+        """Find the neighbors behind circuits that are to be told of loads, where there is a choice of egresses.
 
         Args:
             unsettled_of: messages of a circuit that have no outcome.
+            now: seconds.
         Returns: circuits, each with the messages of others at its egress and the subscribers there; and when to ask
             again, seconds.
         """
@@ -376,7 +386,7 @@ class AnycastScheduler(CreditScheduler):
     # The turn
 
     def turn(self, now: float) -> list[CreditAction]:
-        """Send, deal, lend and take back. Returns: what is to be done, in order."""
+        """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
         self.is_due = False
         self.publishers.expire(now)
         for pool in self.pools.values():
@@ -410,7 +420,8 @@ class AnycastScheduler(CreditScheduler):
         return self.take_actions()
 
     def next_deadline(self) -> float:
-        """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
+        """Tell the time at which `turn` is due without an event, seconds; in the past for at once, `math.inf` for
+        never."""
         return self._deadline
 
     def _serve_waiting(self, now: float) -> None:
@@ -423,7 +434,7 @@ class AnycastScheduler(CreditScheduler):
             self.actions.append(Send(message, pool.egress))
 
     def _next_pool(self, now: float) -> EgressPool | None:
-        """Where the next local message is to go; None when there is credit toward no egress."""
+        """Find the egress for the next local message; None when there is credit toward none."""
         if len(self._candidates) != 1:
             return self._choose(now)
         pool = self._candidates[0]
@@ -435,7 +446,7 @@ class AnycastScheduler(CreditScheduler):
         return not self._is_closest and len(self._candidates) > 1
 
     def _choose(self, now: float) -> EgressPool | None:
-        """Of several egresses that the next local message is to go to; None when there is credit toward none."""
+        """Choose among several egresses for the next local message; None when there is credit toward none."""
         if self._is_closest:
             able = [pool for pool in self._candidates if pool.local.out > 0 and pool.capacity > 0]
             return self._next_in_turn(able) if able else None
@@ -462,7 +473,7 @@ class AnycastScheduler(CreditScheduler):
         return chosen
 
     def _next_in_turn(self, able: list[EgressPool]) -> EgressPool:
-        """Of egresses with credit the one that had the fewest turns, of equals the first.
+        """Choose the one of several egresses with credit that had the fewest turns, of equals the first.
 
         Credit may be late by a round trip at one of them. It makes up for what it missed, or less would go wherever
         that happens more often.
@@ -477,13 +488,13 @@ class AnycastScheduler(CreditScheduler):
         return chosen
 
     def _spend_local(self, pool: EgressPool, now: float) -> None:
-        """A publisher's message takes what was allotted to all of them."""
+        """Take a credit for a publisher's message off what was allotted to all of them."""
         pool.local.out -= 1
         pool.local.use(now, 2 * pool.capacity)
         pool.spend(now)
 
     def _weigh(self, now: float) -> None:
-        """Local publishers count toward the nearest egress; toward a farther one only when the nearer do not do, or it
+        """Count local publishers toward the nearest egress; toward a farther one only when the nearer do not do, or it
         was lately the better choice."""
         demand = self.publishers.demand
         if not demand and self.publishers.attached:
@@ -563,7 +574,7 @@ class AnycastScheduler(CreditScheduler):
                 pool.debt_since = now  # again after the same time, if it has not come back
 
     def _back(self, now: float) -> float:
-        """Take back what is lent beyond what was allotted, when it stays so. Returns when to look again, seconds."""
+        """Take back what is lent beyond what was allotted, when it stays so. Returns: when to look again, seconds."""
         unbacked = self.publishers.lent - self.allotted()
         if unbacked <= 0:
             self._debt_since = math.inf
@@ -575,7 +586,7 @@ class AnycastScheduler(CreditScheduler):
         return self._debt_since + self._timing.debt_s
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a sum does not fit, or a turn left something undone."""
+        """Check that sums fit and that a turn left nothing undone. Raises: AssertionError."""
         self.publishers.check_invariants()
         for pool in self.pools.values():
             pool.check_invariants()

@@ -1,4 +1,4 @@
-"""What a credit machine wants done: what its events and turns return, and what its owner then carries out in order.
+"""Credit actions: what a machine wants done. Its events and turns return them, and its owner carries them out in order.
 
 What happens to one message as it comes is a number, so that it costs next to nothing: not below 0 when it is to be sent
 to the egress with that number, else `KEPT` or `REFUSED`. All else is a list of actions.

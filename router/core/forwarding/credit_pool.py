@@ -176,7 +176,10 @@ class CreditPool:
         return self.returning_since + self.timing.drain_bound_s <= now
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a count is impossible, or a turn left a debt without its time."""
+        """Check that counts are possible, and that a turn left a debt only with its time noted.
+
+        Raises: AssertionError when not.
+        """
         assert all(c.out >= 0 and c.weight >= 0 for c in self.holders())
         assert not any(c.is_draining and c.out == 0 for c in self.holders())
         assert self.out == sum(c.out for c in self.holders())

@@ -1,16 +1,17 @@
-"""What both credit machines have in common: how patient they are, and the events that a message or time brings."""
+"""Base of both credit machines: how patient they are, and the events that a message or time brings."""
 
 from __future__ import annotations
 
 import attrs
 
 from router.core.forwarding.credit_actions import CreditAction, Key
+from router.core.forwarding.doubling_window import FIRST_WINDOW
 from router.core.ids_and_conditions import RouterId
 
 
 @attrs.frozen(kw_only=True)
 class CreditTiming:
-    """How patient the rule is, seconds, and how much it does at once."""
+    """Patience of the credit rule, seconds, and how much it does at once."""
 
     busy_s: float = 0.1
     """A publisher that sent, or that was kept from it, within this time counts as busy."""
@@ -25,8 +26,8 @@ class CreditTiming:
     """Subscribers that have all withdrawn close the address after this."""
     drain_bound_s: float = 1.0
     """A subscriber's drain is answered after this, even when what was lent of its credit has not come back."""
-    first_window: int = 4
-    """What a neighbor's circuit is dealt, and a publisher keeps, before it shows that it uses more, messages."""
+    first_window: int = FIRST_WINDOW
+    """Most that a circuit is dealt, and that a publisher keeps, before it shows that it uses more, messages."""
     slice_size: int = 64
     """First credits given in one turn: a thousand publishers must not stop the others, publishers."""
 
@@ -50,17 +51,20 @@ class CreditScheduler:
         return taken
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message of a publisher arrived. Returns: the number of the egress to send it to, `KEPT` or `REFUSED`."""
+        """Take a message of a publisher that arrived at *now* (seconds).
+
+        Returns: the number of the egress to send it to, `KEPT` or `REFUSED`.
+        """
         raise NotImplementedError
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message arrived on a circuit. Returns: as `published`."""
+        """Take a message that arrived on a circuit at *now* (seconds). Returns: as `published`."""
         raise NotImplementedError
 
     def turn(self, now: float) -> list[CreditAction]:
-        """Deal, lend and take back. Returns: what is to be done, in order."""
+        """Deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
         raise NotImplementedError
 
     def next_deadline(self) -> float:
-        """When a turn is due without an event, seconds."""
+        """Tell the time at which a turn is due without an event, seconds."""
         raise NotImplementedError

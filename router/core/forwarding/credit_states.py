@@ -25,7 +25,7 @@ class PoolState(enum.IntEnum):
 
 
 class PoolEvent(enum.Enum):
-    """What changes the state of a pool."""
+    """Event that changes the state of a pool."""
 
     PATH_FOUND = "a path is found"
     PATH_LOST = "the path is lost, or the last subscriber leaves"
@@ -48,7 +48,7 @@ class SubscriberState(enum.Enum):
 
 
 class SubscriberEvent(enum.Enum):
-    """What changes the state of a subscriber."""
+    """Event that changes the state of a subscriber."""
 
     GRANTS = "it grants"
     NO_CREDIT = "its credit is used up or taken back"

@@ -1,3 +1,9 @@
+cpdef Py_ssize_t first_window(Py_ssize_t most)
+cpdef bint is_used(Py_ssize_t window, Py_ssize_t used)
+cpdef Py_ssize_t grown(Py_ssize_t window, Py_ssize_t most)
+cpdef Py_ssize_t shrunk(Py_ssize_t window)
+
+
 cdef class DoublingWindow:
     cdef public double since
     cdef public Py_ssize_t window

@@ -3,9 +3,37 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
-NO_BOUND = 2**62
+FIRST_WINDOW: Final = 4
+"""Messages that a window has to begin with, when it grows."""
+NO_BOUND: Final = 2**62
 """For a window that is bounded elsewhere, messages."""
+
+
+def first_window(most: int) -> int:
+    """Window of a holder that was not heard of yet, where it may have *most* at last, messages."""
+    return min(FIRST_WINDOW, most)
+
+
+def is_used(window: int, used: int) -> bool:
+    """Whether a window is to grow.
+
+    Args:
+        window: as it is, messages.
+        used: messages of the holder since the window last changed.
+    """
+    return 2 * used >= window
+
+
+def grown(window: int, most: int) -> int:
+    """Next window of a holder that made use of it; it doubles, but grows no further than *most*, messages."""
+    return max(window, min(2 * window, most))
+
+
+def shrunk(window: int) -> int:
+    """Next window of a sender of which a message came back as RELEASED, messages."""
+    return max(window // 2, first_window(window))
 
 
 class DoublingWindow:
@@ -19,25 +47,26 @@ class DoublingWindow:
 
     def __init__(self, window: int) -> None:
         self.since = -math.inf
-        """When it last used credit, or was given some after having none, seconds; `-math.inf` before its first."""
+        """Time of its last use of credit, or of getting some after it had none, seconds; `-math.inf` before."""
         self.window = window
-        """What it may hold at most, messages: what lies idle at one is missing elsewhere."""
+        """Most that it may hold, messages: what lies idle at one is missing elsewhere."""
         self.used = 0
         """Credit used since the window was last doubled."""
         self.goal = 0
-        """What it was to hold when that was last looked at."""
+        """Credit that it was to hold when that was last looked at."""
 
     def use(self, now: float, most: int) -> None:
-        """One credit was used.
+        """Count one credit that it used.
 
         Args:
-            most: what the window need not grow beyond.
+            now: seconds.
+            most: what the window need not grow beyond, messages.
         """
         self.since = now
         self.used += 1
-        if 2 * self.used >= self.window:
-            self.window, self.used = max(self.window, min(2 * self.window, most)), 0
+        if is_used(self.window, self.used):
+            self.window, self.used = grown(self.window, most), 0
 
     def rest(self, window: int) -> None:
-        """It does not use what it has: begin again with *window*."""
+        """Begin again with *window*, messages: it does not use what it has."""
         self.window, self.used = window, 0

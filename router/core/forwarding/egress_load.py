@@ -13,11 +13,11 @@ from typing import Final
 from router.core.forwarding.credit_actions import Key
 
 HINT_S: Final = 1.0
-"""What was told of others' messages is believed for so long; whoever told it says so again before."""
+"""Others' messages are believed to be there for so long after they were told of; whoever did tells again before."""
 TELL_S: Final = 0.01
 """A neighbor is told no more often than this."""
 RENEW_S: Final = 0.4
-"""What is worth telling is told again after so long."""
+"""A load that is worth telling is told again after so long."""
 
 
 class EgressLoad:
@@ -34,10 +34,10 @@ class EgressLoad:
         self.datagrams = 0
         """Those of them that went as datagrams."""
         self.elsewhere = 0
-        """What else is there, as the egress router tells; below 0 when some of `unsettled` is at subscribers that can
+        """Other messages there, as the egress router tells; below 0 when some of `unsettled` is at subscribers that can
         take no other message."""
         self.believed_until = -math.inf
-        """When that is too old, seconds."""
+        """Time from which on that is too old, seconds."""
         self.subscribers = 1
         """Those that can take a message, as the egress router tells; at least 1."""
         self.chosen = 0
@@ -46,11 +46,11 @@ class EgressLoad:
         """Of local ones: subscribers that may be without any message, the one that has waited longest first."""
 
     def sent(self) -> None:
-        """One more message is on its way."""
+        """Count one more message that is on its way."""
         self.unsettled += 1
 
     def settled(self, subscriber: Key, is_idle: bool) -> None:
-        """One of them has an outcome, or never will have one.
+        """Count one of them less: it has an outcome, or never will have one.
 
         Args:
             is_idle: *subscriber* has no other one.
@@ -60,28 +60,34 @@ class EgressLoad:
             self.idle[subscriber] = None
 
     def forget(self, subscriber: Key) -> None:
-        """It takes no message now, or is gone."""
+        """Leave out a subscriber that takes no message now, or is gone."""
         if self.idle is not None:
             self.idle.pop(subscriber, None)
 
     def told(self, elsewhere: int, subscribers: int, now: float) -> None:
-        """The neighbor on the way there tells what others have sent, messages, and who can take one."""
+        """Note what the neighbor on the way there tells.
+
+        Args:
+            elsewhere: what others have sent, messages.
+            subscribers: those that can take one.
+            now: seconds.
+        """
         self.elsewhere = elsewhere
         self.subscribers = max(1, subscribers)
         self.believed_until = now + HINT_S
 
     def messages(self, now: float) -> int:
-        """All that is known to be there."""
+        """Count all that is known to be there at *now* (seconds), messages."""
         elsewhere = self.elsewhere if now < self.believed_until else 0
         return max(0, self.unsettled + elsewhere)
 
     def wait(self, now: float) -> int:
-        """Messages before the next one, at the subscriber that has the fewest."""
+        """Count messages before the next one at *now* (seconds), at the subscriber that has the fewest."""
         return self.messages(now) // self.subscribers
 
 
 class ToldLoad:
-    """What one neighbor was told of a load, and whether to tell it again.
+    """Load that one neighbor was told of, and whether to tell it again.
 
     It adds what it sends itself, so it is told only of the others' messages.
     """
@@ -94,10 +100,12 @@ class ToldLoad:
         self.told_at = -math.inf
 
     def next_time(self, load: EgressLoad, own: int, now: float) -> float:
-        """When the neighbor is to be told: now or before, if at once; infinity when it knows all that matters.
+        """Find the time at which the neighbor is to be told, seconds: *now* or before, if at once; infinity when it
+        knows all that matters.
 
         Args:
             own: messages of the neighbor itself that have no outcome.
+            now: seconds.
         """
         subscribers = load.subscribers
         wait = load.messages(now) / subscribers
@@ -107,7 +115,12 @@ class ToldLoad:
         return self.told_at + RENEW_S if self.elsewhere else math.inf
 
     def tell(self, load: EgressLoad, own: int, now: float) -> tuple[int, int]:
-        """Messages of others, and subscribers, to be told now."""
+        """Tell the neighbor at *now* (seconds).
+
+        Args:
+            own: messages of the neighbor itself that have no outcome.
+        Returns: messages of others, and subscribers, to be told.
+        """
         self.elsewhere = load.messages(now) - own
         self.subscribers = load.subscribers
         self.told_at = now

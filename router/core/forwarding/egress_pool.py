@@ -51,7 +51,7 @@ class IncomingCircuit(Claimant):
         Claimant.__init__(self, key, window)
         self.neighbor = neighbor
         self.report = ToldLoad()
-        """What its neighbor was told of the load at the egress."""
+        """Load at the egress as its neighbor was told."""
 
 
 class EgressPool(CreditPool):
@@ -91,7 +91,7 @@ class EgressPool(CreditPool):
         self.load = EgressLoad()
         """Messages at its subscribers."""
         self.distance = 0.0
-        """What its cost is worth, messages."""
+        """Worth of its cost, messages."""
         self.wanted_until = -math.inf
         """Until when local messages are expected to go here though there is credit toward nearer egresses, seconds."""
         self.is_missed = False
@@ -135,7 +135,14 @@ class EgressPool(CreditPool):
         self.state = int(POOL_TRANSITIONS[PoolState(self.state), event])
 
     def set_capacity(self, credit: int, returning: int, now: float, is_withdrawn: bool) -> None:
-        """Downstream's word, messages: unspent credit, and how much of it is asked back."""
+        """Set what downstream says, messages.
+
+        Args:
+            credit: unspent.
+            returning: how much of it is asked back.
+            now: seconds.
+            is_withdrawn: all local subscribers have taken theirs back.
+        """
         assert self.state != UNREACHABLE or credit == 0, "credit for nowhere"
         if credit > 0 and self.state != OPEN:
             self.enter(PoolEvent.CREDIT)
@@ -145,19 +152,24 @@ class EgressPool(CreditPool):
         self.set_returning(min(returning, credit), now)
 
     def reset(self, now: float) -> None:
-        """The own circuit is lost or leads elsewhere: nothing is granted on it yet. Claimants keep theirs for a
-        while."""
+        """Forget the own circuit at *now* (seconds): it is lost or leads elsewhere, and nothing is granted on the next
+        one yet. Claimants keep theirs for a while."""
         self.capacity = self.local.out = self.told_weight = 0
         self.withdrawn_at = math.inf
         self.set_returning(0, now)
 
     def remove_circuit(self, key: Key) -> None:
-        """A circuit is gone, with the credit that it held."""
+        """Forget a circuit that is gone, with the credit that it held."""
         self.out -= self.circuits.pop(key).out
 
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message arrived on a circuit, or begins to. Returns: the pool's number when it is to be sent, else `KEPT`,
-        or `REFUSED` when there is no path."""
+        """Take a message that arrives on a circuit.
+
+        Args:
+            now: seconds.
+            is_ready: it is there as a whole; else it begins to arrive.
+        Returns: the pool's number when it is to be sent, else `KEPT`, or `REFUSED` when there is no path.
+        """
         circuit = self.circuits[key]
         if circuit.out > 0:
             self.take_from(circuit, 1)
@@ -174,12 +186,12 @@ class EgressPool(CreditPool):
         return KEPT
 
     def ready(self, message: Key) -> None:
-        """A message that began to arrive may leave."""
+        """Let a message leave that had begun to arrive."""
         del self.coming[message]
         self.core[message] = None
 
     def drop(self, message: Key) -> bool:
-        """A message of the core is no more. Returns whether it was here."""
+        """Forget a message of the core. Returns: whether it was here."""
         for place in (self.core, self.coming):
             if message in place:
                 del place[message]
@@ -187,14 +199,14 @@ class EgressPool(CreditPool):
         return False
 
     def set_weight(self, claimant: Claimant, weight: int) -> None:
-        """How many busy publishers are behind *claimant* now."""
+        """Set how many busy publishers are behind *claimant*."""
         if claimant.weight == 0 and weight > 0:
             # Who was away has no claim to what others were dealt meanwhile.
             claimant.served = max(claimant.served, min([d.served for d in self.claimants()], default=0.0))
         claimant.weight = weight
 
     def spend(self, now: float) -> None:
-        """One message goes downstream; of local subscribers to one that drains, if any does."""
+        """Send one message downstream at *now* (seconds); of local subscribers to one that drains, if any does."""
         assert self.capacity > 0, "sent without a subscriber's credit"
         self.capacity -= 1
         if self.returning:
@@ -212,7 +224,7 @@ class EgressPool(CreditPool):
         return found
 
     def serve_core(self, now: float) -> None:
-        """Send what came by circuits, as far as there is credit."""
+        """Send what came by circuits at *now* (seconds), as far as there is credit."""
         while self.core and self.capacity > 0:
             message, _ = self.core.popitem(last=False)
             self.spend(now)
@@ -223,6 +235,7 @@ class EgressPool(CreditPool):
 
         Args:
             waiting: local messages that wait and have nothing allotted yet.
+            now: seconds.
         """
         claimants = self.claimants()
         before = self.free()
@@ -262,8 +275,8 @@ class EgressPool(CreditPool):
             self._deal([d for d in claimants if d is self.local or d.out != before.get(d)], free, now)
 
     def target(self, claimant: Claimant, total: int) -> int:
-        """What a claimant may hold: twice its share, so that it never runs dry while its own top-up is on the way, and
-        no more than its window, or two for each of its publishers."""
+        """Most that a claimant may hold, messages: twice its share, so that it never runs dry while its own top-up is
+        on the way, and no more than its window, or two for each of its publishers."""
         if not claimant.weight:
             return 0
         window = max(claimant.window, 2 * claimant.weight)
@@ -281,10 +294,11 @@ class EgressPool(CreditPool):
         return bool(self.circuits) and self.is_starving(self.claimants())
 
     def return_unlent(self, unlent: int, now: float) -> int:
-        """For the backlogged: what local publishers were allotted and do not use. Returns how much was taken back.
+        """Take back for the backlogged what local publishers were allotted and do not use at *now* (seconds).
 
         Args:
             unlent: X, messages.
+        Returns: how much was taken back.
         """
         excess = self.local.out
         is_idle = excess > 0 and self.local.since + self.timing.idle_s <= now
@@ -297,7 +311,10 @@ class EgressPool(CreditPool):
         return credit
 
     def drain_idle(self, now: float) -> float:
-        """Drain circuits that have not used their credit for a while. Returns when the next will be due, seconds."""
+        """Drain circuits that have not used their credit for a while at *now* (seconds).
+
+        Returns: when the next will be due, seconds.
+        """
         due = math.inf
         for circuit in self.circuits.values():
             if circuit.out > 0 and not circuit.is_draining:
@@ -314,7 +331,8 @@ class EgressPool(CreditPool):
                 self.ask(circuit)
 
     def drain_unneeded(self, now: float) -> float:
-        """Drain circuits with much credit and nobody behind them who is busy, before others are backlogged for it.
+        """Drain circuits with much credit and nobody behind them who is busy, before others are backlogged for it
+        *now*.
 
         Returns: when the next will be due, seconds.
         """
@@ -335,7 +353,7 @@ class EgressPool(CreditPool):
         self._actions.append(DrainCircuit(claimant.key))
 
     def answer_drain(self, now: float) -> None:
-        """Give back what downstream asked for, once it is lent to nobody."""
+        """Give back what downstream asked for, once it is lent to nobody at *now* (seconds)."""
         if not self.returning:
             return
         if self.free() >= self.returning or (self.next_hop is None and self.is_late(now)):
@@ -348,14 +366,17 @@ class EgressPool(CreditPool):
     # Telling
 
     def close_if_withdrawn(self, now: float) -> bool:
-        """Local subscribers that have all withdrawn for the linger close the pool. Returns whether it closed now."""
+        """Close the pool when all local subscribers have withdrawn for the linger at *now* (seconds).
+
+        Returns: whether it closed.
+        """
         if self.state == OPEN and self.next_hop is None and self.withdrawn_at + self.timing.linger_s <= now:
             self.close()
             return True
         return False
 
     def close(self) -> None:
-        """The egress's subscribers have withdrawn; pass it on."""
+        """Close the pool, since the egress's subscribers have withdrawn, and pass it on."""
         self.enter(PoolEvent.WITHDRAWN)
         self.withdrawn_at = math.inf
         for circuit in self.circuits.values():
@@ -375,7 +396,7 @@ class EgressPool(CreditPool):
             self._actions.append(TellWeight(self.egress, weight))
 
     def next_deadline(self) -> float:
-        """When something is due without an event, whether others are backlogged or not, seconds."""
+        """Tell the time at which something is due without an event, whether others are backlogged or not, seconds."""
         due = math.inf
         if self.next_hop is None:
             if self.state == OPEN:
@@ -384,7 +405,10 @@ class EgressPool(CreditPool):
         return min(due, self.debt_since + self.timing.debt_s)
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a count is impossible."""
+        """Check that counts are possible, and that a turn left a debt only with its time noted.
+
+        Raises: AssertionError when not.
+        """
         assert 0 <= self.returning <= self.capacity, "more is asked back than there is"
         assert self.local.out >= 0
         assert self.state != UNREACHABLE or self.capacity == 0

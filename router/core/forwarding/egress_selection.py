@@ -21,6 +21,7 @@ def choose(
     """Choose where the next message of *entry* goes.
 
     Args:
+        passed: routers that the message has been at.
         remote_window: unsettled datagrams toward one router above which `balanced` looks elsewhere, messages.
         now: seconds; a route in doubt is taken only where there is no other choice.
     Returns: a subscriber with credit, a route, or None: then it waits here if there is a local subscriber, and can go
@@ -32,14 +33,15 @@ def choose(
 
 
 def choose_local(entry: AddressEntry) -> Subscriber | None:
-    """The local subscriber for the next message; None when it has to wait, for credit or behind another message."""
+    """Choose the local subscriber for the next message; None when it has to wait, for credit or behind another
+    message."""
     if entry.waiting:
         return None
     return _least_busy(entry) if entry.treatment is BALANCED else next_local(entry)
 
 
 def next_local(entry: AddressEntry) -> Subscriber | None:
-    """The next local subscriber with credit, by turns; None when none has any."""
+    """Choose the next local subscriber with credit, by turns; None when none has any."""
     subscribers = entry.subscribers
     count = len(subscribers)
     if count == 1:
@@ -95,7 +97,7 @@ def _balanced(
 
 
 def _least_busy(entry: AddressEntry) -> Subscriber | None:
-    """The local subscriber with credit that has the least unsettled; equals by turns."""
+    """Choose the local subscriber with credit that has the least unsettled; equals by turns."""
     count = len(entry.subscribers)
     best: Subscriber | None = None
     best_index = 0
@@ -112,9 +114,9 @@ def _least_busy(entry: AddressEntry) -> Subscriber | None:
 
 
 def candidates(entry: AddressEntry, routes: Routes, passed: Collection[str], now: float) -> list[Route]:
-    """Routes to the routers with subscribers that do not lead back to where the message came from.
+    """Find routes to the routers with subscribers that do not lead back to where the message came from.
 
-    Routes in doubt are among them only when all are.
+    Routes in doubt at *now* (seconds) are among them only when all are.
     """
     found = []
     is_any_sure = False  # DEV-26

@@ -18,7 +18,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 
 
 class Subscriber(Protocol):
-    """A local egress link, as far as choosing among several needs to know it."""
+    """Local egress link, as far as choosing among several needs to know it."""
 
     outstanding: int
     """Deliveries sent on it and not yet settled."""
@@ -28,7 +28,7 @@ class Subscriber(Protocol):
 
 
 class Tree(Protocol):
-    """This router's place in the shortest-path tree of some root."""
+    """Place of this router in the shortest-path tree of some root."""
 
     @property
     def predecessor(self) -> RouterId | None:
@@ -61,7 +61,7 @@ LONGEST_TARGET: Final = 256
 
 
 class Route:
-    """The way to one reachable router."""
+    """Way to one reachable router."""
 
     __slots__ = ("connection", "cost", "doubtful_until", "next_hop", "router")
 
@@ -75,7 +75,7 @@ class Route:
 
 
 class AddressEntry:
-    """One address: its treatment, who takes its messages here and elsewhere, who sends, and what waits.
+    """Entry of one address: its treatment, who takes its messages here and elsewhere, who sends, and what waits.
 
     `waiting` holds messages of this address for which no local subscriber has credit, oldest first; `turn` rotates
     among equals. Counters are messages since the entry was made.
@@ -193,7 +193,7 @@ class Fib:
     # Looking up
 
     def find(self, text: str) -> AddressEntry | None:
-        """The entry that a message to *text* belongs to; None when nobody here knows such an address."""
+        """Find the entry that a message to *text* belongs to; None when nobody here knows such an address."""
         address = parse_address(text, me=self.me)
         if address.kind is AddressKind.MOBILE:
             return self._served(address.text) or self._mobile.get(address.text)
@@ -204,7 +204,7 @@ class Fib:
         return None
 
     def target(self, text: str) -> AddressEntry | None:
-        """The entry of the address that a message names; None too when only control links may write to it."""
+        """Find the entry of the address that a message names; None too when only control links may write to it."""
         entry = self._targets.get(text)
         if entry is None and not is_reserved(text):
             entry = self.find(text)
@@ -226,7 +226,7 @@ class Fib:
         entry.names.clear()
 
     def attach(self, text: str, *, plain: str | None = None) -> AddressEntry:
-        """The entry for a link's address, made when it is new. Release it with `forget` when the link is gone.
+        """Find the entry for a link's address, or make it. Release it with `forget` when the link is gone.
 
         Args:
             plain: the address without its virtual host, when a listener has put one before it: the treatment is that of
@@ -260,14 +260,14 @@ class Fib:
             del self._reply[entry.owner]
 
     def entries(self) -> Iterator[AddressEntry]:
-        """Every entry: mobile, local, and reply addresses of other routers with publishers here."""
+        """Go through all entries: mobile, local, and reply addresses of other routers with publishers here."""
         yield from self._mobile.values()
         yield from self._local.values()
         for entries in self._reply.values():
             yield from entries.values()
 
     def counts(self) -> SummedCounts:
-        """Messages of all addresses since the start, of those that are forgotten too."""
+        """Sum up the messages of all addresses since the start, of those that are forgotten too."""
         counts = SummedCounts()
         counts.add(self._gone)
         for entry in (*self.entries(), *self._toward.values()):
@@ -275,7 +275,7 @@ class Fib:
         return counts
 
     def route(self, router: RouterId) -> Route | None:
-        """The way to *router*, None when it is unreachable."""
+        """Find the way to *router*; None when it is unreachable."""
         return self.routes.get(router)
 
     # Written by the control plane
@@ -283,7 +283,14 @@ class Fib:
     def install_router(
         self, router: RouterId, connection: ConnectionId, next_hop: RouterId, cost: int, *, now: float
     ) -> list[AddressEntry]:
-        """*router* is reachable. Returns its reply addresses that have publishers here."""
+        """Note that *router* is reachable.
+
+        Args:
+            connection: to the next hop.
+            cost: of the path.
+            now: seconds; a route that has become longer is in doubt for a while from then on.
+        Returns: its reply addresses that have publishers here.
+        """
         before = self.routes.get(router)
         route = self.routes[router] = Route(router, connection, next_hop, cost)
         if before is not None and cost > before.cost:
@@ -300,7 +307,7 @@ class Fib:
         return entries
 
     def withdraw_router(self, router: RouterId) -> list[AddressEntry]:
-        """*router* is unreachable. Returns its reply addresses that have publishers here."""
+        """Note that *router* is unreachable. Returns: its reply addresses that have publishers here."""
         self.routes.pop(router, None)
         toward = self._toward.pop(router, None)
         if toward is not None:
@@ -312,13 +319,18 @@ class Fib:
         return entries
 
     def install_address(self, text: str, router: RouterId, hint: Treatment | None) -> AddressEntry:
-        """*router* has subscribers of the mobile address *text*."""
+        """Note that *router* has subscribers of the mobile address *text*.
+
+        Args:
+            hint: its treatment there, which holds unless one is configured here.
+        Returns: the entry.
+        """
         entry = self._mobile_entry(text, hint)
         entry.remotes.setdefault(router, EgressLoad())
         return entry
 
     def withdraw_address(self, text: str, router: RouterId) -> AddressEntry | None:
-        """*router* has none any more. Returns the entry, None if it was not known."""
+        """Note that *router* has no subscribers of *text* any more. Returns: the entry, None if it was not known."""
         entry = self._mobile.get(text)
         if entry is not None:
             entry.remotes.pop(router, None)
@@ -326,19 +338,22 @@ class Fib:
         return entry
 
     def topology_changed(self) -> None:
-        """Forget every tree."""
+        """Forget every tree, since paths may be others now."""
         self._trees.clear()
         self._floods.clear()
 
     # Written by links and services of this router
 
     def subscribe(self, entry: AddressEntry, link: Subscriber) -> bool:
-        """A local subscriber; True when it is the first one of this router."""
+        """Add a local subscriber. Returns: whether it is the first one of this router."""
         entry.subscribers.append(link)
         return len(entry.subscribers) == 1
 
     def unsubscribe(self, entry: AddressEntry, link: Subscriber) -> bool:
-        """It left; True when it was the last one of this router. The entry itself stays until `forget`."""
+        """Remove a local subscriber. The entry itself stays until `forget`.
+
+        Returns: whether it was the last one of this router.
+        """
         entry.subscribers.remove(link)
         return not entry.subscribers
 
@@ -349,6 +364,7 @@ class Fib:
             name: text of a local address.
             service: takes each whole message, and says whether it does.
             max_bytes: a larger one is rejected.
+        Returns: the entry.
         """
         entry = self._local.setdefault(name, AddressEntry(name, AddressKind.LOCAL, Treatment.CLOSEST))
         if name in self._mobile:
@@ -360,7 +376,8 @@ class Fib:
     # Multicast
 
     def multicast_hops(self, entry: AddressEntry, ingress: RouterId) -> list[Route]:
-        """Next hops that get a copy of a multicast that entered the mesh at *ingress*, in the order of their ids.
+        """Find the next hops that get a copy of a multicast that entered the mesh at *ingress*, in the order of their
+        ids.
 
         One for each child of this router in the tree of *ingress* below which there is a subscriber.
         """
@@ -376,8 +393,11 @@ class Fib:
         return hops
 
     def flood_trace(self, entry: AddressEntry, ingress: RouterId, child: RouterId) -> tuple[RouterId, ...] | None:
-        """The trace of a copy for a child that floods it: empty when there is nothing to be said but how it came, None
-        when the child gets a copy from another router anyway."""
+        """Find the trace of a copy for a child that floods it.
+
+        Returns: the trace, empty when there is nothing to be said but how the copy came; None when the child gets one
+            from another router anyway.
+        """
         # DEV-1: a qdrouterd floods copies along every path that the trace does not name.
         key = (ingress, child, frozenset(entry.remotes))
         if key not in self._floods:
@@ -398,7 +418,7 @@ class Fib:
         return neighbor is not None and self._tree(ingress).predecessor == neighbor
 
     def predecessor(self, ingress: RouterId) -> RouterId | None:
-        """The neighbor from which multicasts of *ingress* come; None when that is this router."""
+        """Find the neighbor from which multicasts of *ingress* come; None when that is this router."""
         return self._tree(ingress).predecessor
 
     def _tree(self, root: RouterId) -> Tree:
@@ -434,7 +454,7 @@ class Fib:
         return entry
 
     def check_invariants(self) -> None:
-        """Raise AssertionError when the tables contradict each other."""
+        """Check that the tables do not contradict each other. Raises: AssertionError when they do."""
         for text, entry in self._mobile.items():
             assert entry.text == text
             assert entry.kind is AddressKind.MOBILE

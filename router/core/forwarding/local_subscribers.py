@@ -23,17 +23,17 @@ from router.core.forwarding.min_multiset import MinMultiset
 from router.core.forwarding.timer_queue import TimerQueue
 
 HELD_UP_PART = 0.9
-"""Who is judged was at zero, and others were held up, for so much of its window: it took that long to grant, and not
+"""Part of its window for which one that is judged was at zero, and held up others: it took that long to grant, and not
 they."""
 FAR_BELOW = 10
 """It took no more than the so-manieth part of what half the subscribers can take at once, or one message."""
 MOST_COUNTED = 1000
-"""Who can take more than this at once counts as if this were all, messages: 100 in a window are always enough."""
+"""One that can take more than this at once counts as if this were all, messages: 100 in a window are always enough."""
 
 
 @attrs.frozen(kw_only=True)
 class Patience:
-    """How long a subscriber without credit may hold up the others, seconds."""
+    """Times for which a subscriber without credit may hold up the others, seconds."""
 
     grace_s: float = 1.0
     """At zero for so long, it is excluded; and the window in which it has to take more than next to nothing."""
@@ -45,7 +45,7 @@ class Patience:
 
 
 class Subscriber:
-    """One local subscriber."""
+    """Local subscriber of a multicast."""
 
     __slots__ = (
         "credit",
@@ -67,7 +67,7 @@ class Subscriber:
     def __init__(self, key: Key) -> None:
         self.key = key
         self.credit = 0
-        """What it can take now."""
+        """Messages that it can take now."""
         self.is_draining = False
         """It asks for its credit back."""
         self.state = SubscriberState.NEW
@@ -107,7 +107,7 @@ class Subscriber:
 
 
 class LocalSubscribers:
-    """All local subscribers of one multicast address at one router.
+    """Local subscribers of one multicast address at one router.
 
     A message costs time by the number of its copies. All else costs the same however many subscribers there are, or
     grows with the logarithm of their number.
@@ -129,7 +129,7 @@ class LocalSubscribers:
         self._zero: dict[Key, Subscriber] = {}
         """Live ones without credit, the one that was for longest first."""
         self._limits = MinMultiset()
-        """What each live one can take, and has taken: a message to all of them changes none."""
+        """Messages that each live one can take, and has taken: a message to all of them changes none."""
         self._sent = 0
         """Messages to all that were live."""
         self._drains = 0
@@ -145,7 +145,7 @@ class LocalSubscribers:
         self._is_pressed = False
         """Since then, publishers wait and somebody could take what they have."""
         self._typical = (-math.inf, 0)
-        """When it was last looked up what half the live ones can take, and what that was."""
+        """Time at which it was last looked up what half the live ones can take, and what that was."""
 
     # What stands
 
@@ -182,12 +182,13 @@ class LocalSubscribers:
     # What happens
 
     def add(self, key: Key) -> None:
-        """A subscriber attached. It does not count before it grants, or each attach would hold up the others."""
+        """Add a subscriber that attached. It does not count before it grants, or each attach would hold up the
+        others."""
         assert key not in self.subscribers, f"subscriber {key} attached twice"
         self.subscribers[key] = Subscriber(key)
 
     def remove(self, key: Key) -> None:
-        """A subscriber is gone."""
+        """Forget a subscriber that is gone."""
         subscriber = self.subscribers.pop(key)
         self._leave_out(subscriber)
         self._windows.cancel(subscriber)
@@ -195,7 +196,14 @@ class LocalSubscribers:
             table.pop(key, None)
 
     def changed(self, key: Key, credit: int, now: float, *, is_draining: bool, is_withdrawn: bool) -> None:
-        """What a subscriber can take now."""
+        """Set what a subscriber can take.
+
+        Args:
+            credit: as it is at *now*, messages.
+            now: seconds.
+            is_draining: it asks for it back.
+            is_withdrawn: it took its credit back by itself; not so if it has used it up.
+        """
         subscriber = self.subscribers[key]
         self._leave_out(subscriber)
         if credit > 0 and subscriber.state is SubscriberState.NEW:
@@ -211,7 +219,7 @@ class LocalSubscribers:
         self._count(subscriber, now)
 
     def _leave_out(self, subscriber: Subscriber) -> None:
-        """It is about to change: undo `_count`."""
+        """Undo `_count`: it is about to change."""
         self._returns.cancel(subscriber)
         if subscriber.is_live:
             self._limits.remove(subscriber.credit + self._sent)
@@ -219,7 +227,7 @@ class LocalSubscribers:
             self._willing -= not subscriber.is_withdrawn
 
     def _count(self, subscriber: Subscriber, now: float) -> None:
-        """It has changed: keep sums and tables true."""
+        """Keep sums and tables true: it has changed."""
         key = subscriber.key
         if subscriber.is_draining:
             self.draining[key] = subscriber
@@ -252,7 +260,7 @@ class LocalSubscribers:
         self._returns.set(subscriber, subscriber.excluded_at + pause_s)
 
     def spend(self, now: float) -> tuple[list[Key], list[Key]]:
-        """One message is sent to all that are live. Returns: who gets a copy, and who misses it."""
+        """Send one message to all that are live at *now* (seconds). Returns: who gets a copy, and who misses it."""
         self._sent += 1
         for subscriber in self._live.values():
             assert subscriber.credit > 0, "sent without a subscriber's credit"
@@ -266,7 +274,7 @@ class LocalSubscribers:
         return list(self._live), self._miss(self._excluded)
 
     def miss(self) -> list[Key]:
-        """One message goes past all subscribers. Returns: who misses it, which is not who has never granted."""
+        """Let one message go past all subscribers. Returns: who misses it, which is not who has never granted."""
         return [*self._miss(self._live), *self._miss(self._excluded)]
 
     def _miss(self, subscribers: dict[Key, Subscriber]) -> list[Key]:
@@ -276,7 +284,7 @@ class LocalSubscribers:
         return list(subscribers)
 
     def drained(self, subscriber: Subscriber, now: float) -> None:
-        """A subscriber got back all it had granted."""
+        """Take from a subscriber all that it had granted: it got it back at *now* (seconds)."""
         self._leave_out(subscriber)
         subscriber.credit = 0
         subscriber.is_draining = False
@@ -286,7 +294,7 @@ class LocalSubscribers:
     # Windows
 
     def press(self, now: float, *, is_wanted: bool) -> None:
-        """A turn is over.
+        """End a turn at *now* (seconds): from here on the others are held up, or they are not.
 
         Args:
             is_wanted: publishers wait for credit.
@@ -295,11 +303,15 @@ class LocalSubscribers:
         self._is_pressed = is_wanted and self._is_held_up
 
     def held_s(self, now: float) -> float:
-        """For how long publishers have waited while somebody could take what they have, seconds, ever."""
+        """Sum up for how long publishers have waited, ever, while somebody could take what they have, seconds.
+
+        Args:
+            now: seconds.
+        """
         return self._held_s + (now - self._noted_at if self._is_pressed else 0.0)
 
     def _note_grant(self, subscriber: Subscriber, now: float) -> None:
-        """A live one grants that was at zero: its window begins when it came to, if it is in none."""
+        """Begin the window of a live one that grants and was at zero when it came to that, if it is in none."""
         held_s = self.held_s(now) - subscriber.held_from
         if self._windows.time_of(subscriber) < math.inf:
             subscriber.held_s += held_s
@@ -309,7 +321,7 @@ class LocalSubscribers:
             self._windows.set(subscriber, subscriber.zero_since + self._patience.grace_s)
 
     def _judge(self, subscriber: Subscriber, judged_at: float, now: float) -> None:
-        """A window is over: exclude one that has held up the others and taken next to nothing."""
+        """End a window: exclude one that has held up the others and taken next to nothing."""
         held_s = subscriber.held_s
         if subscriber.zero_since < math.inf:
             held_s += self.held_s(now) - subscriber.held_from
@@ -322,8 +334,8 @@ class LocalSubscribers:
             self._exclude(subscriber, now)
 
     def _typical_credit(self, now: float) -> int:
-        """What half of the live ones can take at once, as it is or was a short time ago: one that can take very much
-        tells nothing of the others."""
+        """Find what half of the live ones can take at once, as it is or was a short time ago: one that can take very
+        much tells nothing of the others."""
         looked_at, credit = self._typical
         if looked_at + self._patience.grace_s / FAR_BELOW <= now:
             credits_ = sorted(subscriber.credit for subscriber in self._live.values())
@@ -334,7 +346,8 @@ class LocalSubscribers:
     # Time
 
     def update(self, now: float) -> None:
-        """Exclude who is at zero for too long or takes next to nothing, and readmit who has come back."""
+        """Exclude who is at zero for too long at *now* (seconds) or takes next to nothing, and readmit who has come
+        back."""
         while isinstance(subscriber := self._returns.first(), Subscriber):
             if self._returns.next() > now and (self.is_elsewhere or self._live):
                 break
@@ -380,7 +393,7 @@ class LocalSubscribers:
         self._count(subscriber, now)
 
     def next_deadline(self) -> float:
-        """When `update` has something to do, seconds."""
+        """Tell the time at which `update` has something to do, seconds."""
         due = math.inf
         if self._is_held_up and self._zero:
             due = next(iter(self._zero.values())).zero_since + self._patience.grace_s
@@ -391,7 +404,7 @@ class LocalSubscribers:
         return min(due, self._windows.next())
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a state is impossible, or a sum does not fit."""
+        """Check that states are possible and that sums fit. Raises: AssertionError when not."""
         for subscriber in self.subscribers.values():
             assert subscriber.credit >= 0
             assert (subscriber.state is SubscriberState.STALLED) == (subscriber.is_live and subscriber.credit == 0)

@@ -1,4 +1,4 @@
-"""The lowest of many numbers that come and go."""
+"""Multiset with minimum: the lowest of many numbers that come and go."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MinMultiset:
         self._room = SPARE
 
     def add(self, number: int) -> None:
-        """It is there once more."""
+        """Add one occurrence of *number*."""
         count = self._counts.get(number)
         if count is None:
             self._counts[number] = 1
@@ -29,11 +29,11 @@ class MinMultiset:
             self._counts[number] = count + 1
 
     def remove(self, number: int) -> None:
-        """It is there once less."""
+        """Remove one occurrence of *number*."""
         self._counts[number] -= 1
 
     def value(self, otherwise: int) -> int:
-        """The lowest; *otherwise* when there is none."""
+        """Find the lowest number; *otherwise* when there is none."""
         while self._heap:
             number = self._heap[0]
             if self._counts[number]:

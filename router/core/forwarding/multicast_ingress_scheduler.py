@@ -1,4 +1,4 @@
-"""The credit of a multicast address at one router, dealt among the routers where its messages enter.
+"""Credit of a multicast address at one router, dealt among the routers where its messages enter.
 
 There is a tree for each ingress router (`multicast_tree.py`). What the local subscribers can take together
 (`local_subscribers.py`) is shared by all trees (`shared_credit.py`), and what a tree is dealt of it is the credit of
@@ -32,7 +32,7 @@ from router.core.ids_and_conditions import RouterId
 
 
 class MulticastIngressScheduler(CreditScheduler):
-    """The credit of one multicast address at one router.
+    """Credit of one multicast address at one router.
 
     Args:
         me: this router.
@@ -58,7 +58,7 @@ class MulticastIngressScheduler(CreditScheduler):
         self._timers = TimerQueue()
         """Trees by when they need a turn without an event."""
         self._seen = (True, False, -1)
-        """What concerns every tree, as it was when all were last looked at."""
+        """Facts that concern every tree, as they were when all were last looked at."""
         self._tree(me)
         self._deadline = math.inf
 
@@ -75,21 +75,22 @@ class MulticastIngressScheduler(CreditScheduler):
     # Publishers
 
     def add_publisher(self, key: Key) -> None:
-        """A publisher attached."""
+        """Take up a publisher that attached."""
         self.own.touch()
         self.own.machine.add_publisher(key)
 
     def remove_publisher(self, key: Key) -> None:
-        """A publisher is gone. Complete pre-settled messages of it are the mesh's and stay; the others that wait must
-        be dropped with `drop`."""
+        """Forget a publisher that is gone. Complete pre-settled messages of it are the mesh's and stay; the others that
+        wait must be dropped with `drop`."""
         self.own.touch()
         self.own.machine.remove_publisher(key)
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message of a publisher arrived: it waits as the youngest, until its copies are sent.
+        """Take a message that a publisher sent: it waits as the youngest, until its copies are sent.
 
         Args:
             message: what actions name it by, not in use.
+            now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: `KEPT`, or `REFUSED` when there is no subscriber anywhere.
         """
@@ -98,7 +99,7 @@ class MulticastIngressScheduler(CreditScheduler):
         return KEPT if self._keep_published(message) else REFUSED
 
     def ready(self, message: Key) -> bool:
-        """A message of which the first part had arrived may leave. Returns whether it is kept."""
+        """Let a message leave of which the first part had arrived. Returns: whether it is kept."""
         for tree in self.trees.values():
             if tree.machine.ready(message):
                 tree.touch()
@@ -111,7 +112,7 @@ class MulticastIngressScheduler(CreditScheduler):
         return self.has_subscribers
 
     def drop(self, message: Key) -> bool:
-        """A message that may wait here is no more. Returns whether it did wait."""
+        """Forget a message that may wait here. Returns: whether it did wait."""
         for tree in self.trees.values():
             if tree.machine.drop(message):
                 tree.touch()
@@ -119,7 +120,7 @@ class MulticastIngressScheduler(CreditScheduler):
         return False
 
     def _lost(self) -> list[Key]:
-        """Messages that have nowhere to go now, forgotten here."""
+        """Forget messages that have nowhere to go now. Returns: these."""
         if self.has_subscribers:
             return []
         publishers = self.own.machine.publishers
@@ -131,21 +132,23 @@ class MulticastIngressScheduler(CreditScheduler):
     # Local subscribers
 
     def add_subscriber(self, key: Key) -> None:
-        """A local subscriber attached. It counts from its first credit on."""
+        """Take up a local subscriber that attached. It counts from its first credit on."""
         self.local_subscribers.add(key)
 
     def remove_subscriber(self, key: Key) -> list[Key]:
-        """A local subscriber is gone. Returns: messages that have nowhere to go now, forgotten here."""
+        """Forget a local subscriber that is gone. Returns: messages that have nowhere to go now, forgotten here."""
         self.local_subscribers.remove(key)
         return self._lost()
 
     def subscriber_changed(
         self, key: Key, credit: int, now: float, *, is_draining: bool = False, is_withdrawn: bool = False
     ) -> None:
-        """What a local subscriber can take, as it is now.
+        """Set what a local subscriber can take.
 
         Args:
-            is_draining: it asks for it back; `drained_subscriber` will be ordered, unless all is used before.
+            credit: as it is at *now*, messages.
+            now: seconds.
+            is_draining: it asks for it back; `ReturnSubscriberCredit` will follow, unless all is used before.
             is_withdrawn: it has lowered its credit to 0; not so if it has used it up.
         """
         self.local_subscribers.changed(key, credit, now, is_draining=is_draining, is_withdrawn=is_withdrawn)
@@ -155,7 +158,7 @@ class MulticastIngressScheduler(CreditScheduler):
     def set_children(
         self, ingress: RouterId, neighbors: Sequence[RouterId], predecessor: RouterId | None = None
     ) -> list[Key]:
-        """This router's place in the tree of *ingress*: to be told after the first `add_circuit` of a tree, and for
+        """Set this router's place in the tree of *ingress*: to be told after the first `add_circuit` of a tree, and for
         this router's own tree always, since that tells whether there are subscribers elsewhere.
 
         Args:
@@ -169,10 +172,11 @@ class MulticastIngressScheduler(CreditScheduler):
         return self._lost()
 
     def set_outlet(self, ingress: RouterId, neighbor: RouterId, credit: int, *, is_draining: bool = False) -> None:
-        """What is unspent on the own circuit to a child, as it is now; much, of a child that takes no circuits.
+        """Set the credit that is unspent on the own circuit to a child.
 
         Args:
-            is_draining: the child asks for it back; `drained_outlet` will be ordered, unless all is used before.
+            credit: as it is now, messages; much, of a child that takes no circuits.
+            is_draining: the child asks for it back; `ReturnBranchCredit` will follow, unless all is used before.
         """
         if ingress in self.trees:
             self.trees[ingress].set_outlet(neighbor, credit, is_draining=is_draining)
@@ -180,34 +184,36 @@ class MulticastIngressScheduler(CreditScheduler):
             self._strays[ingress, neighbor] = None
 
     def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
-        """The own circuit to a child is gone, or can be made again after it could not: `weigh` will be ordered anew."""
+        """Forget the credit of the own circuit to a child: it is gone, or can be made again after it could not. The
+        weight will be told anew."""
         if ingress in self.trees:
             self.trees[ingress].outlet_lost(neighbor)
 
     def outlet_closed(self, ingress: RouterId, neighbor: RouterId) -> None:
-        """A child tells that nobody below it is live."""
+        """Note that nobody below a child is live, as it tells."""
         if ingress in self.trees:
             self.trees[ingress].outlet_closed(neighbor)
 
     # Circuits
 
     def add_circuit(self, ingress: RouterId, key: Key, neighbor: RouterId) -> None:
-        """*neighbor* attached a circuit, perhaps before this router knows its place in the tree."""
+        """Take up a circuit that *neighbor* attached, perhaps before this router knows its place in the tree."""
         self._tree(ingress).add_circuit(key, neighbor)
 
     def remove_circuit(self, ingress: RouterId, key: Key) -> None:
-        """A circuit is gone, with the credit that it held."""
+        """Forget a circuit that is gone, with the credit that it held."""
         self.trees[ingress].remove_circuit(key)
 
     def set_weight(self, ingress: RouterId, key: Key, weight: int) -> None:
-        """A neighbor told how many busy publishers are behind its circuit."""
+        """Set how many busy publishers are behind a circuit, as its neighbor tells."""
         self.trees[ingress].set_weight(key, weight)
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """A message arrived on a circuit: it waits until its copies are sent.
+        """Take a message that came on a circuit: it waits until its copies are sent.
 
         Args:
             root: the ingress router of the circuit's tree.
+            now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: `KEPT`, or `REFUSED` when the circuit comes from elsewhere than upstream.
         """
@@ -219,7 +225,7 @@ class MulticastIngressScheduler(CreditScheduler):
         return self.trees[ingress].is_upstream(key)
 
     def circuit_drained(self, ingress: RouterId, key: Key, credit: int) -> None:
-        """A neighbor returned *credit* of a circuit."""
+        """Take back *credit* (messages) that a neighbor returned on a circuit."""
         self.trees[ingress].circuit_drained(key, credit)
 
     def _tree(self, ingress: RouterId) -> MulticastTree:
@@ -247,7 +253,7 @@ class MulticastIngressScheduler(CreditScheduler):
     # The turn
 
     def turn(self, now: float) -> list[CreditAction]:
-        """Send, deal, lend and take back. Returns: what is to be done, in order."""
+        """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
         self._forget_idle()
         self.local_subscribers.update(now)
         self._turn_share(now)
@@ -269,8 +275,8 @@ class MulticastIngressScheduler(CreditScheduler):
         self.actions += [ReturnSubscriberCredit(subscriber) for subscriber in self.share.turn(now)]
 
     def _needy(self, due: dict[RouterId, None]) -> list[MulticastTree]:
-        """The trees that need a turn, in the order in which they were made: those that are *due*, and those for which
-        what has happened makes a difference. The others are not even looked at."""
+        """Find the trees that need a turn, in the order in which they were made: those that are *due*, and those for
+        which what has happened makes a difference. The others are not even looked at."""
         share = self.share
         # While the trees hold more than there is, each may use less than its part.
         seen = (
@@ -316,11 +322,12 @@ class MulticastIngressScheduler(CreditScheduler):
             self._resting[tree.ingress] = None
 
     def next_deadline(self) -> float:
-        """When `turn` is due without an event, seconds; in the past when at once, `math.inf` when never."""
+        """Tell the time at which `turn` is due without an event, seconds; in the past for at once, `math.inf` for
+        never."""
         return self._deadline
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a sum does not fit, or a turn left something undone."""
+        """Check that sums fit and that a turn left nothing undone. Raises: AssertionError."""
         self.local_subscribers.check_invariants()
         self.share.check_invariants()
         assert self.share.parts.keys() == self.trees.keys() == self._places.keys()

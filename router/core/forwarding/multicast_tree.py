@@ -6,7 +6,7 @@ publishers, when this router is the ingress, or by a circuit from the predecesso
 smallest of the branches' credit. That is dealt upstream by the rule of anycast: an `AnycastScheduler` whose one pool
 has this capacity, as if all branches together were one next hop.
 
-An branch that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
+A branch that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
 below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
 again with its next credit.
 
@@ -86,7 +86,7 @@ class TellBranchWeight(CreditAction):
 
 
 class TreeBranch:
-    """Where a copy of each message of a tree goes."""
+    """Branch of a tree: a child that a copy of each message goes to, or the local subscribers."""
 
     __slots__ = ("credit", "is_closed", "is_draining", "told_weight")
 
@@ -101,7 +101,7 @@ class TreeBranch:
 
 
 class MulticastTree:
-    """The tree of *ingress* at one router.
+    """Tree of *ingress* at one router.
 
     Args:
         actions: where what is to be done is added.
@@ -145,7 +145,7 @@ class MulticastTree:
         self.touch()
 
     def touch(self) -> None:
-        """Something happened: `turn` is needed."""
+        """Note that something happened: `turn` is needed."""
         self.is_touched = True
         self._stirred[self.ingress] = None
 
@@ -162,7 +162,7 @@ class MulticastTree:
         return not any(branch.told_weight or branch.credit for branch in self.children.values())
 
     def _counting(self) -> list[tuple[RouterId | None, TreeBranch]]:
-        """The branches that count, the local share as None."""
+        """Branches that count, the local share as None."""
         found: list[tuple[RouterId | None, TreeBranch]] = [
             (neighbor, branch) for neighbor, branch in self.children.items() if not branch.is_closed
         ]
@@ -217,13 +217,13 @@ class MulticastTree:
     # Events
 
     def set_children(self, neighbors: Sequence[RouterId], predecessor: RouterId | None) -> None:
-        """The tree here: neighbors below which there are subscribers, and the one upstream."""
+        """Set the place in the tree: neighbors below which there are subscribers, and the one upstream."""
         self.touch()
         self.predecessor = predecessor
         self.children = {neighbor: self.children.get(neighbor) or TreeBranch() for neighbor in neighbors}
 
     def set_outlet(self, neighbor: RouterId, credit: int, *, is_draining: bool) -> None:
-        """What is unspent on the own circuit to *neighbor*."""
+        """Set the credit that is unspent on the own circuit to *neighbor*, messages."""
         branch = self.children.get(neighbor)
         if branch is not None:
             self.touch()
@@ -233,38 +233,38 @@ class MulticastTree:
             branch.credit = credit
 
     def outlet_lost(self, neighbor: RouterId) -> None:
-        """The own circuit to *neighbor* is gone."""
+        """Forget the credit of the own circuit to *neighbor*, which is gone."""
         if neighbor in self.children:
             self.touch()
             self.children[neighbor] = TreeBranch()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
-        """Nobody below *neighbor* is live."""
+        """Note that nobody below *neighbor* is live."""
         if neighbor in self.children:
             self.touch()
             self.children[neighbor].is_closed = True
 
     def add_circuit(self, key: Key, neighbor: RouterId) -> None:
-        """*neighbor* attached a circuit of this tree."""
+        """Take up a circuit of this tree that *neighbor* attached."""
         self.touch()
         self._told[key] = 0
         self.machine.add_circuit(OUTLETS, key, neighbor)
         self._pass_on(self.machine.take_actions(), -math.inf)  # it may be told that nobody is live; nothing is sent
 
     def remove_circuit(self, key: Key) -> None:
-        """A circuit is gone."""
+        """Forget a circuit that is gone."""
         self.touch()
         del self._told[key]
         self._closed.pop(key, None)
         self.machine.remove_circuit(OUTLETS, key)
 
     def set_weight(self, key: Key, weight: int) -> None:
-        """A neighbor told how many busy publishers are behind its circuit."""
+        """Set how many busy publishers are behind a circuit, as its neighbor tells."""
         self.touch()
         self._told[key] = weight
 
     def published(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> None:
-        """A message of a publisher arrived."""
+        """Take a message of a publisher that arrived at *now* (seconds)."""
         self.touch()
         self._restate(now)  # it may be sent at once
         result = self.machine.published(key, message, now, is_ready=is_ready)
@@ -273,7 +273,10 @@ class MulticastTree:
         self._pass_on(self.machine.take_actions(), now)
 
     def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> int:
-        """A message came on a circuit. Returns: `KEPT`, or `REFUSED` when its neighbor is not upstream."""
+        """Take a message that came on a circuit at *now* (seconds).
+
+        Returns: `KEPT`, or `REFUSED` when its neighbor is not upstream.
+        """
         self.touch()
         result = REFUSED
         if self._is_upstream(self.pool.circuits[key]):
@@ -289,7 +292,7 @@ class MulticastTree:
         return result
 
     def circuit_drained(self, key: Key, credit: int) -> None:
-        """A neighbor returned *credit* of a circuit."""
+        """Take back *credit* (messages) that a neighbor returned on a circuit."""
         self.touch()
         self.machine.circuit_drained(OUTLETS, key, credit)
 
@@ -303,7 +306,7 @@ class MulticastTree:
     # The turn
 
     def turn(self, now: float) -> None:
-        """Send, deal, lend and take back."""
+        """Send, deal, lend and take back at *now* (seconds)."""
         self.is_touched = False
         for circuit in self.pool.circuits.values():
             self._look_after(circuit)
@@ -350,7 +353,7 @@ class MulticastTree:
         self.machine.set_capacity(OUTLETS, capacity, now, returning=capacity if is_asked else 0)
 
     def _close(self, now: float) -> None:
-        """Nobody is live below: nothing may come, and what came is for nobody."""
+        """Close the tree, since nobody is live below: nothing may come, and what came is for nobody."""
         pool = self.pool
         for message in [] if self.is_awaited else list(pool.core):
             del pool.core[message]
@@ -369,8 +372,8 @@ class MulticastTree:
         return found
 
     def _answer_drains(self) -> None:
-        """Where another branch lets nothing through, or the asking one does not count, the pool has nothing to return:
-        the answer waits only for what is still lent."""
+        """Return what branches ask for, where another one lets nothing through or the asking one does not count: the
+        pool has nothing to return then, and the answer waits only for what is still lent."""
         pool = self.pool
         publishers = self.machine.publishers
         # Messages that wait here already are not sent on credit that is under way: they wait for any.
@@ -381,12 +384,12 @@ class MulticastTree:
                 self._return(neighbor, branch)
 
     def next_deadline(self) -> float:
-        """When `turn` is due without an event, seconds."""
+        """Tell the time at which `turn` is due without an event, seconds."""
         due = self.machine.next_deadline()
         return min(due, self._hungry_until) if self.weight != self._busy else due
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a sum does not fit."""
+        """Check that sums fit. Raises: AssertionError when not."""
         self.machine.check_invariants()
         assert len(self.machine.pools) == 1
         assert self._closed.keys() <= self.pool.circuits.keys() == self._told.keys()

@@ -24,7 +24,7 @@ from router.core.forwarding.doubling_window import NO_BOUND, DoublingWindow
 
 
 class Publisher(DoublingWindow):
-    """One publisher's link. It outlives the link while pre-settled messages of it wait."""
+    """Publisher's link. It outlives the link while pre-settled messages of it wait."""
 
     __slots__ = (
         "active_at",
@@ -57,7 +57,7 @@ class Publisher(DoublingWindow):
         self.lent = 0
         """Its part of the sum."""
         self.active_at = -math.inf
-        """When it last sent, or could not and was made able to, seconds."""
+        """Time at which it last sent, or could not and was made able to, seconds."""
         self.is_attached = True
         self.is_busy = False
         self.is_wanting = False
@@ -73,7 +73,7 @@ Queue = OrderedDict[Publisher, None]
 
 
 class LocalPublishers:
-    """All local publishers of the address, and the messages of theirs that wait, oldest first.
+    """Local publishers of the address, and the messages of theirs that wait, oldest first.
 
     Args:
         actions: where what is to be done is added.
@@ -92,7 +92,7 @@ class LocalPublishers:
         self.lent = 0
         """Credit that must be backed."""
         self.lowered = 0
-        """What will come back at the ends of quarantines."""
+        """Credit that will come back at the ends of quarantines."""
         self.demand = 0
         """Publishers that are busy, and departed ones with a message waiting: the weight of this router's own."""
         self.overruns = 0
@@ -117,10 +117,10 @@ class LocalPublishers:
     # Who is there
 
     def add(self, key: Key, held: int = 0) -> None:
-        """A publisher attached. What it has to send nobody can know, so it counts as busy until it has credit.
+        """Add a publisher that attached. What it has to send nobody can know, so it counts as busy until it has credit.
 
         Args:
-            held: credit that it has already, 0 or 1.
+            held: credit that it has already, 0 or 1, messages.
         """
         assert key not in self.attached, f"publisher {key} attached twice"
         publisher = self.attached[key] = Publisher(key)
@@ -128,7 +128,8 @@ class LocalPublishers:
         self._update(publisher)
 
     def remove(self, key: Key) -> None:
-        """It detached. Its messages stay; those that were never delivered must be dropped by `drop`."""
+        """Forget a publisher that detached. Its messages stay; those that were never delivered must be dropped by
+        `drop`."""
         publisher = self.attached.pop(key)
         self.lowered -= publisher.lowered
         publisher.held = publisher.lowered = 0
@@ -143,10 +144,14 @@ class LocalPublishers:
     # Messages
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> None:
-        """A message arrived from a publisher, or begins to; it waits as the youngest, once it is `ready`.
+        """Take a message that arrives from a publisher; it waits as the youngest, once it is `ready`.
 
         A transfer that crossed a lowering finds no credit: it is accepted and met by one credit in the same turn. So a
         link-credit below zero is never written, which a client that is not proton would read as four billion.
+
+        Args:
+            now: seconds.
+            is_ready: it is there as a whole; else it begins to arrive.
         """
         publisher = self.attached[key]
         if publisher.held > 0:
@@ -169,7 +174,8 @@ class LocalPublishers:
         self._update(publisher)
 
     def pass_on(self, publisher: Publisher, now: float) -> None:
-        """A message of a busy publisher that holds credit is sent as it arrives: `published` and `sent` in one."""
+        """Send a message of a busy publisher that holds credit as it arrives at *now* (seconds): `published` and `sent`
+        in one."""
         publisher.held -= 1
         publisher.use(now, NO_BOUND)
         if publisher.active_at != now:
@@ -194,11 +200,11 @@ class LocalPublishers:
         publisher.is_wanting = False
 
     def ready(self, message: Key) -> None:
-        """A message that began to arrive may leave."""
+        """Let a message leave that had begun to arrive."""
         self.waiting[message] = self.coming.pop(message)
 
     def sent(self, now: float) -> Key:
-        """The oldest waiting message leaves."""
+        """Let the oldest waiting message leave at *now* (seconds). Returns: the message."""
         message, publisher = self.waiting.popitem(last=False)
         self._leaves(publisher)
         if publisher.is_attached:
@@ -218,7 +224,7 @@ class LocalPublishers:
         self._recent.move_to_end(publisher)
 
     def drop(self, message: Key) -> bool:
-        """A waiting message is no more: expired, or its sender left before it was delivered.
+        """Forget a waiting message: it expired, or its sender left before it was delivered.
 
         Returns: whether it was here.
         """
@@ -238,6 +244,7 @@ class LocalPublishers:
 
         Args:
             allotted: what the router's own publishers may use, messages.
+            now: seconds.
         Returns: whether more are to be served at once, in another turn.
         """
         if allotted < self.lent:
@@ -257,7 +264,12 @@ class LocalPublishers:
         return bool(self._starved or self._fresh)
 
     def top_up(self, publisher: Publisher, allotted: int, now: float) -> None:
-        """Give one that has made use of its credit more, as far as it is backed."""
+        """Give one that has made use of its credit more, as far as it is backed.
+
+        Args:
+            allotted: what the router's own publishers may use, messages.
+            now: seconds.
+        """
         if publisher.is_wanting:
             self._want_nothing(publisher)
         target = allotted // max(1, self.demand) + 1
@@ -278,7 +290,10 @@ class LocalPublishers:
         self._actions.append(Grant(publisher.key, credit))
 
     def lower_idle(self, now: float) -> float:
-        """Take back, but for one, what was not used for a while. Returns when the next one will be due, seconds."""
+        """Take back, but for one, what was not used for a while at *now* (seconds).
+
+        Returns: when the next one will be due, seconds.
+        """
         while self._holders:
             publisher = next(iter(self._holders))
             due = publisher.since + self._timing.idle_s
@@ -288,12 +303,16 @@ class LocalPublishers:
         return math.inf
 
     def lower_for(self, credit: int, now: float) -> None:
-        """Take back until *credit* is on its way back, from the least recently used on, leaving one to each."""
+        """Take back until *credit* (messages) is on its way back, from the least recently used on, leaving one to each.
+
+        Args:
+            now: seconds.
+        """
         while self._holders and self.lowered < credit:
             self._lower(next(iter(self._holders)), 1, now)
 
     def lower_all(self, now: float) -> None:
-        """The address closed: take back everything."""
+        """Take back everything at *now* (seconds): the address closed."""
         for publisher in self.attached.values():
             if publisher.held > 0:
                 self._lower(publisher, 0, now)
@@ -314,7 +333,7 @@ class LocalPublishers:
     # Time
 
     def expire(self, now: float) -> None:
-        """End what is over: quarantines, and counting as busy."""
+        """End what is over at *now* (seconds): quarantines, and counting as busy."""
         while self._recent:
             publisher = next(iter(self._recent))
             if publisher.active_at + self._timing.busy_s > now:
@@ -333,7 +352,7 @@ class LocalPublishers:
             self._update(publisher)
 
     def next_deadline(self) -> float:
-        """When `expire` has something to do, seconds."""
+        """Tell the time at which `expire` has something to do, seconds."""
         due = math.inf
         if self._recent:
             due = next(iter(self._recent)).active_at + self._timing.busy_s
@@ -365,7 +384,7 @@ class LocalPublishers:
             self._want_nothing(publisher)
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a sum or a queue does not fit the publishers."""
+        """Check that sums and queues fit the publishers. Raises: AssertionError when not."""
         messages = (*self.waiting.values(), *self.coming.values())
         everybody = {*self.attached.values(), *messages}
         assert self.lent == sum(p.lent for p in everybody)

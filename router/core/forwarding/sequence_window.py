@@ -13,7 +13,7 @@ _MASK: Final = (1 << WINDOW) - 1
 
 
 class SequenceWindow:
-    """The numbers of one sender that have been seen."""
+    """Numbers of one sender that have been seen."""
 
     __slots__ = ("_bits", "highest")
 

@@ -26,10 +26,10 @@ from router.core.forwarding.local_subscribers import LocalSubscribers
 from router.core.ids_and_conditions import RouterId
 
 HUNGRY: Final = 1000
-"""What a busy publisher counts as while publishers of its router have to wait for credit, or had to a short time ago.
+"""Weight of a busy publisher while publishers of its router have to wait for credit, or had to a short time ago.
 All routers are told this one weight, so all deal alike: little to a tree that needs little."""
 QUIET: Final = 4
-"""When trees are backlogged and nothing passes for so many times `idle_s`, the order is changed. Above the longest
+"""The order is changed when trees are backlogged and nothing passes for so many times `idle_s`. Above the longest
 round trip through the mesh, or it changes while credit is on its way."""
 
 
@@ -44,7 +44,7 @@ class TreeShare(Claimant):
         self.passed = 0.0
         """Messages of it that were sent here, each divided by its weight at the time: who has least is next."""
         self.failed = 0
-        """How often it was next and did not use its credit, since it last used any."""
+        """Number of times that it was next and did not use its credit, since it last used any."""
         self.uses = 0
         """Credit that it used since the last count."""
         self.recent = 0
@@ -79,7 +79,7 @@ class SharedCredit(CreditPool):
         self._quiet_since = math.inf
         """Since when trees are backlogged and nothing was sent, or the order was last changed, seconds."""
         self._changes = 0
-        """How often the order was changed since anything was sent."""
+        """Number of times that the order was changed since anything was sent."""
         self._counted_at = -math.inf
         self._deadline = math.inf
 
@@ -270,7 +270,8 @@ class SharedCredit(CreditPool):
         return sorted((p for p in self.parts.values() if p.weight > 0), key=lambda p: p.passed)[: self.capacity]
 
     def _change_order(self, now: float) -> float:
-        """When nothing is sent for long, other routers have another order, or the first in it are held up there.
+        """Change the order: when nothing is sent for long, other routers have another one, or the first in it are held
+        up there.
 
         Returns: when to look again without an event, seconds.
         """
@@ -309,11 +310,14 @@ class SharedCredit(CreditPool):
         return due
 
     def next_deadline(self) -> float:
-        """When `turn` is due without an event, seconds."""
+        """Tell the time at which `turn` is due without an event, seconds."""
         return self._deadline
 
     def check_invariants(self) -> None:
-        """Raises: AssertionError when a count is impossible, or a turn left a debt without its time."""
+        """Check that counts are possible, and that a turn left a debt only with its time noted.
+
+        Raises: AssertionError when not.
+        """
         super().check_invariants()
         assert list(self.parts) == sorted(self.parts)
         assert self.capacity == self.local_subscribers.capacity

@@ -21,7 +21,7 @@ class TimerQueue:
         self._number = 0
 
     def time_of(self, thing: Hashable) -> float:
-        """When it is due, seconds; infinity when never."""
+        """Find the time at which *thing* is due, seconds; infinity for never."""
         time: float = self._times.get(thing, math.inf)
         return time
 
@@ -39,11 +39,11 @@ class TimerQueue:
             self._room = 2 * len(self._heap) + SPARE
 
     def cancel(self, thing: Hashable) -> None:
-        """Make it due never."""
+        """Make *thing* due never."""
         self._times.pop(thing, None)
 
     def next(self) -> float:
-        """When the first one is due, seconds; infinity when none is."""
+        """Find the time at which the first one is due, seconds; infinity when none is."""
         while self._heap:
             time, _, thing = self._heap[0]
             if self._times.get(thing) == time:
@@ -52,11 +52,11 @@ class TimerQueue:
         return math.inf
 
     def first(self) -> Hashable | None:
-        """The one that is due before all others, of equals the one set first; None when none is."""
+        """Find the one that is due before all others, of equals the one set first; None when none is."""
         return None if self.next() == math.inf else self._heap[0][2]
 
     def take(self, now: float) -> list[Hashable]:
-        """Those that are due at *now* (seconds), in the order of their times. They have none any more."""
+        """Take those that are due at *now* (seconds), in the order of their times. They have none any more."""
         due: list[Hashable] = []
         while self.next() <= now:
             thing = heapq.heappop(self._heap)[2]
