@@ -19,6 +19,7 @@ cdef class EgressPool(CreditPool):
     cdef public Py_ssize_t state
     cdef public Py_ssize_t cost
     cdef public object next_hop
+    cdef public bint is_at_egress
     cdef public dict circuits
     cdef public Claimant local
     cdef public object core

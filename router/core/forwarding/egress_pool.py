@@ -72,7 +72,9 @@ class EgressPool(CreditPool):
         self.cost = 0
         """Of the path; 0 at the egress itself."""
         self.next_hop: RouterId | None = None
-        """Neighbor toward the egress; None at the egress itself."""
+        """Neighbor toward the egress; None at the egress itself, and when there is not one neighbor alone."""
+        self.is_at_egress = False
+        """The credit is that of local subscribers: it is for this router to say when they have withdrawn for long."""
         self.circuits: dict[Key, IncomingCircuit] = {}
         self.local = Claimant(None, timing.first_window)
         """The local publishers together."""
@@ -356,7 +358,7 @@ class EgressPool(CreditPool):
         """Give back what downstream asked for, once it is lent to nobody at *now* (seconds)."""
         if not self.returning:
             return
-        if self.free() >= self.returning or (self.next_hop is None and self.is_late(now)):
+        if self.free() >= self.returning or (self.is_at_egress and self.is_late(now)):
             credit = self.returning
             self.capacity -= credit
             self.set_returning(0, now)
@@ -370,7 +372,7 @@ class EgressPool(CreditPool):
 
         Returns: whether it closed.
         """
-        if self.state == OPEN and self.next_hop is None and self.withdrawn_at + self.timing.linger_s <= now:
+        if self.state == OPEN and self.is_at_egress and self.withdrawn_at + self.timing.linger_s <= now:
             self.close()
             return True
         return False
@@ -384,7 +386,7 @@ class EgressPool(CreditPool):
 
     def tell_weight(self) -> None:
         """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
-        if self.next_hop is None or self.state == UNREACHABLE:
+        if self.is_at_egress or self.state == UNREACHABLE:
             return
         weight = self.local.weight + bool(self.core or self.coming)
         for circuit in self.circuits.values():
@@ -398,7 +400,7 @@ class EgressPool(CreditPool):
     def next_deadline(self) -> float:
         """Tell the time at which something is due without an event, whether others are backlogged or not, seconds."""
         due = math.inf
-        if self.next_hop is None:
+        if self.is_at_egress:
             if self.state == OPEN:
                 due = self.withdrawn_at + self.timing.linger_s
             due = min(due, self.returning_since + self.timing.drain_bound_s)

@@ -1,10 +1,10 @@
-"""The multicast tree of one ingress router, at one router of it.
+"""Multicast tree of one ingress router, at one router of it.
 
 Messages of a multicast that enter at the ingress router run along its shortest-path tree. Here they come from the local
 publishers, when this router is the ingress, or by a circuit from the predecessor, and a copy of each goes out on every
 *branch*: the circuit to each child below which there are subscribers, and the local share. So what may come is the
-smallest of the branches' credit. That is dealt upstream by the rule of anycast: an `AnycastScheduler` whose one pool
-has this capacity, as if all branches together were one next hop.
+smallest of the branches' credit. That is dealt upstream, and lent to the publishers, as the credit toward an egress is:
+by a `PoolScheduler`, whose one pool has this capacity.
 
 A branch that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
 below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
@@ -21,7 +21,6 @@ from typing import Final
 
 import attrs
 
-from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_actions import (
     KEPT,
     REFUSED,
@@ -36,13 +35,11 @@ from router.core.forwarding.credit_actions import (
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
-from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
+from router.core.forwarding.egress_pool import IncomingCircuit
 from router.core.forwarding.local_subscribers import LocalSubscribers
+from router.core.forwarding.pool_scheduler import PoolScheduler
 from router.core.forwarding.shared_credit import HUNGRY, SharedCredit
 from router.core.ids_and_conditions import RouterId
-
-OUTLETS: Final = RouterId("")
-"""The branches together, which the pool of a tree takes for its egress and next hop."""
 
 MOST_CREDIT: Final = 1000
 """More is never dealt in a tree: branches to routers that take no circuits have credit without limit."""
@@ -123,9 +120,9 @@ class MulticastTree:
         self._subscribers: LocalSubscribers = share.local_subscribers
         self._stirred = stirred
         self._timing = timing
-        self.machine = AnycastScheduler(timing=timing)
-        self.machine.set_path(OUTLETS, cost=0, next_hop=OUTLETS, now=0.0)
-        self.pool.opens_early = False
+        self.machine = PoolScheduler(timing)
+        self.pool = self.machine.add_pool(ingress)
+        """The branches together; its capacity is the least that one of them can take."""
         self.local = TreeBranch()
         self.local.is_closed = True
         self.is_awaited = False
@@ -150,11 +147,6 @@ class MulticastTree:
         self._stirred[self.ingress] = None
 
     @property
-    def pool(self) -> EgressPool:
-        """The one pool of the tree."""
-        return self.machine.pools[OUTLETS]
-
-    @property
     def is_idle(self) -> bool:
         """Whether there is nothing to know of it: no circuit leads here, and no branch waits for a word."""
         if self.pool.circuits or self.pool.core or self.pool.coming:
@@ -170,10 +162,10 @@ class MulticastTree:
             found.append((None, self.local))
         return found
 
-    # What the machine within wants done
+    # What the pool wants done
 
     def _pass_on(self, actions: list[CreditAction], now: float) -> None:
-        """Say of all branches what the machine within says of the one egress that it knows."""
+        """Say of all branches what their pool says of them together; else pass its actions on."""
         for action in actions:
             if isinstance(action, Send):
                 self._send(action.message, now)
@@ -248,7 +240,7 @@ class MulticastTree:
         """Take up a circuit of this tree that *neighbor* attached."""
         self.touch()
         self._told[key] = 0
-        self.machine.add_circuit(OUTLETS, key, neighbor)
+        self.machine.add_circuit(self.ingress, key, neighbor)
         self._pass_on(self.machine.take_actions(), -math.inf)  # it may be told that nobody is live; nothing is sent
 
     def remove_circuit(self, key: Key) -> None:
@@ -256,7 +248,7 @@ class MulticastTree:
         self.touch()
         del self._told[key]
         self._closed.pop(key, None)
-        self.machine.remove_circuit(OUTLETS, key)
+        self.machine.remove_circuit(self.ingress, key)
 
     def set_weight(self, key: Key, weight: int) -> None:
         """Set how many busy publishers are behind a circuit, as its neighbor tells."""
@@ -281,7 +273,7 @@ class MulticastTree:
         result = REFUSED
         if self._is_upstream(self.pool.circuits[key]):
             self._restate(now)
-            result = self.machine.arrived(OUTLETS, key, message, now, is_ready=is_ready)
+            result = self.machine.arrived(self.ingress, key, message, now, is_ready=is_ready)
             if result >= 0:
                 self._send(message, now)
                 result = KEPT
@@ -294,7 +286,7 @@ class MulticastTree:
     def circuit_drained(self, key: Key, credit: int) -> None:
         """Take back *credit* (messages) that a neighbor returned on a circuit."""
         self.touch()
-        self.machine.circuit_drained(OUTLETS, key, credit)
+        self.machine.circuit_drained(self.ingress, key, credit)
 
     def is_upstream(self, key: Key) -> bool:
         """Whether a circuit comes from the neighbor upstream."""
@@ -339,7 +331,7 @@ class MulticastTree:
             # Only credit tells it that somebody is live again, and until then live subscribers miss its messages.
             weight = max(HUNGRY, weight)
         if circuit.weight != weight:
-            self.machine.set_weight(OUTLETS, circuit.key, weight)
+            self.machine.set_weight(self.ingress, circuit.key, weight)
 
     def _recall(self, circuit: IncomingCircuit) -> None:
         circuit.is_draining = True
@@ -350,7 +342,7 @@ class MulticastTree:
         capacity = min((branch.credit for _, branch in counting), default=0)
         capacity = min(capacity, MOST_CREDIT)
         is_asked = any(branch.is_draining for _, branch in counting)
-        self.machine.set_capacity(OUTLETS, capacity, now, returning=capacity if is_asked else 0)
+        self.machine.set_capacity(self.ingress, capacity, now, returning=capacity if is_asked else 0)
 
     def _close(self, now: float) -> None:
         """Close the tree, since nobody is live below: nothing may come, and what came is for nobody."""

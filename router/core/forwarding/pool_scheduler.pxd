@@ -1,0 +1,56 @@
+import cython
+from router.core.forwarding.credit_scheduler cimport CreditScheduler
+from router.core.forwarding.credit_actions cimport CloseCircuit, Send
+from router.core.forwarding.egress_pool cimport EgressPool, IncomingCircuit
+from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
+
+
+cdef class PoolScheduler(CreditScheduler):
+    cdef object _timing
+    cdef public LocalPublishers publishers
+    cdef public dict pools
+    cdef public list candidates
+    cdef public bint is_stopping
+    cdef bint _is_lending
+    cdef double _debt_since
+    cdef double _deadline
+    cdef public bint is_due
+    cdef Py_ssize_t _unlent
+    cdef bint _is_sated
+    cdef public bint is_calm
+
+    @cython.locals(pool=EgressPool)
+    cpdef bint has_enough(self)
+    @cython.locals(pool=EgressPool, publishers=LocalPublishers)
+    cpdef bint is_unused(self)
+    @cython.locals(pool=EgressPool)
+    cpdef Py_ssize_t allotted(self)
+    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=EgressPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
+    cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
+    @cython.locals(allotted=Py_ssize_t)
+    cdef _look_after(self, Publisher publisher, double now)
+    cdef bint _keep_published(self, object message)
+    cpdef EgressPool pool(self, object egress)
+    @cython.locals(pool=EgressPool, is_more=bint)
+    cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
+    @cython.locals(pool=EgressPool, circuit=IncomingCircuit, result=Py_ssize_t)
+    cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
+    @cython.locals(pool=EgressPool)
+    cpdef list turn(self, double now)
+    cpdef double next_deadline(self)
+    @cython.locals(pool=EgressPool)
+    cdef _serve_waiting(self, double now)
+    @cython.locals(pool=EgressPool)
+    cpdef EgressPool next_pool(self, double now)
+    cdef _spend_local(self, EgressPool pool, double now)
+    @cython.locals(pool=EgressPool, demand=Py_ssize_t, nearer=Py_ssize_t)
+    cdef _weigh(self, double now)
+    cpdef bint is_wanted(self, EgressPool pool, Py_ssize_t nearer, Py_ssize_t demand, double now)
+    cpdef bint is_missed(self, EgressPool pool)
+    @cython.locals(pool=EgressPool)
+    cdef bint _has_opened(self)
+    cdef bint _lend(self, double now)
+    @cython.locals(pool=EgressPool)
+    cdef double _take_back(self, double now)
+    cdef _pay(self, EgressPool pool, double now)
+    cdef double _back(self, double now)

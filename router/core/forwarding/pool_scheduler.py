@@ -1,0 +1,431 @@
+"""Pool scheduler: the publishers of one address at one router, and the pools that they and neighbors draw on.
+
+What the pools allot to the local publishers, of all pools together, is lent to these (`publisher_credit.py`). A message
+waits at its ingress router only and leaves it with a subscriber's credit set aside for it, so over any number of
+routers
+
+    credit held by publishers + messages not yet sent to a subscriber <= credit granted + publishers attached
+
+as long as nobody withdraws credit or leaves; afterwards again once what was lent on it has come back.
+
+Base of the scheduler of an anycast address (`anycast_scheduler.py`), which chooses among several pools, and of that of
+a multicast tree, which has one.
+
+Pure: events are methods, `turn` is called once after each batch of them and at `next_deadline`, and what is to be done
+is returned (`credit_actions.py`). Times are seconds, monotonic; credit is messages.
+
+Source: docs/explanation/credit.md#who-gets-how-much; AMQP 1.0 part 2, 2.6.7.
+"""
+
+from __future__ import annotations
+
+import math
+
+from router.core.forwarding.credit_actions import KEPT, REFUSED, CloseCircuit, CreditAction, Key, Send
+from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
+from router.core.forwarding.credit_states import PoolEvent
+from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
+from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
+from router.core.ids_and_conditions import RouterId
+
+
+class PoolScheduler(CreditScheduler):
+    """Scheduler of pools: deals, lends, takes back, and sends the messages that have credit."""
+
+    def __init__(self, timing: CreditTiming) -> None:
+        CreditScheduler.__init__(self)
+        self._timing = timing
+        self.publishers = LocalPublishers(self.actions, timing)
+        self.pools: dict[RouterId, EgressPool] = {}
+        self.candidates: list[EgressPool] = []
+        """Pools that local messages may go to, nearest first."""
+        self.is_stopping = False
+        """Publishers are given no credit any more."""
+        self._is_lending = False
+        """Publishers have at least one credit each, or are being given it."""
+        self._debt_since = math.inf
+        """Since when X is below 0, seconds."""
+        self._deadline = math.inf
+        self.is_due = True
+        """Something has happened since the last turn that another would do something about."""
+        self._unlent = 0
+        """X when it was last added up, and since then in step with what was sent at once."""
+        self._is_sated = False
+        """No publisher waits for credit."""
+        self.is_calm = False
+        """Credit may be lent without looking at anything else: nothing is owed, asked back or closed."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether publishers may have credit: a reachable subscriber has granted some, and not all have withdrawn.
+
+        One that is new to publishers who have credit already, since the others left, has not withdrawn either, nor has
+        one elsewhere of which nothing was heard yet.
+        """
+        return self._has_opened()
+
+    def _has_opened(self) -> bool:
+        if self.is_stopping:
+            return False
+        for pool in self.pools.values():
+            if pool.lets_lend(self._is_lending):
+                return True
+        return False
+
+    def has_enough(self) -> bool:
+        """Whether more credit would change nothing before the next message comes."""
+        for pool in self.pools.values():
+            if pool.circuits:
+                return False
+        return self._is_sated
+
+    def is_unused(self) -> bool:
+        """Whether nobody wants credit: no publisher, no circuit, no message."""
+        publishers = self.publishers
+        if publishers.attached or publishers.waiting or publishers.coming:
+            return False
+        for pool in self.pools.values():
+            if pool.circuits or pool.core or pool.coming:
+                return False
+        return True
+
+    def allotted(self) -> int:
+        """Count what the local publishers may use, messages."""
+        allotted = 0
+        for pool in self.candidates:
+            allotted += pool.local.out
+        return allotted
+
+    # Publishers
+
+    def add_publisher(self, key: Key, held: int = 0) -> None:
+        """Take up a publisher that attached, or one that has *held* credit already, 0 or 1, from its router."""
+        self.publishers.add(key, held)
+
+    def remove_publisher(self, key: Key) -> None:
+        """Forget a publisher that is gone. Complete pre-settled messages of it are the mesh's and stay; the others that
+        wait must be dropped with `drop`."""
+        self.publishers.remove(key)
+        self.is_calm = False
+
+    def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """Take a message that a publisher sent: it is sent on, or waits as the youngest.
+
+        Args:
+            message: what actions name it by, not in use.
+            now: seconds.
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
+        Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when no subscriber can be
+            reached any more.
+        """
+        publishers = self.publishers
+        publisher = publishers.attached[key]
+        was_busy = publisher.is_busy
+        if is_ready and was_busy and self.is_calm and publisher.held > 0 and not publishers.waiting:
+            pool = self.candidates[0] if len(self.candidates) == 1 else self.next_pool(now)
+            if pool is not None and pool.local.out > 0 and pool.capacity > 0:
+                lent = publishers.lent
+                publishers.pass_on(publisher, now)
+                self._spend_local(pool, now)
+                self._unlent += lent - publishers.lent - 1
+                self._look_after(publisher, now)
+                return pool.number
+        publishers.published(key, message, now, is_ready=is_ready)
+        result = KEPT if self._keep_published(message) else REFUSED
+        if is_ready and len(publishers.waiting) == 1:
+            pool = self.next_pool(now)
+            if pool is not None:
+                publishers.sent(now)
+                self._spend_local(pool, now)
+                result = pool.number
+        if self.is_calm and was_busy and not publishers.waiting:
+            self._unlent = self.allotted() - publishers.lent
+            self._look_after(publisher, now)
+        else:
+            self.is_due = True
+        return result
+
+    def _look_after(self, publisher: Publisher, now: float) -> None:
+        """Top up a publisher whose message was sent in calm, or ask for a turn when there is nothing more to lend."""
+        if self._unlent <= 0:
+            self.is_due = True
+        elif 2 * publisher.held <= publisher.goal and not self.is_due:
+            allotted = self.allotted()
+            self.publishers.top_up(publisher, allotted, now)
+            self._unlent = allotted - self.publishers.lent
+
+    def ready(self, message: Key) -> bool:
+        """Let a message leave of which the first part had arrived. Returns: whether it is kept."""
+        if message in self.publishers.coming:
+            self.publishers.ready(message)
+            return self._keep_published(message)
+        pool = next((pool for pool in self.pools.values() if message in pool.coming), None)
+        if pool is not None:
+            pool.ready(message)
+        return pool is not None
+
+    def _keep_published(self, message: Key) -> bool:
+        if not self.candidates:
+            self.publishers.drop(message)
+        return bool(self.candidates)
+
+    def drop(self, message: Key) -> bool:
+        """Forget a message that may wait here. Returns: whether it did wait."""
+        return self.publishers.drop(message) or any(pool.drop(message) for pool in self.pools.values())
+
+    # Pools and circuits
+
+    def add_pool(self, name: RouterId) -> EgressPool:
+        """Make the only pool that there is to be, called *name* where an egress is asked for."""
+        pool = self.pool(name)
+        pool.enter(PoolEvent.PATH_FOUND)
+        self.candidates = [pool]
+        return pool
+
+    def set_capacity(
+        self, egress: RouterId, credit: int, now: float, returning: int = 0, is_withdrawn: bool = False
+    ) -> bool:
+        """Set the unspent credit from downstream: of all live local subscribers, or of the own circuit.
+
+        Args:
+            credit: as it is now, messages.
+            now: seconds.
+            returning: how much of it is asked back by a drain; it will be returned, unless it is used before.
+            is_withdrawn: every local subscriber has lowered its credit to 0 or had it back by a drain, and none has
+                granted since; not so if one has used up its credit. Never for a circuit: see `closed`.
+        Returns: whether a turn is of use.
+        """
+        pool = self.pools[egress]
+        is_more = credit >= pool.capacity > 0 and not (returning or pool.returning)
+        pool.set_capacity(credit, returning, now, is_withdrawn=is_withdrawn)
+        if not is_more:
+            self.is_calm = False
+        # Who has some comes for more when it has used it.
+        return not (is_more and self._is_sated) or pool.starves_circuits()
+
+    def pool(self, egress: RouterId) -> EgressPool:
+        """Find the pool toward *egress*, or make it."""
+        if egress not in self.pools:
+            if egress not in self.egresses:
+                self.egresses.append(egress)
+            number = self.egresses.index(egress)
+            self.pools[egress] = EgressPool(egress, number, self.actions, self._timing)
+        return self.pools[egress]
+
+    def add_circuit(self, egress: RouterId, key: Key, neighbor: RouterId) -> None:
+        """Take up a circuit that *neighbor* attached toward *egress*, perhaps before this router knows a path there."""
+        pool = self.pool(egress)
+        assert key not in pool.circuits, f"circuit {key} attached twice"
+        pool.circuits[key] = IncomingCircuit(key, neighbor, self._timing.first_window)
+        if pool.is_closed:
+            self.actions.append(CloseCircuit(key))
+
+    def remove_circuit(self, egress: RouterId, key: Key) -> None:
+        """Forget a circuit that is gone, with the credit that it held. Its unsettled messages that wait are to be
+        dropped."""
+        pool = self.pools[egress]
+        pool.remove_circuit(key)
+        if not (pool.circuits or pool.has_path):
+            del self.pools[egress]
+
+    def set_weight(self, egress: RouterId, key: Key, weight: int) -> None:
+        """Set how many busy publishers are behind a circuit, as its neighbor tells."""
+        pool = self.pools[egress]
+        pool.set_weight(pool.circuits[key], weight)
+
+    def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
+        """Take a message that came on a circuit: it is sent on, or waits if its credit was withdrawn.
+
+        Args:
+            root: the circuit's egress router.
+            now: seconds.
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
+        Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when it cannot be reached any
+            more.
+        """
+        pool = self.pools[root]
+        result = pool.arrived(key, message, now, is_ready=is_ready)
+        if pool.core:
+            pool.serve_core(now)
+        circuit = pool.circuits[key]
+        if pool.core or pool.returning or pool.free() < 0:
+            self.is_calm = False
+            self.is_due = True
+        elif 4 * circuit.out <= circuit.goal:
+            self.is_due = True
+        return result
+
+    def circuit_drained(self, egress: RouterId, key: Key, credit: int) -> None:
+        """Take back *credit* (messages) that a neighbor returned on a circuit."""
+        pool = self.pools[egress]
+        pool.returned(pool.circuits[key], credit)
+
+    # The turn
+
+    def turn(self, now: float) -> list[CreditAction]:
+        """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
+        self.is_due = False
+        self.publishers.expire(now)
+        for pool in self.pools.values():
+            pool.close_if_withdrawn(now)
+            pool.serve_core(now)
+        self._serve_waiting(now)
+        self._weigh(now)
+        for pool in self.pools.values():
+            # Local messages that wait and have nothing allotted anywhere are a drain's last chance to be sent.
+            waiting = (
+                len(self.publishers.waiting) - self.allotted() if pool.returning and pool in self.candidates else 0
+            )
+            pool.deal(max(0, waiting), now)
+        self._serve_waiting(now)
+        for pool in self.pools.values():
+            # Before lending: what came back for a debt must not be lent again.
+            self._pay(pool, now)
+        is_more = self._lend(now)
+        due = self._take_back(now)
+        self._weigh(now)
+        for pool in self.pools.values():
+            pool.answer_drain(now)
+            pool.tell_weight()
+            due = min(due, pool.next_deadline())
+        self._deadline = now if is_more else min(due, self.publishers.next_deadline())
+        self._unlent = self.allotted() - self.publishers.lent
+        self._is_sated = not self.publishers.is_backlogged
+        self.is_calm = self._has_opened() and self._debt_since == math.inf
+        for pool in self.pools.values():
+            self.is_calm = self.is_calm and pool.debt_since == math.inf and not (pool.returning or pool.core)
+        return self.take_actions()
+
+    def next_deadline(self) -> float:
+        """Tell the time at which `turn` is due without an event, seconds; in the past for at once, `math.inf` for
+        never."""
+        return self._deadline
+
+    def _serve_waiting(self, now: float) -> None:
+        while self.publishers.waiting:
+            pool = self.next_pool(now)
+            if pool is None:
+                return
+            message = self.publishers.sent(now)
+            self._spend_local(pool, now)
+            self.actions.append(Send(message, pool.egress))
+
+    def next_pool(self, now: float) -> EgressPool | None:
+        """Find the pool of the next local message at *now* (seconds); None when there is credit in none."""
+        for pool in self.candidates:
+            if pool.local.out > 0 and pool.capacity > 0:
+                return pool
+        return None
+
+    def _spend_local(self, pool: EgressPool, now: float) -> None:
+        """Take a credit for a publisher's message off what was allotted to all of them."""
+        pool.local.out -= 1
+        pool.local.use(now, 2 * pool.capacity)
+        pool.spend(now)
+
+    def _weigh(self, now: float) -> None:
+        """Count local publishers as claimants of the pools that are to have credit for them."""
+        demand = self.publishers.demand
+        if not demand and self.publishers.attached:
+            demand = 1  # for the first credit, before there is a message that waits for it
+            for pool in self.candidates:
+                if pool.is_open:
+                    demand = 0
+        nearer = 0
+        for pool in self.candidates:
+            pool.set_weight(pool.local, demand if self.is_wanted(pool, nearer, demand, now) else 0)
+            nearer += pool.local.out
+
+    def is_wanted(self, pool: EgressPool, nearer: int, demand: int, now: float) -> bool:
+        """Whether local publishers are to draw on *pool* at *now* (seconds).
+
+        Args:
+            nearer: credit that they have of pools before it, messages.
+            demand: busy ones.
+        """
+        return True
+
+    def is_missed(self, pool: EgressPool) -> bool:
+        """Whether local messages go elsewhere for want of credit in *pool*, though it is its turn."""
+        return False
+
+    def _lend(self, now: float) -> bool:
+        if self._has_opened():
+            self._is_lending = True
+            return self.publishers.lend(self.allotted(), now)
+        if self._is_lending:
+            self._is_lending = False
+            self.publishers.lower_all(now)
+        return False
+
+    def _take_back(self, now: float) -> float:
+        """Look for what the backlogged need, and for a debt of publishers.
+
+        Returns: when to look again without an event, seconds.
+        """
+        due = math.inf
+        is_scarce = False
+        for pool in self.pools.values():
+            if pool.circuits:
+                pool.drain_loops()
+                due = min(due, pool.drain_unneeded(now))
+            is_backlogged = pool.starves_circuits() or (pool.local.weight > 0 and self._is_hungry)
+            if is_backlogged and pool.free() <= pool.returning:
+                is_scarce = True
+                unlent = self.allotted() - self.publishers.lent
+                if pool.return_unlent(unlent, now):
+                    due = now
+                elif pool.local.out > 0 and unlent > 0:
+                    due = min(due, pool.local.since + self._timing.idle_s)
+                due = min(due, pool.drain_idle(now))
+            elif self.is_missed(pool) and pool.free() <= pool.returning:
+                due = min(due, pool.drain_idle(now))
+        if is_scarce:
+            due = min(due, self.publishers.lower_idle(now))
+        return min(due, self._back(now))
+
+    @property
+    def _is_hungry(self) -> bool:
+        return self._has_opened() and self.publishers.is_backlogged
+
+    def _pay(self, pool: EgressPool, now: float) -> None:
+        """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""
+        free = pool.free()
+        pool.note_debt(now)
+        lacking = 0
+        if pool.returning and free < pool.returning:
+            lacking = pool.returning - free
+        elif free < 0 and pool.debt_since + self._timing.debt_s <= now:
+            lacking = -free
+        if lacking:
+            unlent = self.allotted() - self.publishers.lent
+            credit = max(0, min(lacking, unlent, pool.local.out))
+            pool.local.out -= credit
+            missing = min(pool.ask_for(lacking - credit), pool.local.out)
+            if missing:
+                self.publishers.lower_for(missing - min(0, unlent), now)
+            if free < 0:
+                pool.debt_since = now  # again after the same time, if it has not come back
+
+    def _back(self, now: float) -> float:
+        """Take back what is lent beyond what was allotted, when it stays so. Returns: when to look again, seconds."""
+        unbacked = self.publishers.lent - self.allotted()
+        if unbacked <= 0:
+            self._debt_since = math.inf
+        elif self._debt_since == math.inf:
+            self._debt_since = now
+        elif self._debt_since + self._timing.debt_s <= now:
+            self.publishers.lower_for(unbacked, now)
+            self._debt_since = now
+        return self._debt_since + self._timing.debt_s
+
+    def check_invariants(self) -> None:
+        """Check that sums fit and that a turn left nothing undone. Raises: AssertionError."""
+        self.publishers.check_invariants()
+        for pool in self.pools.values():
+            pool.check_invariants()
+            assert pool.has_path or pool.circuits
+            assert pool.load.unsettled >= 0, "more outcomes than messages"
+            assert not (pool.core and pool.capacity), "the core waits beside credit"
+        assert self.allotted() == sum(pool.local.out for pool in self.pools.values())
+        assert not (self.publishers.waiting and any(p.local.out and p.capacity for p in self.candidates))
