@@ -49,6 +49,7 @@ class AnycastScheduler(PoolScheduler):
         """Note that *egress* has subscribers, and how it is reached. A new next hop has granted nothing yet.
 
         Args:
+            egress: router with subscribers.
             cost: of the path; 0 for this router itself.
             next_hop: neighbor on the way there; None for this router itself.
             now: seconds.
@@ -69,7 +70,9 @@ class AnycastScheduler(PoolScheduler):
 
     def circuit_lost(self, egress: RouterId, now: float) -> None:
         """Note that the own circuit toward *egress* is gone *now* (seconds), or can be made again after it could not.
-        Its weight will be told anew."""
+
+        Its weight will be told anew.
+        """
         self.pools[egress].reset(now)
         self.is_calm = False
 
@@ -77,6 +80,7 @@ class AnycastScheduler(PoolScheduler):
         """Note that *egress* has no subscribers any more or cannot be reached.
 
         Args:
+            egress: router that had subscribers.
             now: seconds.
         Returns: messages that have nowhere to go now, forgotten here: those that came for it by circuits, and when it
             was the last egress all that wait.
@@ -106,10 +110,12 @@ class AnycastScheduler(PoolScheduler):
             self.is_calm = False
 
     def requeue(self, message: Key, egress: RouterId) -> bool:
-        """Let a message look for credit that is on nobody's account: its path was lost before anybody had seen it, or
-        no credit could be granted for it. It goes before all others.
+        """Let a message look for credit that is on nobody's account.
+
+        Its path was lost before anybody had seen it, or no credit could be granted for it. It goes before all others.
 
         Args:
+            message: what actions name it by, not in use.
             egress: where it belongs; when that is out of reach it goes to another one.
         Returns: whether it is kept; False when no subscriber can be reached any more.
         """
@@ -218,13 +224,17 @@ class AnycastScheduler(PoolScheduler):
         return chosen
 
     def is_wanted(self, pool: EgressPool, nearer: int, demand: int, now: float) -> bool:
-        """Whether local publishers are to draw on *pool*: on a farther egress only when the nearer ones do not do, or
-        it was lately, before *now* (seconds), the better choice."""
+        """Whether local publishers are to draw on *pool* at *now* (seconds).
+
+        On that of a farther egress only when the nearer ones do not do, or when it was lately the better choice.
+        """
         return self._is_closest or nearer <= demand or bool(self.publishers.waiting) or pool.wanted_until > now
 
     def is_missed(self, pool: EgressPool) -> bool:
-        """Whether local messages go elsewhere for want of credit here, though it is the turn of this egress: their
-        publishers are not backlogged, and others would keep for ever what they do not use."""
+        """Whether local messages go elsewhere for want of credit here, though it is the turn of this egress.
+
+        Their publishers are not backlogged, and others would keep for ever what they do not use.
+        """
         if len(self.candidates) < 2 or pool.local.weight == 0 or pool.local.out > 0:
             return False
         return self._is_closest or pool is self.candidates[0] or pool.is_missed

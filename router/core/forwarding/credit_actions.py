@@ -65,8 +65,11 @@ class CloseCircuit(CreditAction):
 
 
 class Send(CreditAction):
-    """Send a message that waited here toward *egress*, where there is credit for it. At the egress itself it goes to a
-    subscriber that drains before all others, so that what is asked back is what remains."""
+    """Send a message that waited here toward *egress*, where there is credit for it.
+
+    At the egress itself it goes to a subscriber that drains before all others, so that what is asked back is what
+    remains.
+    """
 
     __slots__ = ("egress", "message")
 
@@ -86,8 +89,10 @@ class ReturnCredit(CreditAction):
 
 
 class TellWeight(CreditAction):
-    """Tell the next hop toward *egress* how many busy publishers are behind this router. The first is reason to make
-    the circuit."""
+    """Tell the next hop toward *egress* how many busy publishers are behind this router.
+
+    The first is reason to make the circuit.
+    """
 
     __slots__ = ("egress", "weight")
 

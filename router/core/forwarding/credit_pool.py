@@ -130,7 +130,9 @@ class CreditPool:
         """Deal *free* credit among *claimants*, the least served first, of equals the one that stands first.
 
         Args:
+            claimants: those that may get some.
             total: weight of these and of those who get none this time.
+            free: messages.
             batches: a claimant's target is dealt in so many batches; 0 for one by one.
         Returns: how well the last one was served when it was its turn; minus infinity when it was nobody's.
         """

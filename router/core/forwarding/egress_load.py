@@ -53,6 +53,7 @@ class EgressLoad:
         """Count one of them less: it has an outcome, or never will have one.
 
         Args:
+            subscriber: one that took it.
             is_idle: *subscriber* has no other one.
         """
         self.unsettled -= 1
@@ -100,10 +101,12 @@ class ToldLoad:
         self.told_at = -math.inf
 
     def next_time(self, load: EgressLoad, own: int, now: float) -> float:
-        """Find the time at which the neighbor is to be told, seconds: *now* or before, if at once; infinity when it
-        knows all that matters.
+        """Find the time at which the neighbor is to be told, seconds.
+
+        That is *now* or before, if at once; infinity when it knows all that matters.
 
         Args:
+            load: all that is known to be there.
             own: messages of the neighbor itself that have no outcome.
             now: seconds.
         """
@@ -118,7 +121,9 @@ class ToldLoad:
         """Tell the neighbor at *now* (seconds).
 
         Args:
+            load: all that is known to be there.
             own: messages of the neighbor itself that have no outcome.
+            now: seconds.
         Returns: messages of others, and subscribers, to be told.
         """
         self.elsewhere = load.messages(now) - own

@@ -154,8 +154,10 @@ class EgressPool(CreditPool):
         self.set_returning(min(returning, credit), now)
 
     def reset(self, now: float) -> None:
-        """Forget the own circuit at *now* (seconds): it is lost or leads elsewhere, and nothing is granted on the next
-        one yet. Claimants keep theirs for a while."""
+        """Forget the own circuit at *now* (seconds), which is lost or leads elsewhere.
+
+        Nothing is granted on the next one yet. Claimants keep theirs for a while.
+        """
         self.capacity = self.local.out = self.told_weight = 0
         self.withdrawn_at = math.inf
         self.set_returning(0, now)
@@ -168,6 +170,8 @@ class EgressPool(CreditPool):
         """Take a message that arrives on a circuit.
 
         Args:
+            key: the circuit.
+            message: what actions name it by.
             now: seconds.
             is_ready: it is there as a whole; else it begins to arrive.
         Returns: the pool's number when it is to be sent, else `KEPT`, or `REFUSED` when there is no path.
@@ -277,8 +281,11 @@ class EgressPool(CreditPool):
             self._deal([d for d in claimants if d is self.local or d.out != before.get(d)], free, now)
 
     def target(self, claimant: Claimant, total: int) -> int:
-        """Most that a claimant may hold, messages: twice its share, so that it never runs dry while its own top-up is
-        on the way, and no more than its window, or two for each of its publishers."""
+        """Most that a claimant may hold, messages.
+
+        That is twice its share, so that it never runs dry while its own top-up is on the way, and no more than its
+        window, or two for each of its publishers.
+        """
         if not claimant.weight:
             return 0
         window = max(claimant.window, 2 * claimant.weight)
@@ -300,6 +307,7 @@ class EgressPool(CreditPool):
 
         Args:
             unlent: X, messages.
+            now: seconds.
         Returns: how much was taken back.
         """
         excess = self.local.out
@@ -333,8 +341,7 @@ class EgressPool(CreditPool):
                 self.ask(circuit)
 
     def drain_unneeded(self, now: float) -> float:
-        """Drain circuits with much credit and nobody behind them who is busy, before others are backlogged for it
-        *now*.
+        """Drain circuits with much credit and nobody busy behind them, before others are backlogged for it *now*.
 
         Returns: when the next will be due, seconds.
         """

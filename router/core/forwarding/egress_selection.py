@@ -21,6 +21,8 @@ def choose(
     """Choose where the next message of *entry* goes.
 
     Args:
+        entry: its address.
+        routes: to all reachable routers.
         passed: routers that the message has been at.
         remote_window: unsettled datagrams toward one router above which `balanced` looks elsewhere, messages.
         now: seconds; a route in doubt is taken only where there is no other choice.
@@ -33,8 +35,10 @@ def choose(
 
 
 def choose_local(entry: AddressEntry) -> Subscriber | None:
-    """Choose the local subscriber for the next message; None when it has to wait, for credit or behind another
-    message."""
+    """Choose the local subscriber for the next message; None when it has to wait.
+
+    It waits for credit or behind another message.
+    """
     if entry.waiting:
         return None
     return _least_busy(entry) if entry.treatment is BALANCED else next_local(entry)

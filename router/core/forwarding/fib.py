@@ -229,6 +229,7 @@ class Fib:
         """Find the entry for a link's address, or make it. Release it with `forget` when the link is gone.
 
         Args:
+            text: the address.
             plain: the address without its virtual host, when a listener has put one before it: the treatment is that of
                 *plain* unless one is configured for the whole of *text*.
         """
@@ -286,7 +287,9 @@ class Fib:
         """Note that *router* is reachable.
 
         Args:
+            router: the one that is reachable.
             connection: to the next hop.
+            next_hop: neighbor on the way there.
             cost: of the path.
             now: seconds; a route that has become longer is in doubt for a while from then on.
         Returns: its reply addresses that have publishers here.
@@ -322,6 +325,8 @@ class Fib:
         """Note that *router* has subscribers of the mobile address *text*.
 
         Args:
+            text: the address.
+            router: the one that has subscribers.
             hint: its treatment there, which holds unless one is configured here.
         Returns: the entry.
         """
@@ -376,10 +381,10 @@ class Fib:
     # Multicast
 
     def multicast_hops(self, entry: AddressEntry, ingress: RouterId) -> list[Route]:
-        """Find the next hops that get a copy of a multicast that entered the mesh at *ingress*, in the order of their
-        ids.
+        """Find the next hops that get a copy of a multicast that entered the mesh at *ingress*.
 
-        One for each child of this router in the tree of *ingress* below which there is a subscriber.
+        One for each child of this router in the tree of *ingress* below which there is a subscriber, in the order of
+        their ids.
         """
         if not entry.remotes:
             return []
@@ -429,8 +434,10 @@ class Fib:
         return tree
 
     def _served(self, text: str) -> AddressEntry | None:
-        """Find an entry by name: what this process answers itself goes before what others subscribe to; else a name
-        without prefix means the mobile address alone, and `_local/` the local one."""
+        """Find an entry by name among those that this process answers itself, which go before others.
+
+        Else a name without prefix means the mobile address alone, and `_local/` the local one.
+        """
         entry = self._local.get(text)
         return entry if entry is not None and entry.service is not None else None
 

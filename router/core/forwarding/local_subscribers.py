@@ -182,8 +182,10 @@ class LocalSubscribers:
     # What happens
 
     def add(self, key: Key) -> None:
-        """Add a subscriber that attached. It does not count before it grants, or each attach would hold up the
-        others."""
+        """Add a subscriber that attached.
+
+        It does not count before it grants, or each attach would hold up the others.
+        """
         assert key not in self.subscribers, f"subscriber {key} attached twice"
         self.subscribers[key] = Subscriber(key)
 
@@ -199,6 +201,7 @@ class LocalSubscribers:
         """Set what a subscriber can take.
 
         Args:
+            key: the subscriber.
             credit: as it is at *now*, messages.
             now: seconds.
             is_draining: it asks for it back.
@@ -297,6 +300,7 @@ class LocalSubscribers:
         """End a turn at *now* (seconds): from here on the others are held up, or they are not.
 
         Args:
+            now: seconds.
             is_wanted: publishers wait for credit.
         """
         self._held_s, self._noted_at = self.held_s(now), now
@@ -334,8 +338,10 @@ class LocalSubscribers:
             self._exclude(subscriber, now)
 
     def _typical_credit(self, now: float) -> int:
-        """Find what half of the live ones can take at once, as it is or was a short time ago: one that can take very
-        much tells nothing of the others."""
+        """Find what half of the live ones can take at once, as it is or was a short time ago.
+
+        One that can take very much tells nothing of the others.
+        """
         looked_at, credit = self._typical
         if looked_at + self._patience.grace_s / FAR_BELOW <= now:
             credits_ = sorted(subscriber.credit for subscriber in self._live.values())
@@ -346,8 +352,10 @@ class LocalSubscribers:
     # Time
 
     def update(self, now: float) -> None:
-        """Exclude who is at zero for too long at *now* (seconds) or takes next to nothing, and readmit who has come
-        back."""
+        """Exclude and readmit who is to be at *now* (seconds).
+
+        Excluded is who is at zero for too long or takes next to nothing; readmitted is who has come back.
+        """
         while isinstance(subscriber := self._returns.first(), Subscriber):
             if self._returns.next() > now and (self.is_elsewhere or self._live):
                 break

@@ -80,8 +80,10 @@ class MulticastIngressScheduler(CreditScheduler):
         self.own.machine.add_publisher(key)
 
     def remove_publisher(self, key: Key) -> None:
-        """Forget a publisher that is gone. Complete pre-settled messages of it are the mesh's and stay; the others that
-        wait must be dropped with `drop`."""
+        """Forget a publisher that is gone.
+
+        Complete pre-settled messages of it are the mesh's and stay; the others that wait must be dropped with `drop`.
+        """
         self.own.touch()
         self.own.machine.remove_publisher(key)
 
@@ -89,6 +91,7 @@ class MulticastIngressScheduler(CreditScheduler):
         """Take a message that a publisher sent: it waits as the youngest, until its copies are sent.
 
         Args:
+            key: the publisher.
             message: what actions name it by, not in use.
             now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
@@ -146,6 +149,7 @@ class MulticastIngressScheduler(CreditScheduler):
         """Set what a local subscriber can take.
 
         Args:
+            key: the subscriber.
             credit: as it is at *now*, messages.
             now: seconds.
             is_draining: it asks for it back; `ReturnSubscriberCredit` will follow, unless all is used before.
@@ -158,10 +162,13 @@ class MulticastIngressScheduler(CreditScheduler):
     def set_children(
         self, ingress: RouterId, neighbors: Sequence[RouterId], predecessor: RouterId | None = None
     ) -> list[Key]:
-        """Set this router's place in the tree of *ingress*: to be told after the first `add_circuit` of a tree, and for
-        this router's own tree always, since that tells whether there are subscribers elsewhere.
+        """Set this router's place in the tree of *ingress*.
+
+        To be told after the first `add_circuit` of a tree, and for this router's own tree always, since that tells
+        whether there are subscribers elsewhere.
 
         Args:
+            ingress: router whose tree it is.
             neighbors: children below which there are subscribers, in the order in which they are to get their copies.
             predecessor: the neighbor upstream; None at the ingress itself, and when the ingress cannot be reached.
         Returns: messages that have nowhere to go now, forgotten here.
@@ -175,6 +182,8 @@ class MulticastIngressScheduler(CreditScheduler):
         """Set the credit that is unspent on the own circuit to a child.
 
         Args:
+            ingress: router whose tree it is.
+            neighbor: the child.
             credit: as it is now, messages; much, of a child that takes no circuits.
             is_draining: the child asks for it back; `ReturnBranchCredit` will follow, unless all is used before.
         """
@@ -184,8 +193,10 @@ class MulticastIngressScheduler(CreditScheduler):
             self._strays[ingress, neighbor] = None
 
     def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
-        """Forget the credit of the own circuit to a child: it is gone, or can be made again after it could not. The
-        weight will be told anew."""
+        """Forget the credit of the own circuit to a child: it is gone, or can be made again after it could not.
+
+        The weight will be told anew.
+        """
         if ingress in self.trees:
             self.trees[ingress].outlet_lost(neighbor)
 
@@ -213,6 +224,8 @@ class MulticastIngressScheduler(CreditScheduler):
 
         Args:
             root: the ingress router of the circuit's tree.
+            key: the circuit.
+            message: what actions name it by.
             now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: `KEPT`, or `REFUSED` when the circuit comes from elsewhere than upstream.
@@ -275,8 +288,11 @@ class MulticastIngressScheduler(CreditScheduler):
         self.actions += [ReturnSubscriberCredit(subscriber) for subscriber in self.share.turn(now)]
 
     def _needy(self, due: dict[RouterId, None]) -> list[MulticastTree]:
-        """Find the trees that need a turn, in the order in which they were made: those that are *due*, and those for
-        which what has happened makes a difference. The others are not even looked at."""
+        """Find the trees that need a turn, in the order in which they were made.
+
+        These are the ones that are *due*, and those for which what has happened makes a difference. The others are not
+        even looked at.
+        """
         share = self.share
         # While the trees hold more than there is, each may use less than its part.
         seen = (
@@ -322,8 +338,10 @@ class MulticastIngressScheduler(CreditScheduler):
             self._resting[tree.ingress] = None
 
     def next_deadline(self) -> float:
-        """Tell the time at which `turn` is due without an event, seconds; in the past for at once, `math.inf` for
-        never."""
+        """Tell the time at which `turn` is due without an event, seconds.
+
+        It is in the past for at once, and `math.inf` for never.
+        """
         return self._deadline
 
     def check_invariants(self) -> None:

@@ -47,8 +47,11 @@ MOST_CREDIT: Final = 1000
 
 @attrs.frozen
 class SendCopies(CreditAction):
-    """Send a copy of a message that waits here on the circuit to each of *neighbors* and to each of *subscribers*, all
-    of which have credit. It waits no more: its sender gets its outcome."""
+    """Send copies of a message that waits here, for all of which there is credit.
+
+    One goes on the circuit to each of *neighbors* and one to each of *subscribers*. The message waits no more: its
+    sender gets its outcome.
+    """
 
     message: Key
     ingress: RouterId
@@ -364,8 +367,11 @@ class MulticastTree:
         return found
 
     def _answer_drains(self) -> None:
-        """Return what branches ask for, where another one lets nothing through or the asking one does not count: the
-        pool has nothing to return then, and the answer waits only for what is still lent."""
+        """Return what branches ask for where the pool has nothing to return.
+
+        So it is where another one lets nothing through or the asking one does not count. The answer waits only for what
+        is still lent.
+        """
         pool = self.pool
         publishers = self.machine.publishers
         # Messages that wait here already are not sent on credit that is under way: they wait for any.

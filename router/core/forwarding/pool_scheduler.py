@@ -103,8 +103,10 @@ class PoolScheduler(CreditScheduler):
         self.publishers.add(key, held)
 
     def remove_publisher(self, key: Key) -> None:
-        """Forget a publisher that is gone. Complete pre-settled messages of it are the mesh's and stay; the others that
-        wait must be dropped with `drop`."""
+        """Forget a publisher that is gone.
+
+        Complete pre-settled messages of it are the mesh's and stay; the others that wait must be dropped with `drop`.
+        """
         self.publishers.remove(key)
         self.is_calm = False
 
@@ -112,6 +114,7 @@ class PoolScheduler(CreditScheduler):
         """Take a message that a publisher sent: it is sent on, or waits as the youngest.
 
         Args:
+            key: the publisher.
             message: what actions name it by, not in use.
             now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
@@ -188,6 +191,7 @@ class PoolScheduler(CreditScheduler):
         """Set the unspent credit from downstream: of all live local subscribers, or of the own circuit.
 
         Args:
+            egress: router whose subscribers granted it.
             credit: as it is now, messages.
             now: seconds.
             returning: how much of it is asked back by a drain; it will be returned, unless it is used before.
@@ -221,8 +225,10 @@ class PoolScheduler(CreditScheduler):
             self.actions.append(CloseCircuit(key))
 
     def remove_circuit(self, egress: RouterId, key: Key) -> None:
-        """Forget a circuit that is gone, with the credit that it held. Its unsettled messages that wait are to be
-        dropped."""
+        """Forget a circuit that is gone, with the credit that it held.
+
+        Its unsettled messages that wait are to be dropped.
+        """
         pool = self.pools[egress]
         pool.remove_circuit(key)
         if not (pool.circuits or pool.has_path):
@@ -238,6 +244,8 @@ class PoolScheduler(CreditScheduler):
 
         Args:
             root: the circuit's egress router.
+            key: the circuit.
+            message: what actions name it by.
             now: seconds.
             is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
         Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when it cannot be reached any
@@ -297,8 +305,10 @@ class PoolScheduler(CreditScheduler):
         return self.take_actions()
 
     def next_deadline(self) -> float:
-        """Tell the time at which `turn` is due without an event, seconds; in the past for at once, `math.inf` for
-        never."""
+        """Tell the time at which `turn` is due without an event, seconds.
+
+        It is in the past for at once, and `math.inf` for never.
+        """
         return self._deadline
 
     def _serve_waiting(self, now: float) -> None:
@@ -340,8 +350,10 @@ class PoolScheduler(CreditScheduler):
         """Whether local publishers are to draw on *pool* at *now* (seconds).
 
         Args:
+            pool: one of `candidates`.
             nearer: credit that they have of pools before it, messages.
             demand: busy ones.
+            now: seconds.
         """
         return True
 

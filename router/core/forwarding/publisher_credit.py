@@ -120,6 +120,7 @@ class LocalPublishers:
         """Add a publisher that attached. What it has to send nobody can know, so it counts as busy until it has credit.
 
         Args:
+            key: the publisher.
             held: credit that it has already, 0 or 1, messages.
         """
         assert key not in self.attached, f"publisher {key} attached twice"
@@ -128,8 +129,10 @@ class LocalPublishers:
         self._update(publisher)
 
     def remove(self, key: Key) -> None:
-        """Forget a publisher that detached. Its messages stay; those that were never delivered must be dropped by
-        `drop`."""
+        """Forget a publisher that detached.
+
+        Its messages stay; those that were never delivered must be dropped by `drop`.
+        """
         publisher = self.attached.pop(key)
         self.lowered -= publisher.lowered
         publisher.held = publisher.lowered = 0
@@ -150,6 +153,8 @@ class LocalPublishers:
         link-credit below zero is never written, which a client that is not proton would read as four billion.
 
         Args:
+            key: the publisher.
+            message: what actions name it by.
             now: seconds.
             is_ready: it is there as a whole; else it begins to arrive.
         """
@@ -174,8 +179,10 @@ class LocalPublishers:
         self._update(publisher)
 
     def pass_on(self, publisher: Publisher, now: float) -> None:
-        """Send a message of a busy publisher that holds credit as it arrives at *now* (seconds): `published` and `sent`
-        in one."""
+        """Send a message of a busy publisher that holds credit as it arrives at *now* (seconds).
+
+        `published` and `sent` in one.
+        """
         publisher.held -= 1
         publisher.use(now, NO_BOUND)
         if publisher.active_at != now:
@@ -267,6 +274,7 @@ class LocalPublishers:
         """Give one that has made use of its credit more, as far as it is backed.
 
         Args:
+            publisher: one of those attached.
             allotted: what the router's own publishers may use, messages.
             now: seconds.
         """
@@ -306,6 +314,7 @@ class LocalPublishers:
         """Take back until *credit* (messages) is on its way back, from the least recently used on, leaving one to each.
 
         Args:
+            credit: messages.
             now: seconds.
         """
         while self._holders and self.lowered < credit:

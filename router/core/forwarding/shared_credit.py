@@ -103,8 +103,11 @@ class SharedCredit(CreditPool):
         return [part for part in self.parts.values() if part.weight > 0 and not part.is_draining]
 
     def target(self, claimant: Claimant, total: int) -> int:
-        """Most that a tree may hold: its part by weight, and twice that as far as it makes use of it, since who is
-        farther away holds more for the same use."""
+        """Most that a tree may hold, messages.
+
+        That is its part by weight, and twice that as far as it makes use of it, since who is farther away holds more
+        for the same use.
+        """
         assert isinstance(claimant, TreeShare)
         by_weight = -(-self.capacity * claimant.weight // total)
         use = max(claimant.recent, claimant.uses)
@@ -270,8 +273,9 @@ class SharedCredit(CreditPool):
         return sorted((p for p in self.parts.values() if p.weight > 0), key=lambda p: p.passed)[: self.capacity]
 
     def _change_order(self, now: float) -> float:
-        """Change the order: when nothing is sent for long, other routers have another one, or the first in it are held
-        up there.
+        """Change the order when nothing is sent for long.
+
+        Other routers have another one then, or the first in it are held up there.
 
         Returns: when to look again without an event, seconds.
         """
