@@ -49,7 +49,7 @@ def is_passed(named: list[str], entered: list[str]) -> bool:
 @pytest.mark.parametrize(
     ("page", "mark", "first", "count"),
     [
-        ("walk-of-a-message", "there", "router/net/poller.py", 17),
+        ("walk-of-a-message", "there", "router/net/poller.py", 16),
         ("walk-of-a-message", "back", "router/net/poller.py", 7),
         ("walk-of-an-update", "lost", "router/net/pump.py", 19),
     ],
@@ -61,6 +61,11 @@ def test_a_walk_passes_the_modules_of_its_page_in_their_order(
     assert named[0] == first
     assert len(named) == count
     assert any(is_passed(named, entered) for entered in rounds), named
+
+
+def test_the_architecture_says_how_many_modules_a_message_passes() -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    assert f"a message passes {len(set(modules('walk-of-a-message', 'there')))} modules" in page
 
 
 @pytest.mark.parametrize("page", PAGES)

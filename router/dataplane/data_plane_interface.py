@@ -9,13 +9,8 @@ from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, Port, PublisherLink
 
 
-class DataPlaneInterface:
-    """Calls of the engine to the data plane."""
-
-    session_window_frames: int
-    """Frames that a peer may send on a session before they are read,"""
-    session_windows_bytes: int
-    """and bytes that a client may on its n-th session, times n."""
+class EventReader:
+    """Calls of a connection to whoever handles deliveries, outcomes and flows."""
 
     def pump(self, collector: Handle) -> Handle:
         """Handle the events of a connection until one that is not the data plane's own: that one, or NULL."""
@@ -24,6 +19,16 @@ class DataPlaneInterface:
     def sent(self) -> int:
         """Messages and copies of messages that have left on any link since the start, or will in the next turns."""
         raise NotImplementedError
+
+
+class DataPlaneInterface:
+    """Calls of the engine to the data plane."""
+
+    reader: EventReader
+    session_window_frames: int
+    """Frames that a peer may send on a session before they are read,"""
+    session_windows_bytes: int
+    """and bytes that a client may on its n-th session, times n."""
 
     def add_publisher(self, link: PublisherLink) -> None:
         """Take in a link on which messages of a client may arrive from now on."""

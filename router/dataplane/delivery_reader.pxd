@@ -1,9 +1,13 @@
 import cython
 
 from router.binding.proton_functions cimport *
+from router.dataplane.credit_controller cimport CreditController
+from router.dataplane.credit_manager cimport CreditManager
+from router.dataplane.data_plane_interface cimport EventReader
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
-from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressLink, Port, SubscriberLink, Transfer, new_transfer
+from router.dataplane.links cimport EgressCircuitLink, EgressLink, EgressStreamLink, IngressCircuitLink, IngressLink
+from router.dataplane.links cimport Port, SubscriberLink, Transfer, new_transfer
 from router.dataplane.receive_rate cimport ReceiveRate
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
@@ -11,11 +15,12 @@ from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
 
 
-cdef class Reader:
+cdef class Reader(EventReader):
     cdef Settlement _settlement
     cdef WaitingMessages _waiting
     cdef MessageSender _egress
     cdef Forwarder _forwarder
+    cdef CreditManager _credit_manager
     cdef StalledSenders _unfinished
     cdef public dict unread
     cdef public dict oversized
@@ -25,8 +30,16 @@ cdef class Reader:
     cdef bint _is_ending
     cdef object _faults
 
+    cpdef Py_ssize_t sent(self) except? -1
+    @cython.locals(event=size_t, delivery=size_t, kind=int, credit=Py_ssize_t)
+    cdef size_t _pump(self, size_t collector) except? 0
+    cpdef size_t pump(self, size_t collector) except? 0
+    @cython.locals(controller=CreditController)
+    cdef _returned(self, IngressCircuitLink link)
+    @cython.locals(was_busy=bint)
+    cdef _disposed(self, EgressLink link, size_t delivery)
     @cython.locals(transfer=Transfer)
-    cpdef object arrived(self, IngressLink link, size_t delivery)
+    cdef _arrived(self, IngressLink link, size_t delivery)
     @cython.locals(was_resuming=bint)
     cpdef object resume(self, IngressLink link)
     cpdef object resume_safely(self, IngressLink link)

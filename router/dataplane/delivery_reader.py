@@ -1,4 +1,8 @@
-"""Reading: the bytes of deliveries out of the engine, part by part, and when to stop for what cannot be sent on.
+"""Reading: events of a connection, and the bytes of deliveries, part by part, as far as they can be sent on.
+
+`pump` works through events. Deliveries and flows of the data plane's links are handled, to the end, without an object
+made per event; any other event is returned to the engine. Written for two speeds (docs/explanation/two-speeds.md):
+ints, bytes and handles, no closures.
 
 A link is read as long as its messages can go on, be held or wait within their bounds. When they cannot it is paused:
 its bytes stay in the session, whose window closes, until there is room again. By then these may be megabytes, of which
@@ -13,8 +17,19 @@ import cython
 
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition
+from router.dataplane.credit_manager import CreditManager
+from router.dataplane.data_plane_interface import EventReader
 from router.dataplane.fault_reports import FaultReports
-from router.dataplane.links import IngressCircuitLink, IngressLink, SubscriberLink, Transfer, new_transfer
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressLink,
+    EgressStreamLink,
+    IngressCircuitLink,
+    IngressLink,
+    SubscriberLink,
+    Transfer,
+    new_transfer,
+)
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.settlement import RELEASE, Settlement
@@ -24,25 +39,36 @@ from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
+        DELIVERY,
+        LINK_FLOW,
         NULL,
+        TRANSPORT,
         Handle,
+        link_context,
+        pn_collector_next,
         pn_delivery_aborted,
         pn_delivery_clear,
+        pn_delivery_link,
         pn_delivery_partial,
         pn_delivery_pending,
         pn_delivery_settle,
         pn_delivery_settled,
         pn_delivery_updated,
+        pn_event_delivery,
+        pn_event_link,
+        pn_event_type,
         pn_link_advance,
+        pn_link_credit,
         pn_link_current,
+        pn_link_queued,
         receive,
         tag_of_size,
     )
     from router.dataplane.transfer_stages import DONE, STREAM_BUFFER_BYTES, STREAMING, WAITING
 
 
-class Reader:
-    """Everything that is read from a link as a message."""
+class Reader(EventReader):
+    """Everything that happens on the links of connections: messages, parts of them, outcomes and flows."""
 
     def __init__(
         self,
@@ -50,6 +76,7 @@ class Reader:
         waiting: WaitingMessages,
         egress: MessageSender,
         forwarder: Forwarder,
+        credit_manager: CreditManager,
         unfinished: StalledSenders,
         faults: FaultReports,
     ) -> None:
@@ -57,6 +84,7 @@ class Reader:
         self._waiting = waiting
         self._egress = egress
         self._forwarder = forwarder
+        self._credit_manager = credit_manager
         self._unfinished = unfinished
         self.unread: dict[IngressLink, None] = {}
         """Paused links that are to be read again in the next turn, in their order."""
@@ -70,7 +98,69 @@ class Reader:
         self._is_ending = False
         self._faults = faults
 
-    def arrived(self, link: IngressLink, delivery: Handle) -> None:
+    # Events
+
+    def sent(self) -> int:
+        """See `EventReader.sent`."""
+        return self._egress.sent + self._credit_manager.copying.left
+
+    def pump(self, collector: Handle) -> Handle:
+        """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
+        while True:
+            try:
+                return self._pump(collector)
+            except StageError as error:  # a fault of ours must end one message, and not the connection
+                self._forwarder.end_faulty(error)
+
+    def _pump(self, collector: Handle) -> Handle:
+        while True:
+            event: Handle = pn_collector_next(collector)
+            if event == NULL:
+                if self._settlement.freed:
+                    self._credit_manager.freed()
+                if self._waiting.relieved:
+                    self.resume_relieved()
+                if self.oversized:
+                    self.close_oversized()
+                return NULL
+            kind = pn_event_type(event)
+            if kind == DELIVERY:
+                delivery = pn_event_delivery(event)
+                link = link_context(pn_delivery_link(delivery))
+                if link is None:
+                    return event
+                if isinstance(link, EgressLink):
+                    self._disposed(link, delivery)
+                else:
+                    self._arrived(link, delivery)
+            elif kind == LINK_FLOW:
+                link = link_context(pn_event_link(event))
+                if link is None:
+                    return event
+                if isinstance(link, EgressLink):
+                    credit = pn_link_credit(link.handle) + pn_link_queued(link.handle)
+                    if credit < 0:
+                        link.port.withdraw(link, -credit)
+                    self._forwarder.flowed(link)
+                elif isinstance(link, IngressCircuitLink):
+                    self._returned(link)
+            elif kind != TRANSPORT:
+                return event
+
+    def _returned(self, link: IngressCircuitLink) -> None:
+        controller = link.controller
+        if controller is not None:
+            controller.returned(link)
+
+    def _disposed(self, link: EgressLink, delivery: Handle) -> None:
+        was_busy = link.current is not None
+        self._settlement.disposed(link, delivery)
+        if isinstance(link, EgressCircuitLink):
+            self._credit_manager.end_if_settled(link)
+        if was_busy or link.waiting or isinstance(link, EgressStreamLink):
+            self._forwarder.flowed(link)
+
+    def _arrived(self, link: IngressLink, delivery: Handle) -> None:
         """Read what there is more of a delivery, unless its sender has settled it and wants no outcome."""
         if pn_delivery_updated(delivery):
             pn_delivery_clear(delivery)
@@ -83,6 +173,8 @@ class Reader:
                 return
         if not link.is_paused:
             self.read(link)
+
+    # Reading
 
     def resume_relieved(self) -> None:
         """Read again what was not read because of its backlog."""

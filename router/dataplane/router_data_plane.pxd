@@ -39,13 +39,6 @@ cdef class RouterDataPlane(DataPlaneInterface):
 
     @cython.locals(controller=CreditController)
     cpdef object _spared(self, EgressLink link)
-    @cython.locals(controller=CreditController)
-    cdef _returned(self, IngressCircuitLink link)
-    @cython.locals(was_busy=bint)
-    cdef _disposed(self, EgressLink link, size_t delivery)
-    @cython.locals(event=size_t, delivery=size_t, kind=int, credit=Py_ssize_t)
-    cdef size_t _pump(self, size_t collector) except? 0
-    cpdef size_t pump(self, size_t collector) except? 0
     cpdef object dispatch(self, Transfer transfer)
     cpdef object hold(self, Transfer transfer)
     cpdef object send_datagram(self, Transfer transfer, object route)

@@ -1,10 +1,8 @@
-"""The forwarding loop: what arrives on a link leaves on another.
+"""The data plane of a router: its parts, made here, and its links, which come and go.
 
-`pump` works through a connection's events. Deliveries and flows of registered links are handled here, to the end,
-without an object made per event; any other event is returned to the engine. The walk of a message: `Reader` takes its
-bytes, `Forwarder` finds its address and egress, `MessageSender` writes it, `Settlement` brings the outcome back.
-
-Written for two speeds (docs/explanation/two-speeds.md): ints, bytes and handles, no closures.
+What arrives on a link leaves on another. The walk of a message: `Reader` takes its bytes, `Forwarder` finds its
+address, the controller of that or else `Forwarder` finds where it goes, `MessageSender` writes it, `Settlement` brings
+the outcome back.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from router.dataplane.links import (
     EgressCircuitLink,
     EgressDataLink,
     EgressLink,
-    EgressStreamLink,
     IngressCircuitLink,
     IngressDataLink,
     IngressLink,
@@ -44,19 +41,7 @@ from router.dataplane.waiting_messages import WaitingMessages
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import (
-        DELIVERY,
-        LINK_FLOW,
         NULL,
-        TRANSPORT,
-        Handle,
-        link_context,
-        pn_collector_next,
-        pn_delivery_link,
-        pn_event_delivery,
-        pn_event_link,
-        pn_event_type,
-        pn_link_credit,
-        pn_link_queued,
         pn_unsettled_head,
         pn_unsettled_next,
         set_link_context,
@@ -103,74 +88,28 @@ class RouterDataPlane(DataPlaneInterface):
             fib, self.ports, settings, self.settlement, self.egress, self.waiting, self.credit_manager, faults
         )
         self.unfinished = StalledSenders(settings)
-        self._reader = Reader(self.settlement, self.waiting, self.egress, self._forwarder, self.unfinished, faults)
+        self._reader = Reader(
+            self.settlement,
+            self.waiting,
+            self.egress,
+            self._forwarder,
+            self.credit_manager,
+            self.unfinished,
+            faults,
+        )
+        self.reader = self._reader
+        # The same twice: compiled, only the one of its own type is called at once.
 
     def set_now(self, now: float) -> None:
         """Tell the time *now*, seconds, monotonic: before each batch of events."""
         self.now = now
         self._forwarder.now = self.waiting.now = self.credit_manager.now = now
 
-    # Events
+    # What happens elsewhere
 
     def sent(self) -> int:
-        """See `DataPlaneInterface.sent`."""
-        return self.egress.sent + self.credit_manager.copying.left
-
-    def pump(self, collector: Handle) -> Handle:
-        """Handle events until one that is not the data plane's own: that one, or NULL when there are no more."""
-        while True:
-            try:
-                return self._pump(collector)
-            except StageError as error:  # a fault of ours must end one message, and not the connection
-                self._forwarder.end_faulty(error)
-
-    def _pump(self, collector: Handle) -> Handle:
-        while True:
-            event: Handle = pn_collector_next(collector)
-            if event == NULL:
-                if self.settlement.freed:
-                    self.credit_manager.freed()
-                if self.waiting.relieved:
-                    self._reader.resume_relieved()
-                if self._reader.oversized:
-                    self._reader.close_oversized()
-                return NULL
-            kind = pn_event_type(event)
-            if kind == DELIVERY:
-                delivery = pn_event_delivery(event)
-                link = link_context(pn_delivery_link(delivery))
-                if link is None:
-                    return event
-                if isinstance(link, EgressLink):
-                    self._disposed(link, delivery)
-                else:
-                    self._reader.arrived(link, delivery)
-            elif kind == LINK_FLOW:
-                link = link_context(pn_event_link(event))
-                if link is None:
-                    return event
-                if isinstance(link, EgressLink):
-                    credit = pn_link_credit(link.handle) + pn_link_queued(link.handle)
-                    if credit < 0:
-                        link.port.withdraw(link, -credit)
-                    self._forwarder.flowed(link)
-                elif isinstance(link, IngressCircuitLink):
-                    self._returned(link)
-            elif kind != TRANSPORT:
-                return event
-
-    def _returned(self, link: IngressCircuitLink) -> None:
-        controller = link.controller
-        if controller is not None:
-            controller.returned(link)
-
-    def _disposed(self, link: EgressLink, delivery: Handle) -> None:
-        was_busy = link.current is not None
-        self.settlement.disposed(link, delivery)
-        if isinstance(link, EgressCircuitLink):
-            self.credit_manager.end_if_settled(link)
-        if was_busy or link.waiting or isinstance(link, EgressStreamLink):
-            self._forwarder.flowed(link)
+        """See `EventReader.sent`."""
+        return self._reader.sent()
 
     def flowed(self, link: EgressLink) -> None:
         """Take note that a link may have credit or room."""

@@ -289,12 +289,12 @@ class Connection(ByteStreams):
         """
         if self._failure is not None and not self.is_ending:
             raise self._failure
-        data_plane = self._data_plane
-        before = data_plane.sent()
+        reader = self._data_plane.reader
+        before = reader.sent()
         while True:
-            event: Handle = data_plane.pump(self._collector)
+            event: Handle = reader.pump(self._collector)
             if event == NULL:
-                self._copies += data_plane.sent() - before
+                self._copies += reader.sent() - before
                 if self._violation is not None and not self.is_ending:
                     raise self._violation
                 return
