@@ -26,9 +26,14 @@ CONSTANTS = (
     ("router.guard.frame_guard", "MAX_NAME_BYTES", "Name of a link, in bytes.", "closed"),
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
-    ("router.ended_links", "LINKS_AT_ONCE", "Links that an ended connection loses at once.", "done in later rounds"),
     (
-        "router.ended_links",
+        "router.ended_link_reaper",
+        "LINKS_AT_ONCE",
+        "Links that an ended connection loses at once.",
+        "done in later rounds",
+    ),
+    (
+        "router.ended_link_reaper",
         "MESSAGES_AT_ONCE",
         "Messages that get their outcomes at once then.",
         "done in later rounds",

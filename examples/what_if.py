@@ -16,8 +16,8 @@ import networkx as nx
 
 from mesh_config.findings import SettingsError
 from mesh_config.loader import load_mesh
-from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
+from router.simulation.mesh_invariants import differences, settled
 
 LIMIT_S = 120.0
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import networkx as nx
 
 from mesh_config.check_router import Locate, router_findings
-from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order, key_path, nearest
-from mesh_config.links import (
+from mesh_config.connector_matching import (
     Link,
     is_loopback,
     is_same_host,
@@ -18,6 +17,7 @@ from mesh_config.links import (
     may_share_machine,
     target_of,
 )
+from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order, key_path, nearest
 from mesh_config.loader import Document, FilePath, chosen, read_document
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.yaml_text import Place

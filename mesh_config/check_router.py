@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
+from mesh_config.connector_matching import is_loopback
 from mesh_config.findings import Finding, Severity, Step
-from mesh_config.links import is_loopback
 from mesh_config.merging import address_key
 from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings
 from mesh_config.values import fault_of, fields_of, kind_of

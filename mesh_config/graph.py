@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 
-from mesh_config.links import links
+from mesh_config.connector_matching import links
 from mesh_config.models import MeshSettings
 
 

@@ -24,7 +24,7 @@ FILE_KEY_DOCS = {
 
 
 @attrs.frozen(kw_only=True)
-class DefaultsSection:
+class DefaultsKey:
     """One key below `defaults`: settings of a class that hold where an instance does not write them."""
 
     cls: SettingsClass
@@ -42,9 +42,9 @@ class DefaultsSection:
         return tuple(field.name for field in fields_of(self.cls) if field.name not in self.without)
 
 
-def _sections() -> dict[str, DefaultsSection]:
+def _sections() -> dict[str, DefaultsKey]:
     sections = {
-        "router": DefaultsSection(
+        "router": DefaultsKey(
             cls=RouterSettings,
             doc="Of every router.",
             without=frozenset({"id", "listeners", "connectors", "addresses"}),
@@ -55,9 +55,9 @@ def _sections() -> dict[str, DefaultsSection]:
         ("connector", ConnectorSettings, frozenset({"name", "to"})),
     )
     for word, cls, without in items:
-        sections[word] = DefaultsSection(cls=cls, doc=f"Of every {word}.", without=without, list_key=f"{word}s")
+        sections[word] = DefaultsKey(cls=cls, doc=f"Of every {word}.", without=without, list_key=f"{word}s")
         for role in Role:
-            sections[f"{role.value.replace('-', '_')}_{word}"] = DefaultsSection(
+            sections[f"{role.value.replace('-', '_')}_{word}"] = DefaultsKey(
                 cls=cls,
                 doc=f"Of every {word} with the role `{role.value}`; goes before `{word}`.",
                 without=without | {"role"},

@@ -9,9 +9,9 @@ from pathlib import Path
 import attrs
 
 from mesh_config import merging, yaml_text
+from mesh_config.connector_matching import link_address
 from mesh_config.findings import Finding, SettingsError, Step, in_order, nearest
-from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsSection
-from mesh_config.links import link_address
+from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
 from mesh_config.models import AddressSettings, ConnectorSettings, MeshSettings, RouterSettings
 from mesh_config.structuring import structure, unknown_key
 from mesh_config.values import found_words
@@ -194,7 +194,7 @@ class _Reading:
             sections[word] = merging.only(found, [key for key in section.keys if self._is_sound(found, key, section)])
         return sections
 
-    def _is_sound(self, node: MapNode, key: str, section: DefaultsSection) -> bool:
+    def _is_sound(self, node: MapNode, key: str, section: DefaultsKey) -> bool:
         """Whether a default can be used: a bad one is told here, once, and not again at each router."""
         trial = merging.only(node, [key])
         if section.cls is RouterSettings:

@@ -112,7 +112,7 @@ DEFAULT_ADDRESSES: tuple[AddressSettings, ...] = tuple(
 
 
 @attrs.frozen(kw_only=True)
-class LinkSettings:
+class ConnectionSettings:
     """Settings that a listener and a connector have in common: the AMQP side of a connection."""
 
     role: Role = setting(
@@ -143,7 +143,7 @@ class LinkSettings:
 
 
 @attrs.frozen(kw_only=True)
-class ListenerSettings(LinkSettings):
+class ListenerSettings(ConnectionSettings):
     """A socket that waits for connections."""
 
     name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
@@ -192,7 +192,7 @@ class ListenerSettings(LinkSettings):
 
 
 @attrs.frozen(kw_only=True)
-class ConnectorSettings(LinkSettings):
+class ConnectorSettings(ConnectionSettings):
     """A connection that this router makes and keeps up."""
 
     name: str | None = setting("Name in logs and management; host:port when absent.", default=None)

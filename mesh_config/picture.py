@@ -8,8 +8,8 @@ from itertools import combinations
 
 import networkx as nx
 
+from mesh_config.drawing_positions import Point, place
 from mesh_config.graph import costs, sites
-from mesh_config.placement import Point, place
 
 _COLORS = ("#2f6f9f", "#a8572c", "#4b7f3a", "#7a4b94", "#8a6d1f", "#2e7f7b", "#9c3f5d", "#5a5f66")
 _FONT = 13

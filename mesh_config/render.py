@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mesh_config import yaml_text
-from mesh_config.links import link_address
+from mesh_config.connector_matching import link_address
 from mesh_config.models import MeshSettings, RouterSettings
 from mesh_config.structuring import unstructure
 

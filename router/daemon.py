@@ -16,12 +16,12 @@ import trio
 from mesh_config.models import ConnectorSettings, ListenerSettings, Role, RouterSettings
 from router import __version__, speed
 from router.engine.connection import Connection
+from router.flight_recorder import SIGNAL
 from router.net.connector import Connector
 from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.tcp_counters import octets
-from router.recorder import SIGNAL
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from router.views.state_log import log_state

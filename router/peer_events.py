@@ -30,7 +30,7 @@ from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_COST, CircuitStates
 from router.dataplane.links import EgressLink, IngressLink
 from router.dataplane.router_data_plane import RouterDataPlane
-from router.ended_links import EndedLinks
+from router.ended_link_reaper import EndedLinkReaper
 from router.engine import codec
 from router.engine.client_links import ClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
@@ -48,7 +48,7 @@ class PeerEvents:
         *,
         emit: Callable[[Event], None],
         freed: Callable[[int], None],
-        teardowns: EndedLinks,
+        teardowns: EndedLinkReaper,
     ) -> None:
         """Handle nobody yet.
 

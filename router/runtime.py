@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Callable
 
-from mesh_config.models import LinkSettings, RouterSettings
+from mesh_config.models import ConnectionSettings, RouterSettings
 from router import logs
 from router.binding import heap_trim
 from router.core.addressing.treatment_table import TreatmentTable
@@ -31,16 +31,16 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
-from router.dataplane.fault_reports import FaultReports
+from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
 from router.dataplane.router_data_plane import RouterDataPlane
-from router.ended_links import EndedLinks
+from router.ended_link_reaper import EndedLinkReaper
 from router.engine import codec
 from router.engine.connection import Connection
-from router.fib_reinstall import FibReinstall
+from router.fault_recovery import FaultRecovery
+from router.flight_recorder import FlightRecorder
 from router.net.tcp_counters import TcpCounters
 from router.peer_events import PeerEvents
-from router.recorder import Recorder
 from router.run_to_completion import RunToCompletion
 
 TRIM_AFTER = 1000
@@ -75,26 +75,26 @@ class Runtime(RunToCompletion):
             settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
         )
         self.fib = Fib(self.me, treatments)
-        faults = FaultReports(self._address_fault, self._port_fault, self._message_fault)
+        faults = InternalErrorCallbacks(self._address_fault, self._port_fault, self._message_fault)
         data_plane = RouterDataPlane(self.fib, settings.forwarding, faults, instance=instance)
         super().__init__(data_plane, settings.forwarding, clock, self.log)
         self.control = ControlPlane(
             router_id=self.me, settings=settings.link_state, instance=instance, now=clock(), rng=rng
         )
-        self.recorder = Recorder(self.control, settings.recorder, clock=clock, log=self.log)
+        self.recorder = FlightRecorder(self.control, settings.recorder, clock=clock, log=self.log)
         self.fib.tree_of = self.control.tree
         self.fib.flood_of = self.control.flood_trace
         self.aborters: dict[ConnectionId, Callable[[], None]] = {}
         """Ends a connection without a word to its engine or its peer."""
         self._faulty: set[ConnectionId] = set()
         """Connections that a fault of ours has ended."""
-        self._resync = FibReinstall(self.control, self.fib)
+        self._resync = FaultRecovery(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
-        self.teardowns = EndedLinks(self._take_away, self._lose_messages, self.look_at_teardowns)
+        self.teardowns = EndedLinkReaper(self._take_away, self._lose_messages, self.look_at_teardowns)
         self._peers = PeerEvents(
             settings, self.data_plane, self.log, emit=self._emit, freed=self._count_freed, teardowns=self.teardowns
         )
@@ -107,7 +107,7 @@ class Runtime(RunToCompletion):
 
     # Connections
 
-    def new_connection(self, settings: LinkSettings, *, is_server: bool) -> Connection:
+    def new_connection(self, settings: ConnectionSettings, *, is_server: bool) -> Connection:
         """An engine for a connection; *is_server*: the peer has dialled."""
         self._next_connection += 1
         connection_id = ConnectionId(self._next_connection)

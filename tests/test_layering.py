@@ -205,12 +205,12 @@ RINGS = (
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-    Ring("router.fib_reinstall", ours=("router.core",)),
-    Ring("router.ended_links", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
+    Ring("router.fault_recovery", ours=("router.core",)),
+    Ring("router.ended_link_reaper", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),
     Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peer_events", ours=("router", "mesh_config"), others=("attrs", "structlog")),
-    Ring("router.recorder", ours=("router.core", "mesh_config.models")),
+    Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),
@@ -459,14 +459,14 @@ def stores(tree: ast.AST) -> Iterator[ast.Attribute]:
 def test_parts_of_the_data_plane_are_found() -> None:
     found = parts()
     assert {"Settlement", "Forwarder", "Reader", "ControllerContext", "LocalCopier", "DatagramFanout"} <= found
-    assert {"_settlement", "_faults", "_fanout"} <= handed("Forwarder", {*found, "FaultReports"})
+    assert {"_settlement", "_faults", "_fanout"} <= handed("Forwarder", {*found, "InternalErrorCallbacks"})
     assert {"open_stream", "withdraw", "close_link"} <= handed("Port", found)
 
 
 def test_parts_of_the_data_plane_get_what_they_need_when_they_are_made() -> None:
     found = parts()
     roles = {name for name in DATAPLANE if "Protocol" in base_names(name)}
-    known = {*found, *roles, "FaultReports"}
+    known = {*found, *roles, "InternalErrorCallbacks"}
     fields = {name: handed(name, known) for name in found}
     # Names that records have too, which do change, say nothing of whose field is meant.
     from_outside = {field for names in fields.values() for field in names} - record_fields(known)

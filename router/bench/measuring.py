@@ -24,7 +24,7 @@ _NUMBERS: Final = itertools.count(1)
 
 
 @attrs.frozen(kw_only=True)
-class Run:
+class RunResult:
     """Result of one run."""
 
     per_s: float
@@ -43,7 +43,7 @@ class Run:
     """Messages with another outcome than ACCEPTED in the measured part."""
 
 
-def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> Run:
+def measure(case: Case, path: Path, *, seconds: float, warm_s: float) -> RunResult:
     """Run *case* over *path*.
 
     Args:
@@ -154,7 +154,7 @@ class LoadConnections:
         tally = self._tally
         return tally.received if self._case.is_presettled or self._case.is_rpc else tally.accepted
 
-    def measure(self, seconds: float) -> Run:
+    def measure(self, seconds: float) -> RunResult:
         """Measure.
 
         Args:
@@ -173,7 +173,7 @@ class LoadConnections:
         tally.is_measuring = False
         resident = max(map(resident_bytes, pids), default=0)
         p50, p99 = tally.percentiles(0.5, 0.99) or (None, None)
-        return Run(
+        return RunResult(
             per_s=messages / took,
             messages=messages,
             seconds=took,

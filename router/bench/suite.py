@@ -17,7 +17,7 @@ import attrs
 from router.bench.cases import DIRECT, MEMORY, SPILL, STREAM, Case, Path, hops_name, host_and_port, parse_target
 from router.bench.echo import EchoServer
 from router.bench.errors import BenchError
-from router.bench.measuring import Run, measure
+from router.bench.measuring import RunResult, measure
 from router.bench.memory import Cost, measure_memory
 from router.bench.routers import COMMAND, RouterLine
 from router.bench.spill import OUTSTANDING, ROUTERS, Spill, measure_spill
@@ -58,7 +58,7 @@ class Plan:
 class CaseRound:
     """The runs of one case in one round."""
 
-    runs: Mapping[str, Run]
+    runs: Mapping[str, RunResult]
     """By name of the path, `direct` among them."""
     stream_per_s: float
     """Messages per second of the case `stream-100B` with no router between."""
@@ -87,7 +87,7 @@ class Figures:
     p99_us: float | None
     resident_bytes: int | None
     refused: int
-    runs: Sequence[Run]
+    runs: Sequence[RunResult]
 
 
 @attrs.frozen(kw_only=True)

@@ -35,6 +35,7 @@ from router.core.events import (
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_forwarder import Forwarder
+from router.core.linkstate.flooded_multicasts import FloodedCopies
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -45,12 +46,11 @@ from router.core.linkstate.messages import (
     RouterAdvertisement,
     UnknownMessage,
 )
-from router.core.linkstate.multicast_copy_prediction import CopyPrediction
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, NeighborGroup, Outbox, target_of
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.rate_limit import NeighborRateLimits
-from router.core.linkstate.routes import RouteChange
+from router.core.linkstate.routes import RoutesDiff
 from router.core.linkstate.spf import Topology, TreePlace
 
 
@@ -202,7 +202,7 @@ class ControlPlane:
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`CopyPrediction.trace`).
+        """The trace of a multicast's copy for a child that floods it (`FloodedCopies.trace`).
 
         Stale after `TopologyChanged`.
 
@@ -211,7 +211,7 @@ class ControlPlane:
             child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = CopyPrediction(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
+        flood = FloodedCopies(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
         return flood.trace(ingress, self.router_id, child)
 
     def _is_flooding(self, router: RouterId) -> bool:
@@ -418,7 +418,7 @@ class ControlPlane:
         self._addresses.ask(now)
         return self._outbox.take()
 
-    def _install(self, change: RouteChange, now: float) -> None:
+    def _install(self, change: RoutesDiff, now: float) -> None:
         for router in change.lost:
             self._addresses.lose(router)
             self._outbox.do(WithdrawRouter(router=router))

@@ -12,7 +12,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.local_subscribers import Patience
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.fault_reports import FaultReports
+from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import EgressCircuitLink, Port, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
@@ -77,7 +77,7 @@ class ControllerContext:
         repair: MulticastRepair,
         forwarder: ForwarderCalls,
         end_circuit: Callable[[EgressCircuitLink], None],
-        faults: FaultReports,
+        faults: InternalErrorCallbacks,
     ) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""

@@ -14,7 +14,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.anycast_controller import AnycastController
 from router.dataplane.controller_context import RETIRED_S, ControllerContext, ForwarderCalls
 from router.dataplane.credit_controller import CreditController
-from router.dataplane.fault_reports import FaultReports
+from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import (
     EgressCircuitLink,
     Port,
@@ -46,7 +46,7 @@ class CreditManager(ControllerContext):
         repair: MulticastRepair,
         forwarder: ForwarderCalls,
         end_circuit: Callable[[EgressCircuitLink], None],
-        faults: FaultReports,
+        faults: InternalErrorCallbacks,
     ) -> None:
         ControllerContext.__init__(
             self, fib, ports, settings, settlement, egress, waiting, repair, forwarder, end_circuit, faults

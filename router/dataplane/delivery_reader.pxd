@@ -6,9 +6,9 @@ from router.dataplane.credit_manager cimport CreditManager
 from router.dataplane.data_plane_interface cimport EventReader
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
-from router.dataplane.links cimport EgressCircuitLink, EgressLink, EgressStreamLink, IngressCircuitLink, IngressLink
+from router.dataplane.links cimport EgressCircuitLink, EgressLink, EgressLargeMessageLink, IngressCircuitLink, IngressLink
 from router.dataplane.links cimport Port, SubscriberLink, Transfer, new_transfer
-from router.dataplane.receive_rate cimport ReceiveRate
+from router.dataplane.partial_message_progress cimport PartialMessageProgress
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.waiting_messages cimport WaitingMessages

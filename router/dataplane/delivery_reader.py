@@ -19,11 +19,11 @@ from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.data_plane_interface import EventReader
-from router.dataplane.fault_reports import FaultReports
+from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import (
     EgressCircuitLink,
+    EgressLargeMessageLink,
     EgressLink,
-    EgressStreamLink,
     IngressCircuitLink,
     IngressLink,
     SubscriberLink,
@@ -78,7 +78,7 @@ class Reader(EventReader):
         forwarder: Forwarder,
         credit_manager: CreditManager,
         unfinished: StalledSenders,
-        faults: FaultReports,
+        faults: InternalErrorCallbacks,
     ) -> None:
         self._settlement = settlement
         self._waiting = waiting
@@ -157,7 +157,7 @@ class Reader(EventReader):
         self._settlement.disposed(link, delivery)
         if isinstance(link, EgressCircuitLink):
             self._credit_manager.end_if_settled(link)
-        if was_busy or link.waiting or isinstance(link, EgressStreamLink):
+        if was_busy or link.waiting or isinstance(link, EgressLargeMessageLink):
             self._forwarder.flowed(link)
 
     def _arrived(self, link: IngressLink, delivery: Handle) -> None:

@@ -6,7 +6,7 @@ from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
-from router.dataplane.receive_rate cimport ReceiveRate
+from router.dataplane.partial_message_progress cimport PartialMessageProgress
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.transfer_stages cimport *
 
@@ -69,7 +69,7 @@ cdef class IngressLink:
     cdef public Py_ssize_t withheld
     cdef public Transfer current
     cdef public uint64_t current_bytes
-    cdef public ReceiveRate progress
+    cdef public PartialMessageProgress progress
     cdef public Py_ssize_t in_flight
     cdef public Py_ssize_t backlog_bytes
     cdef public bint is_numbered
@@ -94,7 +94,7 @@ cdef class IngressDataLink(IngressLink):
     pass
 
 
-cdef class IngressStreamLink(IngressDataLink):
+cdef class IngressLargeMessageLink(IngressDataLink):
     pass
 
 
@@ -154,7 +154,7 @@ cdef class EgressDataLink(EgressLink):
     pass
 
 
-cdef class EgressStreamLink(EgressDataLink):
+cdef class EgressLargeMessageLink(EgressDataLink):
     cdef public Py_ssize_t bound
 
 

@@ -20,7 +20,7 @@ from router.core.forwarding.fib import MULTICAST, AddressEntry
 from router.core.ids_and_conditions import ConnectionId, LinkId, RouterId
 from router.dataplane.connection_account import ConnectionAccount
 from router.dataplane.link_counters import LinkCounters
-from router.dataplane.receive_rate import ReceiveRate
+from router.dataplane.partial_message_progress import PartialMessageProgress
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
 
@@ -77,9 +77,9 @@ class Port:
         """Prefix of every address of this client, from the host name of its Open."""
         self.data_links: list[EgressDataLink] = []
         """To a neighbor: by priority, lowest first."""
-        self.open_stream: Callable[[], EgressStreamLink] | None = None
+        self.open_stream: Callable[[], EgressLargeMessageLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
-        self.streams: list[EgressStreamLink] = []
+        self.streams: list[EgressLargeMessageLink] = []
         """Those links, in the order in which they were attached."""
         self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
         """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
@@ -127,7 +127,7 @@ class Port:
         self.close_link = close_link
 
     def lead_to(
-        self, neighbor: RouterId, *, takes_numbers: bool, open_stream: Callable[[], EgressStreamLink] | None
+        self, neighbor: RouterId, *, takes_numbers: bool, open_stream: Callable[[], EgressLargeMessageLink] | None
     ) -> None:
         """Tell that it is a neighbor."""
         self.is_router = True
@@ -214,7 +214,7 @@ class IngressLink:
         """The message of which more parts will come."""
         self.current_bytes = 0
         """Of it, what was read; kept where there is a limit."""
-        self.progress: ReceiveRate | None = None
+        self.progress: PartialMessageProgress | None = None
         """Progress of that, once a part of it was read and not the end (`stalled_senders.py`)."""
         self.in_flight = 0
         self.backlog_bytes = 0
@@ -224,7 +224,7 @@ class IngressLink:
         self.is_paused = False
         self.is_gone = False
         """Its handle must not be used any more."""
-        self.streams: dict[ConnectionId, EgressStreamLink] = {}
+        self.streams: dict[ConnectionId, EgressLargeMessageLink] = {}
         """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
         self.counters = LinkCounters()
 
@@ -296,7 +296,7 @@ class IngressDataLink(IngressLink):
         self.is_numbered = port.takes_numbers
 
 
-class IngressStreamLink(IngressDataLink):
+class IngressLargeMessageLink(IngressDataLink):
     """A neighbor's data link for large messages: what comes on it may be held up without holding up others."""
 
     __slots__ = ()
@@ -462,7 +462,7 @@ class EgressDataLink(EgressLink):
     __slots__ = ()
 
 
-class EgressStreamLink(EgressDataLink):
+class EgressLargeMessageLink(EgressDataLink):
     """A data link for large messages: nothing else is held up by what is written on it part by part."""
 
     __slots__ = ("bound",)

@@ -20,7 +20,7 @@ from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.datagram_fanout import DatagramFanout
-from router.dataplane.fault_reports import FaultReports
+from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import (
     HEAD_BYTES,
     EgressLink,
@@ -100,7 +100,7 @@ class Forwarder:
         egress: MessageSender,
         waiting: WaitingMessages,
         credit_manager: CreditManager,
-        faults: FaultReports,
+        faults: InternalErrorCallbacks,
     ) -> None:
         self.now = 0.0
         """Seconds, monotonic; set before each batch of events."""

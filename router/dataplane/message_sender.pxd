@@ -1,7 +1,7 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.links cimport EgressDataLink, EgressLink, EgressStreamLink, IngressLink, Port
+from router.dataplane.links cimport EgressDataLink, EgressLink, EgressLargeMessageLink, IngressLink, Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.annotation_writer cimport annotate, strip
@@ -45,13 +45,13 @@ cdef class MessageSender:
     cdef _sent(self, Transfer transfer, EgressLink link, size_t delivery)
     @cython.locals(source=IngressLink, is_own=bint)
     cpdef object commit(self, Transfer transfer, EgressLink link)
-    @cython.locals(stream=EgressStreamLink)
+    @cython.locals(stream=EgressLargeMessageLink)
     cpdef object commit_in_order(self, Transfer transfer, EgressDataLink link)
-    @cython.locals(source=IngressLink, stream=EgressStreamLink)
-    cdef EgressStreamLink _stream_of(self, Transfer transfer, Port port)
-    @cython.locals(transfer=Transfer, stream=EgressStreamLink, current=Transfer)
+    @cython.locals(source=IngressLink, stream=EgressLargeMessageLink)
+    cdef EgressLargeMessageLink _stream_of(self, Transfer transfer, Port port)
+    @cython.locals(transfer=Transfer, stream=EgressLargeMessageLink, current=Transfer)
     cpdef object flowed(self, EgressLink link)
-    cdef EgressStreamLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
+    cdef EgressLargeMessageLink _stream_for_waiting(self, Transfer transfer, EgressLink link)
     cpdef object copy(self, bytes data, Transfer transfer, EgressLink link)
     cpdef object commit_copy(self, bytes data, Transfer transfer, EgressLink link)
     @cython.locals(copy=Transfer)

@@ -17,8 +17,8 @@ from router.core.ids_and_conditions import Condition, RouterId
 from router.dataplane.annotation_writer import annotate, strip
 from router.dataplane.links import (
     EgressDataLink,
+    EgressLargeMessageLink,
     EgressLink,
-    EgressStreamLink,
     IngressLink,
     Port,
     PublisherLink,
@@ -323,13 +323,13 @@ class MessageSender:
         else:
             self.commit(transfer, self._bind_stream(transfer, link.port))
 
-    def _stream_of(self, transfer: Transfer, port: Port) -> EgressStreamLink | None:
+    def _stream_of(self, transfer: Transfer, port: Port) -> EgressLargeMessageLink | None:
         """The streaming link that its sender's messages go on since one of them was large."""
         source = transfer.ingress
         stream = source.streams.get(port.id) if source is not None else None
         return stream if stream is not None and not stream.is_gone else None
 
-    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressStreamLink:
+    def _bind_stream(self, transfer: Transfer, port: Port) -> EgressLargeMessageLink:
         """A streaming link for a sender: one that no other has, a new one, or the one that the fewest have."""
         assert port.open_stream is not None
         link = min(port.streams, key=lambda stream: (stream.bound, len(stream.waiting)), default=None)
@@ -387,9 +387,9 @@ class MessageSender:
                 self._waiting.take(link)
                 self.send(transfer, link)
 
-    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressStreamLink | None:
+    def _stream_for_waiting(self, transfer: Transfer, link: EgressLink) -> EgressLargeMessageLink | None:
         """The streaming link that a message which waited for a data link takes instead."""
-        if transfer.is_ready or isinstance(link, EgressStreamLink) or not isinstance(link, EgressDataLink):
+        if transfer.is_ready or isinstance(link, EgressLargeMessageLink) or not isinstance(link, EgressDataLink):
             return None
         stream = self._stream_of(transfer, link.port)
         if stream is None and not transfer.is_complete and link.port.open_stream is not None:
@@ -403,7 +403,7 @@ class MessageSender:
         """
         port = link.port
         port.blocked.pop(link, None)
-        if isinstance(link, EgressStreamLink):
+        if isinstance(link, EgressLargeMessageLink):
             port.streams.remove(link)
         self.lose(link, sys.maxsize)
         link.lose_settled()

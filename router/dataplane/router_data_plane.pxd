@@ -8,7 +8,7 @@ from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.data_plane_interface cimport DataPlaneInterface
 from router.dataplane.link_counters cimport LinkCounters
-from router.dataplane.links cimport EgressCircuitLink, EgressDataLink, EgressLink, EgressStreamLink
+from router.dataplane.links cimport EgressCircuitLink, EgressDataLink, EgressLink, EgressLargeMessageLink
 from router.dataplane.links cimport IngressCircuitLink, IngressDataLink, IngressLink, Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
 from router.dataplane.delivery_reader cimport Reader

@@ -17,7 +17,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.delivery_reader import Reader
-from router.dataplane.fault_reports import FaultReports
+from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import (
     EgressCircuitLink,
@@ -52,7 +52,9 @@ if not cython.compiled:  # else they come by the .pxd
 class RouterDataPlane(DataPlaneInterface):
     """The data plane of one router process: makes its parts, and is how those made first call those made later."""
 
-    def __init__(self, fib: Fib, settings: ForwardingSettings, faults: FaultReports, *, instance: int) -> None:
+    def __init__(
+        self, fib: Fib, settings: ForwardingSettings, faults: InternalErrorCallbacks, *, instance: int
+    ) -> None:
         """*instance* differs from that of every earlier run of this router."""
         self.fib = fib
         self.now = 0.0

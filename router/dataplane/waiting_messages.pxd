@@ -1,6 +1,6 @@
 import cython
 
-from router.dataplane.links cimport EgressLink, IngressLink, IngressStreamLink, Transfer
+from router.dataplane.links cimport EgressLink, IngressLink, IngressLargeMessageLink, Transfer
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *

@@ -16,7 +16,7 @@ import cython
 from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import EgressLink, IngressLink, IngressStreamLink, Transfer
+from router.dataplane.links import EgressLink, IngressLargeMessageLink, IngressLink, Transfer
 from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import RELEASE, Settlement
 from router.dataplane.transfer_lifecycle import advance
@@ -162,7 +162,7 @@ class WaitingMessages:
         """
         if source.backlog_bytes <= STREAM_BUFFER_BYTES:
             return False
-        return source.entry is not None or isinstance(source, IngressStreamLink)
+        return source.entry is not None or isinstance(source, IngressLargeMessageLink)
 
     def next_deadline(self) -> float:
         """Time at which the next message has waited too long, seconds; infinity when none waits."""

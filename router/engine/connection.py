@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import cython
 
-from mesh_config.models import LinkSettings, Role
+from mesh_config.models import ConnectionSettings, Role
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import text
@@ -83,7 +83,7 @@ class Connection(ByteStreams):
     def __init__(
         self,
         connection_id: ConnectionId,
-        settings: LinkSettings,
+        settings: ConnectionSettings,
         data_plane: DataPlaneInterface,
         handler: Handler,
         touched: Callable[[Port], None],
@@ -129,7 +129,7 @@ class Connection(ByteStreams):
         self._connection = pn.pn_connection()
         self._bind(settings, channel_max)
 
-    def _bind(self, settings: LinkSettings, channel_max: int) -> None:
+    def _bind(self, settings: ConnectionSettings, channel_max: int) -> None:
         pn.pn_connection_collect(self._connection, self._collector)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)

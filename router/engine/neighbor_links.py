@@ -26,11 +26,11 @@ from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressDataLink,
-    EgressStreamLink,
+    EgressLargeMessageLink,
     IngressCircuitLink,
     IngressDataLink,
+    IngressLargeMessageLink,
     IngressLink,
-    IngressStreamLink,
 )
 from router.engine.circuits import CIRCUIT, Circuits
 from router.engine.codec import encode_control
@@ -155,13 +155,13 @@ class NeighborLinks:
 
     def _ingress(self, handle: Handle) -> None:
         self._incoming += 1
-        kind = IngressStreamLink if self._incoming > self._pairs else IngressDataLink
+        kind = IngressLargeMessageLink if self._incoming > self._pairs else IngressDataLink
         port, window = self._connection.port, self._settings.router_window
         link = kind(self._new_id(), port, handle, _name(handle), window=window)
         self._connection.add_link(link)
         self._data_plane.add_data_link(link)
 
-    def _open_stream(self) -> EgressStreamLink:
+    def _open_stream(self) -> EgressLargeMessageLink:
         """One more data link, for messages whose end is not there yet.
 
         Source: docs/reference/inter-router-protocol.md#streaming-links.
@@ -171,7 +171,7 @@ class NeighborLinks:
         handle = pn.pn_sender(session, name)
         _describe(handle, DATA)
         pn.pn_link_open(handle)
-        link = EgressStreamLink(self._new_id(), self._connection.port, handle, _name(handle))
+        link = EgressLargeMessageLink(self._new_id(), self._connection.port, handle, _name(handle))
         self._add_egress(link)
         self._connection.port.touch()
         return link

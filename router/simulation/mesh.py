@@ -1,7 +1,8 @@
 """Many control planes in one process under virtual time: the very core that a router runs, on a simulated network.
 
-A run depends on its seed and on the calls made, on nothing else. What the planes install is kept by a `Forwarding` that
-asserts the order in which they may do so. Failures can be clean (both ends notice), one end after the other, or silent.
+A run depends on its seed and on the calls made, on nothing else. What the planes install is kept by a `SimulatedFib`
+that asserts the order in which they may do so. Failures can be clean (both ends notice), one end after the other, or
+silent.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from router.core.events import (
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import from_body
 from router.simulation.control_bytes import ControlSizes
-from router.simulation.forwarding import Forwarding
 from router.simulation.labor import Labor, Machine, Worker
 from router.simulation.network import Network, Weather
-from router.simulation.shared_paths import PathStore, SharedTopology
+from router.simulation.shared_paths import GraphStore, SharedTopology
+from router.simulation.simulated_fib import SimulatedFib
 
 FIRST_BOOT: Final = 1_000_000
 
@@ -65,7 +66,7 @@ class Router:
     boots: int = 0
     participant: Participant | None = None
     """None while it is dead."""
-    forwarding: Forwarding = attrs.field(factory=Forwarding)
+    forwarding: SimulatedFib = attrs.field(factory=SimulatedFib)
     ends: dict[ConnectionId, tuple[Wire, int]] = attrs.field(factory=dict)
     """Connections that it was told of, and of whose end it was not."""
     subscriptions: dict[str, Treatment] = attrs.field(factory=dict)
@@ -147,7 +148,7 @@ class Mesh:
         self.keeps_reports = keeps_reports
         self._sizes = ControlSizes() if counts_bytes else None
         self.machine = Machine(self.network, labor) if labor is not None else None
-        self._paths = PathStore() if is_shared else None
+        self._paths = GraphStore() if is_shared else None
         self.routers: dict[RouterId, Router] = {}
         self.wires: list[Wire] = []
         self.turns = 0
@@ -399,7 +400,7 @@ class Mesh:
         router.participant = router.make(FIRST_BOOT + router.boots)
         if self.machine is not None:
             router.worker = Worker(router.plane, lambda actions: self._carry_out(router, actions))
-        router.forwarding = Forwarding()
+        router.forwarding = SimulatedFib()
         router.wakes_at = math.inf
         for address, treatment in router.subscriptions.items():
             self._handle(router, [SubscriptionAdded(address=address, treatment=treatment)])

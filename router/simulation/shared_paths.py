@@ -54,7 +54,7 @@ class Graph:
         return self._change[1]
 
 
-class PathStore:
+class GraphStore:
     """The graphs that planes have now."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class PathStore:
 class SharedTopology(Topology):
     """A plane's `Topology` that takes graphs and paths from a store; `runs` counts as if it had found them itself."""
 
-    def __init__(self, store: PathStore) -> None:
+    def __init__(self, store: GraphStore) -> None:
         super().__init__()
         self._store = store
         self._shared = store.graph({})

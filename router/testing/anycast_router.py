@@ -25,8 +25,8 @@ from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network
 from router.testing.clients import SimPublisher
+from router.testing.credit_machine_driver import CreditMachineDriver
 from router.testing.links import Link, Wire, ignore_flow, ignore_transfer
-from router.testing.machine_driver import MachineDriver
 
 
 class Surroundings(Protocol):
@@ -64,7 +64,7 @@ class AnycastRouter:
     ) -> None:
         self.name = name
         self.machine = AnycastScheduler(timing=timing, is_closest=is_closest, distance=distance)
-        self.turns = MachineDriver(
+        self.turns = CreditMachineDriver(
             mesh.network, self.machine, restate=self._restate, carry_out=self._carry_out, checked=mesh.checked
         )
         self.publishers: dict[Key, Link] = {}

@@ -26,8 +26,8 @@ from router.core.forwarding.multicast_tree import (
 from router.core.ids_and_conditions import RouterId
 from router.simulation.network import Network
 from router.testing.clients import SimPublisher
+from router.testing.credit_machine_driver import CreditMachineDriver
 from router.testing.links import Link, Wire, ignore_flow
-from router.testing.machine_driver import MachineDriver
 
 Place = tuple[list[RouterId], RouterId | None]
 """Of a router in a tree: children below which there are subscribers, and predecessor."""
@@ -69,7 +69,7 @@ class MulticastRouter:
     def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: Patience) -> None:
         self.name = name
         self.machine = MulticastIngressScheduler(name, timing=timing, patience=patience)
-        self.turns = MachineDriver(
+        self.turns = CreditMachineDriver(
             mesh.network, self.machine, restate=lambda now: None, carry_out=self._carry_out, checked=mesh.checked
         )
         self.publishers: dict[Key, Link] = {}

@@ -31,7 +31,7 @@ from router.views.link_address_rows import AnyLink, credit_of, key_of
 
 
 @attrs.frozen
-class NoCircuitCredit:
+class NeighborWindow:
     """Credit of the mesh's own making, toward a neighbor that takes no circuit."""
 
     controller: CreditController
@@ -41,7 +41,7 @@ class NoCircuitCredit:
     unsettled: int
 
 
-Party = AnyLink | NoCircuitCredit
+Party = AnyLink | NeighborWindow
 """Grantor or holder of credit of an address."""
 
 
@@ -110,18 +110,18 @@ def _datagrams(controller: CreditController, egress: RouterId) -> int:
     return load.datagrams if load is not None else 0
 
 
-def _windows(controller: CreditController) -> Iterator[NoCircuitCredit]:
+def _windows(controller: CreditController) -> Iterator[NeighborWindow]:
     if isinstance(controller, AnycastController):
         for egress in controller.windowed:
             pool = controller.machine.pools.get(egress)
             if pool is not None:
-                yield NoCircuitCredit(controller, egress, pool.next_hop, pool.capacity, _datagrams(controller, egress))
+                yield NeighborWindow(controller, egress, pool.next_hop, pool.capacity, _datagrams(controller, egress))
     elif isinstance(controller, MulticastController):
         for ingress, neighbor in controller.windowed:
             tree = controller.machine.trees.get(ingress)
             branch = tree.children.get(neighbor) if tree is not None else None
             if branch is not None:
-                yield NoCircuitCredit(controller, ingress, neighbor, branch.credit, 0)
+                yield NeighborWindow(controller, ingress, neighbor, branch.credit, 0)
 
 
 def _pools(controller: CreditController) -> list[EgressPool]:
@@ -247,7 +247,7 @@ class PartyRows:
 
     def row(self, party: Party) -> PartyRow:
         """Its row."""
-        if isinstance(party, NoCircuitCredit):
+        if isinstance(party, NeighborWindow):
             return _window_row(party)
         if isinstance(party, SubscriberLink):
             return self._subscribing(party.entry, party, self._granting(party.entry, party))
@@ -335,7 +335,7 @@ class PartyRows:
         return None if time == math.inf else _age(time, self._now)
 
 
-def _window_row(window: NoCircuitCredit) -> PartyRow:
+def _window_row(window: NeighborWindow) -> PartyRow:
     entry = window.controller.entry
     name = f"window/{key_of(entry)}/{window.root}/{window.neighbor}"
     return PartyRow(

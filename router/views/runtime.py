@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypedDict
 
-from mesh_config.models import LinkSettings, Role
+from mesh_config.models import ConnectionSettings, Role
 from router import SPEED, __version__
 from router.core.controlplane import NeighborView, NodeView
 from router.core.forwarding.fib import AddressEntry
@@ -39,7 +39,7 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.tcp_counters import TcpCounters
 from router.runtime import Runtime
-from router.views.credit import NoCircuitCredit, Party, PartyRows, credit_row, entry_of, has_credit, parties, parties_of
+from router.views.credit import NeighborWindow, Party, PartyRows, credit_row, entry_of, has_credit, parties, parties_of
 from router.views.link_address_rows import (
     ConnectionCounts,
     RouterUnderWay,
@@ -217,7 +217,7 @@ class RuntimeView:
         view = PartyRows(self._runtime.connections, self._runtime.clock())
         known = self._runtime.data_plane.links
         return LazyRows(
-            list(found), lambda party: view.row(party) if isinstance(party, NoCircuitCredit) or party in known else None
+            list(found), lambda party: view.row(party) if isinstance(party, NeighborWindow) or party in known else None
         )
 
     def _nodes(self) -> LazyRows:
@@ -283,7 +283,7 @@ class _SocketFields(TypedDict):
     idle_timeout_seconds: int
 
 
-def _socket_fields(settings: LinkSettings) -> _SocketFields:
+def _socket_fields(settings: ConnectionSettings) -> _SocketFields:
     return _SocketFields(
         role=settings.role.value,
         cost=settings.cost,

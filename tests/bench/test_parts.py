@@ -15,7 +15,7 @@ from router.bench import cases, messages, suite
 from router.bench.connection import Loop
 from router.bench.endpoints import Caller, Receiver, Responder, Sender
 from router.bench.errors import BenchError
-from router.bench.measuring import Run
+from router.bench.measuring import RunResult
 from router.bench.tally import BINS, COARSE_NS, Tally
 from router.cli.bench_tables import tables
 from tests.bench.conftest import run as run_bench
@@ -95,8 +95,8 @@ def test_a_caller_has_one_call_on_its_way() -> None:
     loop.close()
 
 
-def run(per_s: float, p50_us: float | None = None, cpu_us: float | None = None) -> Run:
-    return Run(
+def run(per_s: float, p50_us: float | None = None, cpu_us: float | None = None) -> RunResult:
+    return RunResult(
         per_s=per_s,
         messages=10,
         seconds=1.0,

@@ -21,7 +21,7 @@ from mesh_config.generators import generate
 from mesh_config.models import RecorderSettings
 from router.cli import main
 from router.core.events import Action
-from router.recorder import FAULT_PAUSE_S, SIGNAL, Recorder
+from router.flight_recorder import FAULT_PAUSE_S, SIGNAL, FlightRecorder
 from router.runtime import Runtime
 from tests.helpers.engine import Bench
 from tests.helpers.processes import MeshProcesses
@@ -54,11 +54,11 @@ class Log:
         return line
 
 
-def recorder_of(router: Runtime, log: Log, **settings: Any) -> Recorder:
+def recorder_of(router: Runtime, log: Log, **settings: Any) -> FlightRecorder:
     """Another recorder of the router's control plane, with a log of its own."""
     new_file = settings.pop("new_file", None)
     words = {"new_file": new_file} if new_file else {}
-    made = Recorder(router.control, RecorderSettings(**settings), clock=router.clock, log=log, **words)
+    made = FlightRecorder(router.control, RecorderSettings(**settings), clock=router.clock, log=log, **words)
     router.recorder = made
     return made
 

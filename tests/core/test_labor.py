@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mesh_config.generators import generate
 from router.core.ids_and_conditions import RouterId
 from router.simulation.labor import Labor
-from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
+from router.simulation.mesh_invariants import differences, settled
 from router.simulation.network import Weather
 
 CALM = Weather(delay_s=0.0001, jitter_s=0.0)

@@ -12,8 +12,8 @@ import pytest
 from mesh_config.models import ConnectorSettings, LinkStateSettings, MeshSettings, RouterSettings, Treatment
 from router.core.events import CloseConnection
 from router.core.ids_and_conditions import Condition, RouterId
-from router.simulation.measures import differences, multicast_faults, settled
 from router.simulation.mesh import Mesh
+from router.simulation.mesh_invariants import differences, multicast_faults, settled
 from router.simulation.network import Weather
 
 LINE = [("A", "B", 1), ("B", "C", 1), ("C", "D", 1)]

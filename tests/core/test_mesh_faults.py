@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.core.ids_and_conditions import RouterId
-from router.simulation.measures import differences, multicast_faults, settled
 from router.simulation.mesh import Mesh
+from router.simulation.mesh_invariants import differences, multicast_faults, settled
 from router.simulation.network import Weather
 
 

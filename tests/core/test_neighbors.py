@@ -14,7 +14,7 @@ from mesh_config.models import LinkStateSettings
 from router.core.events import ControlLinkUp
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import Hello
-from router.core.linkstate.neighbors import ADJACENCY, Adjacency, AdjacencyEvent, Neighbors
+from router.core.linkstate.neighbors import ADJACENCY, AdjacencyEvent, AdjacencyState, Neighbors
 
 ME, X, Y = RouterId("M"), RouterId("X"), RouterId("Y")
 SETTINGS = LinkStateSettings(hello_interval_s=1.0, hello_max_age_s=3.0)
@@ -55,11 +55,11 @@ def active(machine: Neighbors, router: RouterId = X) -> ConnectionId | None:
 # The table
 
 
-ABSENT = {(Adjacency.ONE_WAY, AdjacencyEvent.TAKEOVER), (Adjacency.TWO_WAY, AdjacencyEvent.TAKEOVER)}
+ABSENT = {(AdjacencyState.ONE_WAY, AdjacencyEvent.TAKEOVER), (AdjacencyState.TWO_WAY, AdjacencyEvent.TAKEOVER)}
 
 
-@pytest.mark.parametrize(("state", "heard"), list(itertools.product(Adjacency, AdjacencyEvent)))
-def test_every_pair_has_a_row_or_is_known_to_be_absent(state: Adjacency, heard: AdjacencyEvent) -> None:
+@pytest.mark.parametrize(("state", "heard"), list(itertools.product(AdjacencyState, AdjacencyEvent)))
+def test_every_pair_has_a_row_or_is_known_to_be_absent(state: AdjacencyState, heard: AdjacencyEvent) -> None:
     assert ((state, heard) in ADJACENCY) != ((state, heard) in ABSENT)
 
 

@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 
 from router.core.ids_and_conditions import RouterId
-from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
+from router.simulation.mesh_invariants import differences, settled
 from tests.helpers.plain_router import PlainRouter
 
 

@@ -16,7 +16,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
 from router.core.recording.lines import MAGIC, decode, encode, standing
 from router.core.recording.play import Player
-from router.core.recording.recorded import Mark, RecordedPlane
+from router.core.recording.recorded import OutsideFault, RecordedPlane
 from router.core.recording.state import from_plain, to_plain
 from router.simulation.mesh import Mesh
 
@@ -166,12 +166,12 @@ def test_a_call_that_raises_is_recorded_and_raises_again() -> None:
     made = play(3)
     with pytest.raises(LocalError):
         made.recorded.handle([Event()], now=made.mesh.now)
-    made.recorded.keep(made.mesh.now, None, Mark("turn_fault"))
+    made.recorded.keep(made.mesh.now, None, OutsideFault("turn_fault"))
     player = Player(decode(made.text.splitlines(keepends=True)))
     steps = list(player.steps())
     assert [step.difference for step in steps if step.difference] == []
     assert steps[-2].raised.startswith("LocalError: ")
-    assert steps[-1].entry.mark == Mark("turn_fault")
+    assert steps[-1].entry.mark == OutsideFault("turn_fault")
 
 
 def test_another_outcome_than_the_recorded_one_is_seen_at_its_call() -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Edges, Paths, Topology
 from router.simulation import shared_paths
-from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
-from router.simulation.shared_paths import PathStore, SharedTopology
+from router.simulation.mesh_invariants import differences, settled
+from router.simulation.shared_paths import GraphStore, SharedTopology
 
 Links = dict[tuple[int, int], int]
 
@@ -66,7 +66,7 @@ def histories(draw: st.DrawFn) -> list[Edges]:
 @given(histories(), st.integers(0, 11))
 def test_repaired_paths_are_those_that_a_search_finds(history: list[Edges], number: int) -> None:
     root = RouterId(f"r{number}")
-    own, shared = Topology(), SharedTopology(PathStore())
+    own, shared = Topology(), SharedTopology(GraphStore())
     for edges in history:
         assert own.replace(edges) == shared.replace(edges)
         assert_same(shared.paths(root), own.paths(root))
@@ -82,7 +82,7 @@ def test_repairs_add_up_to_no_error_in_a_mesh_of_a_hundred(seed: int, monkeypatc
     searched: list[RouterId] = []
     search = shared_paths.found_anew
     monkeypatch.setattr(shared_paths, "found_anew", lambda edges, root: searched.append(root) or search(edges, root))
-    own, shared = Topology(), SharedTopology(PathStore())
+    own, shared = Topology(), SharedTopology(GraphStore())
     routers = set(range(100))
     for step in range(60):
         edges = edges_of(links, routers)
@@ -103,7 +103,7 @@ def test_repairs_add_up_to_no_error_in_a_mesh_of_a_hundred(seed: int, monkeypatc
 
 
 def test_planes_with_the_same_news_share_one_graph_and_its_paths() -> None:
-    store = PathStore()
+    store = GraphStore()
     edges = edges_of({(0, 1): 1, (1, 2): 1}, {0, 1, 2})
     one, other = SharedTopology(store), SharedTopology(store)
     one.replace(edges)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.ended_links import LINKS_AT_ONCE, MESSAGES_AT_ONCE
+from router.ended_link_reaper import LINKS_AT_ONCE, MESSAGES_AT_ONCE
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, allocated

@@ -23,7 +23,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Protocol, TypeGuard
 
-from mesh_config.models import ForwardingSettings, LinkSettings, ListenerSettings, Role, RouterSettings
+from mesh_config.models import ConnectionSettings, ForwardingSettings, ListenerSettings, Role, RouterSettings
 from router import __version__
 from router.core.events import Action
 from router.core.forwarding.egress_load import EgressLoad
@@ -66,7 +66,7 @@ class End(Protocol):
 class Plug:
     """A router's end of a wire, in the place of `router.net.pump`."""
 
-    def __init__(self, runtime: Runtime, settings: LinkSettings, *, is_server: bool) -> None:
+    def __init__(self, runtime: Runtime, settings: ConnectionSettings, *, is_server: bool) -> None:
         self.runtime = runtime
         self.connection = runtime.new_connection(settings, is_server=is_server)
         self.port = self.connection.port

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mesh_config import generators
 from mesh_config.check import check_mesh
+from mesh_config.connector_matching import is_loopback
 from mesh_config.generators import KINDS, generate
 from mesh_config.graph import costs, topology
-from mesh_config.links import is_loopback
 
 COUNTS = st.integers(1, 12)
 

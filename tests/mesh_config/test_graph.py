@@ -10,11 +10,11 @@ import attrs
 import networkx as nx
 import pytest
 
+from mesh_config.drawing_positions import place
 from mesh_config.generators import generate
 from mesh_config.graph import costs, dot, topology
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.picture import svg
-from mesh_config.placement import place
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -25,7 +25,7 @@ import attrs
 import trio
 
 from mesh_config import yaml_text
-from mesh_config.links import links
+from mesh_config.connector_matching import links
 from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,

@@ -35,7 +35,7 @@ CASTS_PER_S = 10
 FANOUTS_PER_S = 5
 
 
-class Report:
+class Reporter:
     """Collects what happened, and prints it now and then."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class ServerMethods:
 
     target = oslo_messaging.Target(version="1.0")
 
-    def __init__(self, name: str, report: Report) -> None:
+    def __init__(self, name: str, report: Reporter) -> None:
         self._name = name
         self._report = report
 
@@ -84,7 +84,7 @@ class ServerMethods:
 
 def serve(name: str, url: str) -> None:
     """Be an RPC server until told to stop."""
-    report, is_over = Report(), threading.Event()
+    report, is_over = Reporter(), threading.Event()
     transport = _transport(url)
     target = oslo_messaging.Target(topic=TOPIC, server=name)
     server = oslo_messaging.get_rpc_server(transport, target, [ServerMethods(name, report)], executor="threading")
@@ -106,7 +106,7 @@ class Caller:
     """One caller: calls to each server by its name and to any of them, casts and fanout casts, at a steady pace."""
 
     def __init__(self, name: str, url: str) -> None:
-        self.report = Report()
+        self.report = Reporter()
         self.is_over = threading.Event()
         self._name = name
         self._transport = _transport(url)

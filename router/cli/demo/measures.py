@@ -34,7 +34,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 @attrs.define
-class Phase:
+class PhaseCalls:
     """The calls of one stream before or after the cut."""
 
     latencies: array[float] = attrs.field(factory=lambda: array("d"))
@@ -57,13 +57,13 @@ class Stream:
     """To which the caller is attached."""
     where: str
     """A server's name, or `ANY`."""
-    before: Phase = attrs.field(factory=Phase)
-    after: Phase = attrs.field(factory=Phase)
+    before: PhaseCalls = attrs.field(factory=PhaseCalls)
+    after: PhaseCalls = attrs.field(factory=PhaseCalls)
     recent: deque[tuple[float, float, str]] = attrs.field(factory=lambda: deque(maxlen=10000))
     """The last calls: the time of the end of each, how long it took, and who answered."""
 
     @property
-    def phases(self) -> tuple[Phase, Phase]:
+    def phases(self) -> tuple[PhaseCalls, PhaseCalls]:
         """Before and after the cut."""
         return self.before, self.after
 

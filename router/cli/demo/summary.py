@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from router.cli.demo.blueprint import CALLERS, CUT
-from router.cli.demo.measures import CUT_STREAM, Phase, Stream, percentile
+from router.cli.demo.measures import CUT_STREAM, PhaseCalls, Stream, percentile
 from router.cli.demo.routes import path_text
 from router.cli.demo.scene import SERVER_ROUTERS, Scene, shares
 from router.cli.demo.view import milliseconds
@@ -104,7 +104,7 @@ def _table(scene: Scene) -> Table:
     return table
 
 
-def _path(stream: Stream, phase: Phase, paths: dict[tuple[str, str], tuple[str, ...] | None]) -> str:
+def _path(stream: Stream, phase: PhaseCalls, paths: dict[tuple[str, str], tuple[str, ...] | None]) -> str:
     if stream.where in SERVER_ROUTERS:
         return path_text(paths.get((stream.router, stream.where)))
     return shares(phase.servers, stream.router, paths).replace(", ", "\n")

@@ -127,7 +127,7 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     verdicts: list[Any] = []
 
     def finish(path: Path) -> None:
-        answers = importlib.import_module("router.whatif.report.run_completion")
+        answers = importlib.import_module("router.whatif.report.finish_run")
         verdicts.extend(answers.complete_run(path, model))
 
     with progress() as on_progress:

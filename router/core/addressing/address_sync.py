@@ -41,7 +41,7 @@ from router.core.linkstate.outbox import ALL_ADDRESSES_TO, Outbox, addresses_to
 
 
 @attrs.define(kw_only=True, eq=False)
-class Subscriptions:
+class RemoteSubscriptions:
     """Addresses held of one other router, and how new they are."""
 
     seq: int = 0
@@ -71,7 +71,7 @@ class AddressSync:
         """Changes of this router's own addresses since it started."""
         self.own: dict[str, Treatment] = {}
         """Addresses with local subscribers."""
-        self.routers: dict[RouterId, Subscriptions] = {}
+        self.routers: dict[RouterId, RemoteSubscriptions] = {}
         """By router, as far as anything was heard of its addresses."""
         self._outbox = outbox
         self._settings = settings
@@ -212,7 +212,7 @@ class AddressSync:
             held.arriving.keep(message)
         self._want_rest(message.id, held, now)
 
-    def _on_part(self, held: Subscriptions, message: MobileAddressUpdate, now: float) -> None:
+    def _on_part(self, held: RemoteSubscriptions, message: MobileAddressUpdate, now: float) -> None:
         """Take all addresses of a router, or a part of them.
 
         What is in it is there at once, what is not is withdrawn with the last part.
@@ -306,7 +306,7 @@ class AddressSync:
                 held.ask_at = now + retry_s(self._settings, held.asked)
             self._asks.set(router, held.ask_at)
 
-    def _ask_for(self, router: RouterId, held: Subscriptions) -> None:
+    def _ask_for(self, router: RouterId, held: RemoteSubscriptions) -> None:
         arriving = held.arriving
         request = MobileAddressRequest(
             id=self.router_id,
@@ -317,7 +317,7 @@ class AddressSync:
         )
         self._outbox.send(router, addresses_to(router), request, None)
 
-    def _want_rest(self, router: RouterId, held: Subscriptions, now: float) -> None:
+    def _want_rest(self, router: RouterId, held: RemoteSubscriptions, now: float) -> None:
         if held.newest <= held.seq:
             held.arriving = None
             held.ask_at = None
@@ -326,12 +326,12 @@ class AddressSync:
             held.ask_at = now
             self._asks.set(router, now)
 
-    def _made(self, router: RouterId) -> Subscriptions:
-        return Subscriptions(is_installed=router in self._outbox.routes)
+    def _made(self, router: RouterId) -> RemoteSubscriptions:
+        return RemoteSubscriptions(is_installed=router in self._outbox.routes)
 
     # What the forwarding side gets
 
-    def _change(self, router: RouterId, held: Subscriptions, message: MobileAddressUpdate) -> None:
+    def _change(self, router: RouterId, held: RemoteSubscriptions, message: MobileAddressUpdate) -> None:
         for key, treatment in zip(message.add, message.treatments(), strict=True):
             address = mobile_address(key)
             if address is not None:
@@ -341,7 +341,7 @@ class AddressSync:
             if address is not None and address in held.addresses:
                 self._withdraw(router, held, address)
 
-    def _install(self, router: RouterId, held: Subscriptions, address: str, treatment: Treatment | None) -> None:
+    def _install(self, router: RouterId, held: RemoteSubscriptions, address: str, treatment: Treatment | None) -> None:
         if address not in held.addresses:
             if not self._has_room(router, held, address):
                 return
@@ -352,7 +352,7 @@ class AddressSync:
         if held.is_installed:
             self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
 
-    def _has_room(self, router: RouterId, held: Subscriptions, address: str) -> bool:
+    def _has_room(self, router: RouterId, held: RemoteSubscriptions, address: str) -> bool:
         """Whether *router* may have one more address, and this one; what is refused is told of once."""
         settings = self._settings
         owner = volatile_owner(address)
@@ -373,7 +373,7 @@ class AddressSync:
             self._outbox.do(Report.warning("address_refused", remote=router, address=address[:100], reason=reason))
         return False
 
-    def _withdraw(self, router: RouterId, held: Subscriptions, address: str) -> None:
+    def _withdraw(self, router: RouterId, held: RemoteSubscriptions, address: str) -> None:
         del held.addresses[address]
         self._count -= 1
         if held.is_installed:

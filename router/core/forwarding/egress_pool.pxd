@@ -1,6 +1,6 @@
 import cython
 from router.core.forwarding.credit_pool cimport Claimant, CreditPool, total_weight
-from router.core.forwarding.egress_load cimport EgressLoad, ToldLoad
+from router.core.forwarding.egress_load cimport EgressLoad, AdvertisedLoad
 from router.core.forwarding.credit_actions cimport CloseCircuit, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
 
 
@@ -9,7 +9,7 @@ cdef Py_ssize_t UNREACHABLE, AWAITED, OPEN, CLOSED
 
 cdef class IncomingCircuit(Claimant):
     cdef public object neighbor
-    cdef public ToldLoad report
+    cdef public AdvertisedLoad report
 
 
 cdef class EgressPool(CreditPool):

@@ -31,7 +31,7 @@ from router.core.forwarding.credit_actions import (
 from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weight
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import POOL_TRANSITIONS, PoolEvent, PoolState
-from router.core.forwarding.egress_load import EgressLoad, ToldLoad
+from router.core.forwarding.egress_load import AdvertisedLoad, EgressLoad
 from router.core.ids_and_conditions import RouterId
 
 BATCHES = 4
@@ -50,7 +50,7 @@ class IncomingCircuit(Claimant):
     def __init__(self, key: Key, neighbor: RouterId, window: int) -> None:
         Claimant.__init__(self, key, window)
         self.neighbor = neighbor
-        self.report = ToldLoad()
+        self.report = AdvertisedLoad()
         """Load at the egress as its neighbor was told."""
 
 

@@ -28,7 +28,7 @@ from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import Hello
 
 
-class Adjacency(enum.Enum):
+class AdjacencyState(enum.Enum):
     """State of a connection by what is known of the router at its other end."""
 
     SILENT = "silent"
@@ -40,7 +40,7 @@ class Adjacency(enum.Enum):
 
 
 class AdjacencyEvent(enum.Enum):
-    """Input that changes an `Adjacency`."""
+    """Input that changes an `AdjacencyState`."""
 
     HELLO_WITHOUT_ME = "hello-without-me"
     HELLO_WITH_ME = "hello-with-me"
@@ -49,18 +49,18 @@ class AdjacencyEvent(enum.Enum):
     """The active connection to the same neighbor, which was two-way, died or fell silent; this one is next."""
 
 
-ADJACENCY: Final[Mapping[tuple[Adjacency, AdjacencyEvent], Adjacency]] = {
-    (Adjacency.SILENT, AdjacencyEvent.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
-    (Adjacency.SILENT, AdjacencyEvent.HELLO_WITH_ME): Adjacency.TWO_WAY,
-    (Adjacency.SILENT, AdjacencyEvent.SILENCE): Adjacency.SILENT,
-    (Adjacency.SILENT, AdjacencyEvent.TAKEOVER): Adjacency.TWO_WAY,
-    (Adjacency.ONE_WAY, AdjacencyEvent.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
-    (Adjacency.ONE_WAY, AdjacencyEvent.HELLO_WITH_ME): Adjacency.TWO_WAY,
-    (Adjacency.ONE_WAY, AdjacencyEvent.SILENCE): Adjacency.SILENT,
+ADJACENCY: Final[Mapping[tuple[AdjacencyState, AdjacencyEvent], AdjacencyState]] = {
+    (AdjacencyState.SILENT, AdjacencyEvent.HELLO_WITHOUT_ME): AdjacencyState.ONE_WAY,
+    (AdjacencyState.SILENT, AdjacencyEvent.HELLO_WITH_ME): AdjacencyState.TWO_WAY,
+    (AdjacencyState.SILENT, AdjacencyEvent.SILENCE): AdjacencyState.SILENT,
+    (AdjacencyState.SILENT, AdjacencyEvent.TAKEOVER): AdjacencyState.TWO_WAY,
+    (AdjacencyState.ONE_WAY, AdjacencyEvent.HELLO_WITHOUT_ME): AdjacencyState.ONE_WAY,
+    (AdjacencyState.ONE_WAY, AdjacencyEvent.HELLO_WITH_ME): AdjacencyState.TWO_WAY,
+    (AdjacencyState.ONE_WAY, AdjacencyEvent.SILENCE): AdjacencyState.SILENT,
     # The peer says that it hears this router by no connection at all.
-    (Adjacency.TWO_WAY, AdjacencyEvent.HELLO_WITHOUT_ME): Adjacency.ONE_WAY,
-    (Adjacency.TWO_WAY, AdjacencyEvent.HELLO_WITH_ME): Adjacency.TWO_WAY,
-    (Adjacency.TWO_WAY, AdjacencyEvent.SILENCE): Adjacency.SILENT,
+    (AdjacencyState.TWO_WAY, AdjacencyEvent.HELLO_WITHOUT_ME): AdjacencyState.ONE_WAY,
+    (AdjacencyState.TWO_WAY, AdjacencyEvent.HELLO_WITH_ME): AdjacencyState.TWO_WAY,
+    (AdjacencyState.TWO_WAY, AdjacencyEvent.SILENCE): AdjacencyState.SILENT,
 }
 """The rule of a connection. A takeover is only ever of a silent one, so the other two pairs are absent."""
 
@@ -80,7 +80,7 @@ class ControlConnection:
     remote_conn_id: int
     rank: Rank = (0, 0, 0, 0)
     """The lowest of a neighbor's connections is preferred."""
-    state: Adjacency = Adjacency.SILENT
+    state: AdjacencyState = AdjacencyState.SILENT
     heard_at: float
     """Time of the last HELLO, or since when one is due, seconds."""
     instance: int | None = None
@@ -180,7 +180,7 @@ class Neighbors:
             self._choose(heard.router, now)
             self._join(heard, hello.id)
         with_me = self.router_id in hello.seen
-        if heard.state is Adjacency.SILENT:
+        if heard.state is AdjacencyState.SILENT:
             self.greetings[connection] = None
         heard.state = ADJACENCY[
             heard.state, AdjacencyEvent.HELLO_WITH_ME if with_me else AdjacencyEvent.HELLO_WITHOUT_ME
@@ -223,7 +223,9 @@ class Neighbors:
 
     def seen(self) -> tuple[RouterId, ...]:
         """Routers heard lately, for our HELLO."""
-        heard = {c.router for c in self.connections.values() if c.state is not Adjacency.SILENT and not c.is_challenger}
+        heard = {
+            c.router for c in self.connections.values() if c.state is not AdjacencyState.SILENT and not c.is_challenger
+        }
         return tuple(sorted(heard))
 
     def costs(self) -> dict[RouterId, int]:
@@ -270,10 +272,10 @@ class Neighbors:
         if active is None or active is connection or connection.is_challenger:
             return False
         stale = active.heard_at + 1.5 * self._settings.hello_interval_s <= now
-        return stale and connection.state is not Adjacency.SILENT
+        return stale and connection.state is not AdjacencyState.SILENT
 
     def _expects(self, connection: ControlConnection) -> bool:
-        if connection.state is not Adjacency.SILENT:
+        if connection.state is not AdjacencyState.SILENT:
             return True
         return not connection.is_suspect and self._speaks(connection)
 
@@ -287,7 +289,7 @@ class Neighbors:
     def _expect_anew(self, router: RouterId, now: float) -> None:
         # One that stood by may have to speak and be heard from now on.
         for connection in self._by_router.get(router, ()):
-            if connection.state is Adjacency.SILENT and not connection.is_suspect:
+            if connection.state is AdjacencyState.SILENT and not connection.is_suspect:
                 connection.heard_at = now
                 self._watch(connection)
 
@@ -297,14 +299,14 @@ class Neighbors:
     def _choose(self, router: RouterId, now: float) -> None:
         group = self._by_router.get(router, [])
         before = self.active.get(router)
-        is_before_alive = before is not None and before in group and before.state is Adjacency.TWO_WAY
+        is_before_alive = before is not None and before in group and before.state is AdjacencyState.TWO_WAY
         if not is_before_alive:
             for connection in group:
                 connection.is_challenger = False
-        two_way = [c for c in group if c.state is Adjacency.TWO_WAY and not c.is_challenger]
+        two_way = [c for c in group if c.state is AdjacencyState.TWO_WAY and not c.is_challenger]
         if two_way:
             chosen = min(two_way, key=_rank)
-        elif before is not None and all(c.state is Adjacency.SILENT for c in group):
+        elif before is not None and all(c.state is AdjacencyState.SILENT for c in group):
             standby = [c for c in group if c is not before and not c.is_suspect]
             if not standby:
                 self._lose(router)
@@ -361,7 +363,7 @@ class Neighbors:
         grouped = [c.connection for group in self._by_router.values() for c in group]
         assert sorted(grouped) == sorted(self.connections)
         for router, active in self.active.items():
-            assert active.state is Adjacency.TWO_WAY
+            assert active.state is AdjacencyState.TWO_WAY
             assert not active.is_challenger
             assert active in self._by_router[router]
             assert active.router == router != self.router_id

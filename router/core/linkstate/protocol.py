@@ -44,7 +44,7 @@ from router.core.linkstate.outbox import (
     link_state_to,
     target_of,
 )
-from router.core.linkstate.routes import RouteChange, Routes
+from router.core.linkstate.routes import Routes, RoutesDiff
 from router.core.linkstate.spf import Topology
 from router.core.linkstate.throttle import Throttle
 
@@ -384,7 +384,7 @@ class LinkState:
             if is_change:
                 self._compute_by(now)
 
-    def settle(self, now: float) -> RouteChange | None:
+    def settle(self, now: float) -> RoutesDiff | None:
         """End a turn: greet, advertise, compute.
 
         Args:
@@ -466,7 +466,7 @@ class LinkState:
     def _compute_by(self, at: float) -> None:
         self._spf_at = min(self._spf_at, at)
 
-    def _compute(self, now: float) -> RouteChange | None:
+    def _compute(self, now: float) -> RoutesDiff | None:
         self._spf_at = math.inf
         self._spf_throttle.ran(now, len(self.database.nodes))
         change = self.routes.compute(self.peers, now)

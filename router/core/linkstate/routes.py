@@ -17,7 +17,7 @@ from router.core.linkstate.spf import Topology
 
 
 @attrs.frozen(kw_only=True)
-class RouteChange:
+class RoutesDiff:
     """Difference that a computation of routes made."""
 
     lost: tuple[RouterId, ...]
@@ -45,7 +45,7 @@ class Routes:
         self._neighbors = neighbors
         self._database = database
 
-    def compute(self, own_peers: Mapping[RouterId, int], now: float) -> RouteChange:
+    def compute(self, own_peers: Mapping[RouterId, int], now: float) -> RoutesDiff:
         """Compute all routes anew.
 
         Args:
@@ -80,7 +80,7 @@ class Routes:
             self._database.lose(router)
         self._outbox.routes = routes
         self._outbox.radius = paths.radius
-        return RouteChange(lost=tuple(lost), found=tuple(found), moved=tuple(moved), is_topology=is_topology)
+        return RoutesDiff(lost=tuple(lost), found=tuple(found), moved=tuple(moved), is_topology=is_topology)
 
     def check_invariants(self) -> None:
         """Assert that routes, nodes and neighbors agree."""

@@ -27,7 +27,7 @@ from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.escapes import escaped
 from router.core.events import Action, Event
-from router.core.recording.recorded import Call, Mark, Raised, Segment
+from router.core.recording.recorded import Call, OutsideFault, Raised, Segment
 from router.core.recording.state import thaw, to_plain
 
 VERSION: Final = 1
@@ -94,7 +94,7 @@ def _plain_event(event: object) -> dict[str, object]:
 
 def _plain_call(call: Call) -> dict[str, object]:
     now, events, outcome = call
-    if isinstance(outcome, Mark):
+    if isinstance(outcome, OutsideFault):
         return {"t": now, "mark": outcome.what, "of": outcome.of}
     plain: dict[str, object] = {
         "t": now,
@@ -124,7 +124,7 @@ class Entry:
     actions: Mapping[str, int] = attrs.field(factory=dict)
     digest: str = ""
     raised: str = ""
-    mark: Mark | None = None
+    mark: OutsideFault | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -201,7 +201,7 @@ def _entry(number: int, plain: Mapping[str, Any]) -> Entry:
     if "state" in plain:
         return Entry(line=number, at=at, is_state=True, state=plain["state"])
     if "mark" in plain:
-        return Entry(line=number, at=at, mark=Mark(str(plain["mark"]), str(plain["of"])))
+        return Entry(line=number, at=at, mark=OutsideFault(str(plain["mark"]), str(plain["of"])))
     events = plain["events"]
     return Entry(
         line=number,

@@ -44,7 +44,7 @@ class Raised:
 
 
 @attrs.frozen
-class Mark:
+class OutsideFault:
     """No call: a fault outside the control plane, between two calls."""
 
     what: str
@@ -53,7 +53,7 @@ class Mark:
     """Name of what it happened to."""
 
 
-Outcome = Sequence[Action] | Raised | Mark
+Outcome = Sequence[Action] | Raised | OutsideFault
 Call = tuple[float, Sequence[Event] | None, Outcome]
 """Call: its time (seconds, monotonic), the events, None for a deadline, and what came of it."""
 

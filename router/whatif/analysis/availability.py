@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from router.whatif.analysis.connectivity import analyse
-from router.whatif.analysis.expected_deliveries import deliveries, deliveries_to
+from router.whatif.analysis.offered_deliveries import deliveries, deliveries_to
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
@@ -52,7 +52,7 @@ class Range:
 
 
 @attrs.frozen(kw_only=True)
-class AddressTime:
+class AddressAvailability:
     """Part of the time in which an address is served."""
 
     address: str
@@ -63,7 +63,7 @@ class AddressTime:
 
 
 @attrs.frozen(kw_only=True)
-class PairTime:
+class PairAvailability:
     """Part of the time in which one router has a path to another."""
 
     src: str
@@ -87,9 +87,9 @@ class Availability:
     """The mean, over what was played."""
     pairs: Range | None
     """Of all pairs of routers with a path when nothing fails, the mean share that has one; both routers live."""
-    addresses: tuple[AddressTime, ...]
+    addresses: tuple[AddressAvailability, ...]
     """Those with subscribers or publishers, the least available first."""
-    worst_pairs: tuple[PairTime, ...]
+    worst_pairs: tuple[PairAvailability, ...]
     """The least available first; empty when the run lists no pairs."""
 
 
@@ -157,7 +157,7 @@ def connected_pairs(model: Model) -> int:
 
 def _addresses(
     folder: Path, model: Model, calm: Mapping[str, float], weights: NDArray[np.float64], residual: float
-) -> Sequence[AddressTime]:
+) -> Sequence[AddressAvailability]:
     table = read_table(folder, "address_impact", ["scenario", "address", "subscriber_routers", "lost_msgs_per_s"])
     weight = weights[table.column("scenario").to_numpy()]
     played = math.fsum(weights.tolist())
@@ -177,7 +177,7 @@ def _addresses(
         # In a scenario that is not listed as much is lost as while nothing fails.
         missing = lost_of.get(name, 0.0) + calm[name] * max(0.0, played - listed_of.get(name, 0.0))
         found.append(
-            AddressTime(
+            AddressAvailability(
                 address=name,
                 demand=Range.of(missing / sent[name] if sent.get(name) else 0.0, residual),
                 subscribed=Range.of(dead_of.get(name, 0.0) if name in has_subscribers else played, residual),
@@ -203,7 +203,7 @@ def calm_losses(model: Model) -> dict[str, float]:
 
 def _worst_pairs(
     folder: Path, outcomes: Outcomes, model: Model, weights: NDArray[np.float64], residual: float
-) -> list[PairTime]:
+) -> list[PairAvailability]:
     """The pairs that are without a path for longest."""
     files = files_of(folder, "pair_impact")
     rows = sum(pq.read_metadata(file).num_rows for file in files)
@@ -225,7 +225,7 @@ def _worst_pairs(
     order = np.lexsort((np.arange(flat.size), -flat))[:SHOWN]
     ids = [router.id for router in model.routers]
     return [
-        PairTime(src=ids[at // count], dst=ids[at % count], connected=Range.of(float(flat[at]), residual))
+        PairAvailability(src=ids[at // count], dst=ids[at % count], connected=Range.of(float(flat[at]), residual))
         for at in order
         if flat[at] > 0
     ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
 from router.whatif.analysis.availability import availability, calm_losses, unrated
-from router.whatif.analysis.credit_plan import CreditUse, credit_rows
+from router.whatif.analysis.credit_plan import ClientCreditHabits, credit_rows
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
 from router.whatif.analysis.spof import spof_rows
@@ -316,7 +316,7 @@ def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, A
         found: list[dict[str, Any]] = read_table(folder, "credit_plan").to_pylist()
         return found
     changed, routes = _variant(folder, limits, model)
-    return credit_rows(routes, changed, CreditUse())
+    return credit_rows(routes, changed, ClientCreditHabits())
 
 
 def _variant(folder: Path, limits: Limits, model: Model) -> tuple[Model, Routes]:

@@ -30,7 +30,7 @@ MOST_PAIRS: Final = 10_000
 
 
 @attrs.frozen(kw_only=True)
-class CreditUse:
+class ClientCreditHabits:
     """Habits of clients with credit, as far as a model does not say them."""
 
     batch: int | None = 1
@@ -52,7 +52,7 @@ class CreditUse:
 
 
 @attrs.frozen(kw_only=True)
-class Path:
+class PlanRow:
     """The messages of one row of the plan."""
 
     address: str
@@ -66,21 +66,21 @@ class Path:
     configured: int | None
 
 
-def credit_table(network: Network, kernel: Kernel, model: Model, terms: CreditUse | None = None) -> pa.Table:
+def credit_table(network: Network, kernel: Kernel, model: Model, terms: ClientCreditHabits | None = None) -> pa.Table:
     """The table `credit_plan` of a mesh as it is.
 
     Args:
         network: the mesh.
         kernel: in its base state.
         model: of which *network* was made.
-        terms: habits of clients; those of `CreditUse()` when absent.
+        terms: habits of clients; those of `ClientCreditHabits()` when absent.
     """
-    return from_rows("credit_plan", credit_rows(Routes(network, kernel), model, terms or CreditUse()))
+    return from_rows("credit_plan", credit_rows(Routes(network, kernel), model, terms or ClientCreditHabits()))
 
 
-def credit_rows(routes: Routes, model: Model, terms: CreditUse) -> list[dict[str, object]]:
+def credit_rows(routes: Routes, model: Model, terms: ClientCreditHabits) -> list[dict[str, object]]:
     """The rows of `credit_plan`, for the state of *routes*: paths to addresses, then demands for routers."""
-    pools: dict[tuple[str, int], list[Path]] = {}
+    pools: dict[tuple[str, int], list[PlanRow]] = {}
     for path in _address_paths(routes, model, terms):
         pools.setdefault((path.address, path.dst), []).append(path)
     rows = [row for paths in pools.values() for row in _pool_rows(routes.network, paths, terms)]
@@ -92,7 +92,7 @@ def credit_rows(routes: Routes, model: Model, terms: CreditUse) -> list[dict[str
     return rows
 
 
-def _pool_rows(network: Network, paths: list[Path], terms: CreditUse) -> Iterator[dict[str, object]]:
+def _pool_rows(network: Network, paths: list[PlanRow], terms: ClientCreditHabits) -> Iterator[dict[str, object]]:
     """Rows of paths that share the credit of one router's subscribers."""
     configured = paths[0].configured
     work = _sum(None if path.busy_us is None else path.rate * path.busy_us for path in paths)
@@ -132,7 +132,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 # Paths to addresses
 
 
-def _address_paths(routes: Routes, model: Model, terms: CreditUse) -> Iterator[Path]:
+def _address_paths(routes: Routes, model: Model, terms: ClientCreditHabits) -> Iterator[PlanRow]:
     """Every flow to an address. What finds no credit is wanted at the nearest router, and counts as a need there."""
     sites = {(site.address, site.router): site for site in model.subscribers}
     wanted: dict[tuple[int, int, int], int] = {}
@@ -147,7 +147,7 @@ def _address_paths(routes: Routes, model: Model, terms: CreditUse) -> Iterator[P
         delay, is_known = routes.delay_us(src, dst)
         service_us = None if site.service_ms is None else round(site.service_ms * 1000)
         trip = 2 * delay + 4 * terms.client_us
-        yield Path(
+        yield PlanRow(
             address=text,
             src=src,
             dst=dst,
@@ -172,7 +172,7 @@ def _nearest(routes: Routes, flow: Flow) -> int | None:
 # Demands for routers
 
 
-def _router_paths(routes: Routes, terms: CreditUse) -> Iterator[Path]:
+def _router_paths(routes: Routes, terms: ClientCreditHabits) -> Iterator[PlanRow]:
     """Demands for routers, whose receivers' credit and time nobody says: the MOST_PAIRS with most work."""
     network = routes.network
     count = len(network.demand_src)
@@ -193,7 +193,7 @@ def _router_paths(routes: Routes, terms: CreditUse) -> Iterator[Path]:
     if len(chosen) > MOST_PAIRS:
         chosen = chosen[np.lexsort((chosen, -network.demand_rate[chosen], -work[chosen]))][:MOST_PAIRS]
     for at in chosen.tolist():
-        yield Path(
+        yield PlanRow(
             address=network.routers[dsts[at]],
             src=srcs[at],
             dst=dsts[at],

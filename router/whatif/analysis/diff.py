@@ -54,7 +54,7 @@ class LinkChange:
 
 
 @attrs.frozen(kw_only=True)
-class Impact:
+class BaseStateImpact:
     """Effect of the changes while nothing fails, for routers that both models have."""
 
     lost_pairs: tuple[tuple[str, str], ...]
@@ -85,7 +85,7 @@ class ScenarioChange:
 
 
 @attrs.frozen(kw_only=True)
-class RunImpact:
+class RunDifference:
     """Difference between the scenarios of two runs."""
 
     common: int
@@ -106,13 +106,13 @@ class Difference:
     """Of two models or runs."""
 
     changes: tuple[Change, ...]
-    impact: Impact
+    impact: BaseStateImpact
     new_spof: tuple[Mapping[str, Any], ...]
     gone_spof: tuple[Mapping[str, Any], ...]
     """Rows of `router_spof` of the second, or the first, alone."""
     counters: tuple[tuple[str, str, int], ...]
     """Link, sender, messages: what passed between two snapshots; empty where they are none."""
-    run: RunImpact | None
+    run: RunDifference | None
     """Of two runs."""
 
     @property
@@ -284,14 +284,14 @@ def _counters(before: Model, after: Model) -> Iterator[tuple[str, str, int]]:
 # What changes do
 
 
-def _impact(before: Routes, after: Routes) -> Impact:
+def _impact(before: Routes, after: Routes) -> BaseStateImpact:
     names = sorted(set(before.network.routers) & set(after.network.routers))
     old, new = (_view(routes, names) for routes in (before, after))
     lost, gained = (old >= 0) & (new < 0), (old < 0) & (new >= 0)
     both = (old >= 0) & (new >= 0)
     hops = [_next_hops(routes, names) for routes in (before, after)]
     places = np.argwhere(lost)
-    return Impact(
+    return BaseStateImpact(
         lost_pairs=tuple((names[src], names[dst]) for src, dst in places[:SHOWN]),
         lost_count=len(places),
         gained_count=int(gained.sum()),
@@ -341,7 +341,7 @@ def _loads(routes: Routes) -> Iterator[tuple[tuple[str, str], int]]:
 # Runs
 
 
-def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> RunImpact:
+def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> RunDifference:
     """Scenarios of two runs in which the same fails in the same variant, by some of MEASURES."""
     old, new = _by_failure(before), _by_failure(after)
     common = sorted(old.keys() & new.keys(), key=lambda key: new[key])
@@ -361,7 +361,7 @@ def compare_runs(before: Outcomes, after: Outcomes, measures: Iterable[str]) -> 
             _, fails = _text(common[place])
             changed.append(ScenarioChange(fails=fails, measure=measure, before=float(a[place]), after=float(b[place])))
         highest[measure] = (float(a.max(initial=0)), float(b.max(initial=0)))
-    return RunImpact(
+    return RunDifference(
         common=len(common),
         only_before=len(old) - len(common),
         only_after=len(new) - len(common),

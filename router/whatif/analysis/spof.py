@@ -22,7 +22,7 @@ from router.whatif.kernel.network_arrays import MICRO, TREATMENTS, Network
 from router.whatif.model.elements import GroupKind
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import from_rows
-from router.whatif.scenarios.failure_families import Elements
+from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.wording import BASE
 
 Row = dict[str, object]
@@ -63,7 +63,7 @@ def spof_rows(
         kernel: of *network*, in its base state.
         variant: that *model* is of the one that was run.
     """
-    elements = Elements.of(model)
+    elements = FailureCandidates.of(model)
     kinds = {group.name: str(group.kind) for group in elements.groups}
     calm = Harm(
         scenario=0,
@@ -118,7 +118,9 @@ def _row(kind: str, element: str, harm: Harm, calm: Harm) -> Iterator[Row]:
         }
 
 
-def _candidates(elements: Elements, network: Network) -> Iterator[tuple[str, str, Iterable[int], Iterable[int]]]:
+def _candidates(
+    elements: FailureCandidates, network: Network
+) -> Iterator[tuple[str, str, Iterable[int], Iterable[int]]]:
     """Candidates for a single point of failure: kind, name, links and routers."""
     found = analyse(len(elements.routers), elements.ends)
     has_bounds = bool((network.subscriber_credit >= 0).any()) and bool(

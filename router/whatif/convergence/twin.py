@@ -19,8 +19,8 @@ from mesh_config.generators import SEEDED, generate
 from mesh_config.models import LinkStateSettings
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.throttle import ROUTERS_A_PAUSE
-from router.simulation.measures import Distances, distances_of, first_differences
 from router.simulation.mesh import Mesh, Wire
+from router.simulation.mesh_invariants import Distances, distances_of, first_differences
 from router.whatif.convergence.simulation_parameters import SimulationParameters
 from router.whatif.model.mesh_model import Model
 
@@ -59,7 +59,7 @@ FAILURES: Final = (EventKind.LINK, EventKind.ROUTER, EventKind.LINK, EventKind.R
 
 
 @attrs.frozen(kw_only=True)
-class TwinMesh:
+class TwinTopology:
     """Source of a twin's mesh: the routers and links of a model, or a shape that is generated."""
 
     name: str
@@ -72,7 +72,7 @@ class TwinMesh:
     """Of a model: two routers, cost, and time on the way in seconds or None."""
 
     @classmethod
-    def of_model(cls, model: Model) -> TwinMesh:
+    def of_model(cls, model: Model) -> TwinTopology:
         """The routers and links of a model, with their delays."""
         ids = tuple(router.id for router in model.routers)
         links = (
@@ -85,7 +85,7 @@ class TwinMesh:
 class TwinCase:
     """One run of a twin."""
 
-    ground: TwinMesh
+    ground: TwinTopology
     seed: int
     """Of the shape, where it takes one, of delays and jitter, and of what fails."""
     timers: LinkStateSettings = LinkStateSettings()

@@ -25,7 +25,7 @@ from mesh_config.findings import Finding, SettingsError, Severity, nearest
 from mesh_config.generators import KINDS, MAX_ROUTERS, generate
 from mesh_config.models import LinkStateSettings
 from mesh_config.values import expectation, fault_of, fields_of
-from router.whatif.convergence.twin import Row, TwinCase, TwinMesh, run_case
+from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
 from router.whatif.pipeline.local_engine import prepare_worker
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
@@ -49,7 +49,7 @@ def _error(key: str, message: str, expected: str = "", near: str | None = None) 
 # What is asked for
 
 
-def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[TwinMesh]:
+def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[TwinTopology]:
     """Meshes of well-known shapes: `geometric:30`, or `geometric` in every one of *sizes*.
 
     Raises: TwinError for a shape or a size that there is not.
@@ -69,7 +69,7 @@ def shapes(texts: Iterable[str], sizes: Sequence[int]) -> list[TwinMesh]:
                 generate(name, size)
             except ValueError as error:
                 raise _error("--generate", f"{name}:{size}: {error}") from error
-            found.append(TwinMesh(name=name, routers=size))
+            found.append(TwinTopology(name=name, routers=size))
     return found
 
 
@@ -104,7 +104,7 @@ def timers(text: str) -> LinkStateSettings:
 
 
 def grid(
-    grounds: Iterable[TwinMesh],
+    grounds: Iterable[TwinTopology],
     settings: Iterable[LinkStateSettings],
     seeds: Iterable[int],
     case: Callable[..., TwinCase],

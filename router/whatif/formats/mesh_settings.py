@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mesh_config.check import check_file
+from mesh_config.connector_matching import links
 from mesh_config.findings import SettingsError, has_errors
-from mesh_config.links import links
 from mesh_config.loader import load_mesh
 from mesh_config.models import MeshSettings, Treatment
 from router.core.addressing.treatment_table import TreatmentTable

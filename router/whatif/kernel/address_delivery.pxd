@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, array, bytes_of, ints, longs
+from router.whatif.kernel.c_arrays cimport BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, array, bytes_of, ints, longs
 from router.whatif.kernel.link_loads cimport LinkLoads
 from router.whatif.kernel.spf_trees cimport SpfTrees
 

@@ -3,7 +3,7 @@
 
 - closest: the nearest routers with subscribers; equally near ones share, by turns from the lowest id.
 - balanced: the nearest router, of equally near ones the one with the lowest id. Where credit bounds what a router's
-  subscribers take, `balanced_addresses.py` does that.
+  subscribers take, `credit_bounded_balancing.py` does that.
 - multicast: one copy to each router with subscribers, along the tree of the router at which it enters; one for all of
   them on an arc that leads to several.
 
@@ -21,7 +21,7 @@ from router.whatif.kernel.network_arrays import Network
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, bytes_of, ints, longs
+    from router.whatif.kernel.c_arrays import BALANCED, BOUNDED, CLOSEST, FAR, MULTICAST, NONE, bytes_of, ints, longs
 
 
 class AddressDelivery:

@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport FAR, array, bytes_of, ints, longs, shorts
+from router.whatif.kernel.c_arrays cimport FAR, array, bytes_of, ints, longs, shorts
 from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.link_loads cimport LinkLoads, sort_keys
 from router.whatif.kernel.spf_trees cimport SpfTrees

@@ -17,7 +17,7 @@ from router.whatif.kernel.link_loads import LinkLoads
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import FAR, bytes_of, ints, longs, shorts
+    from router.whatif.kernel.c_arrays import FAR, bytes_of, ints, longs, shorts
     from router.whatif.kernel.link_loads import sort_keys
 
 

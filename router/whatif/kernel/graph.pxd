@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport FAR, NONE, array, bytes_of, ints
+from router.whatif.kernel.c_arrays cimport FAR, NONE, array, bytes_of, ints
 
 
 @cython.final

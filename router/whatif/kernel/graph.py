@@ -13,7 +13,7 @@ import cython
 from router.whatif.kernel.network_arrays import Network
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import FAR, NONE, bytes_of, ints
+    from router.whatif.kernel.c_arrays import FAR, NONE, bytes_of, ints
 
 
 class Graph:

@@ -18,7 +18,7 @@ import cython
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import FAR, NONE, bytes_of, ints, longs
+    from router.whatif.kernel.c_arrays import FAR, NONE, bytes_of, ints, longs
 
 
 class LinkLoads:

@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport FAR, NONE, array, doubles, ints, longs
+from router.whatif.kernel.c_arrays cimport FAR, NONE, array, doubles, ints, longs
 from router.whatif.kernel.address_delivery cimport AddressDelivery
 from router.whatif.kernel.path_delays cimport PathDelays
 from router.whatif.kernel.graph cimport Graph

@@ -25,7 +25,7 @@ from router.whatif.kernel.network_arrays import Network
 from router.whatif.kernel.order_statistics import OrderStatistics
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import FAR, NONE, doubles, ints, longs
+    from router.whatif.kernel.c_arrays import FAR, NONE, doubles, ints, longs
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

@@ -1,8 +1,8 @@
 import cython
 
-from router.whatif.kernel.arrays cimport array, ints, longs
+from router.whatif.kernel.c_arrays cimport array, ints, longs
 from router.whatif.kernel.address_delivery cimport AddressDelivery
-from router.whatif.kernel.balanced_addresses cimport BalancedAddresses
+from router.whatif.kernel.credit_bounded_balancing cimport BalancedAddresses
 from router.whatif.kernel.path_delays cimport PathDelays
 from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.link_loads cimport LinkLoads

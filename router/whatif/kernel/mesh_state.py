@@ -9,7 +9,7 @@ from typing import Final
 import cython
 
 from router.whatif.kernel.address_delivery import AddressDelivery
-from router.whatif.kernel.balanced_addresses import BalancedAddresses
+from router.whatif.kernel.credit_bounded_balancing import BalancedAddresses
 from router.whatif.kernel.ecmp_loads import EcmpLoads
 from router.whatif.kernel.graph import Graph
 from router.whatif.kernel.link_loads import LinkLoads
@@ -18,7 +18,7 @@ from router.whatif.kernel.path_delays import PathDelays
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import ints, longs
+    from router.whatif.kernel.c_arrays import ints, longs
 
 SLICE: Final = 100_000
 """Demands."""

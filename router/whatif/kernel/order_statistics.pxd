@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport array, longs
+from router.whatif.kernel.c_arrays cimport array, longs
 
 
 @cython.final

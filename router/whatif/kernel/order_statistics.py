@@ -8,7 +8,7 @@ from array import array
 import cython
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import longs
+    from router.whatif.kernel.c_arrays import longs
 
 
 class OrderStatistics:

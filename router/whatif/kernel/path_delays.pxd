@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport FAR, NONE, array, bytes_of, ints, longs, shorts
+from router.whatif.kernel.c_arrays cimport FAR, NONE, array, bytes_of, ints, longs, shorts
 from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.preorder cimport number_tree
 from router.whatif.kernel.order_statistics cimport OrderStatistics

@@ -19,7 +19,7 @@ from router.whatif.kernel.order_statistics import OrderStatistics
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import FAR, NONE, bytes_of, ints, longs, shorts
+    from router.whatif.kernel.c_arrays import FAR, NONE, bytes_of, ints, longs, shorts
     from router.whatif.kernel.preorder import number_tree
 
 

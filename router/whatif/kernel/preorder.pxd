@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport NONE
+from router.whatif.kernel.c_arrays cimport NONE
 
 
 @cython.locals(node=int, first=int, parent=int, index=int, place=int)

@@ -7,7 +7,7 @@ from array import array
 import cython
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import NONE
+    from router.whatif.kernel.c_arrays import NONE
 
 
 def number_tree(

@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport FAR, NONE, array, ints, longs, shorts
+from router.whatif.kernel.c_arrays cimport FAR, NONE, array, ints, longs, shorts
 from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.preorder cimport number_tree
 

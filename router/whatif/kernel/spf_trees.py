@@ -20,7 +20,7 @@ import cython
 from router.whatif.kernel.graph import Graph
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import FAR, NONE, ints, longs, shorts
+    from router.whatif.kernel.c_arrays import FAR, NONE, ints, longs, shorts
     from router.whatif.kernel.preorder import number_tree
 
 

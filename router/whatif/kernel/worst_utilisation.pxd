@@ -1,6 +1,6 @@
 import cython
 
-from router.whatif.kernel.arrays cimport CAUSES, NONE, array, doubles, ints, longs
+from router.whatif.kernel.c_arrays cimport CAUSES, NONE, array, doubles, ints, longs
 from router.whatif.kernel.mesh_kernel cimport Kernel
 from router.whatif.kernel.spf_trees cimport SpfTrees
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from router.whatif.kernel.mesh_kernel import Kernel
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import CAUSES, NONE, doubles, ints, longs
+    from router.whatif.kernel.c_arrays import CAUSES, NONE, doubles, ints, longs
 
 Longs = NDArray[np.int64]
 

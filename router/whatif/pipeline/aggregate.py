@@ -22,7 +22,7 @@ from router.whatif.pipeline.table_layouts import (
     RUN,
     SCENARIO,
 )
-from router.whatif.scenarios.failure_families import Elements, Maintenance
+from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
 from router.whatif.scenarios.scenario_plan import Plan
 
 STAGE: Final = (BASE_LOADS, WORST_LOADS)
@@ -50,7 +50,7 @@ def write_links(folder: Path, plan: Plan) -> None:
         write_table(folder, whole.combine_chunks(), layout.name)
 
 
-def _links(variant: str, elements: Elements, base: pa.Table, worst: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _links(variant: str, elements: FailureCandidates, base: pa.Table, worst: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Rows of one variant for `link_load` and `link_worst`."""
     rates, sizes = base.column("rate").to_numpy(), base.column("bytes").to_numpy()
     capacity = [base.column(name).to_numpy() for name in ("capacity_rate", "capacity_bytes")]
@@ -83,7 +83,7 @@ def _links(variant: str, elements: Elements, base: pa.Table, worst: pa.Table) ->
     return pa.table(load, schema=LINK_LOAD.schema), pa.table(highest, schema=schema)
 
 
-def _directed(elements: Elements) -> tuple[pa.Array, pa.Array, pa.Array]:
+def _directed(elements: FailureCandidates) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Link, sender and receiver of each directed link."""
     links = [link for link in elements.links for _ in range(2)]
     ends = [(one, other) for a, b in elements.ends for one, other in ((a, b), (b, a))]

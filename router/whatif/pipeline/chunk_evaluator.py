@@ -24,7 +24,7 @@ from router.whatif.kernel.scenario_loop import fail_one_by_one
 from router.whatif.kernel.worst_utilisation import WorstUtilisations
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
-from router.whatif.scenarios.failure_families import Batch, Elements
+from router.whatif.scenarios.failure_families import Batch, FailureCandidates
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, Section
 
 LOST: Final = "lost"
@@ -80,7 +80,7 @@ class VariantWork:
 
 
 @attrs.frozen(kw_only=True)
-class RunFile:
+class OutputFile:
     """A file of a run: its name in the folder, and what is in it."""
 
     name: str
@@ -124,7 +124,7 @@ class Evaluator:
         self._links = pa.array(self.network.links, pa.string())
         self._addresses = pa.array(self.network.addresses, pa.string())
 
-    def evaluate(self, chunk: Chunk) -> list[RunFile]:
+    def evaluate(self, chunk: Chunk) -> list[OutputFile]:
         """The files of a chunk; that of the scenarios comes last."""
         if chunk.number in self._offered:  # tried again: no scenario may be offered twice
             self._worst.clear()
@@ -133,7 +133,7 @@ class Evaluator:
         tables: list[pa.Table] = []
         pairs = _Pairs()
         impacts: list[tuple[int, ...]] = []
-        pieces: list[RunFile] = []
+        pieces: list[OutputFile] = []
         for section, first, batch in self._plan.batches(chunk.first, chunk.stop):
             outcomes = []
             for number, outcome in enumerate(self._play(batch), start=first):
@@ -273,10 +273,10 @@ class _Pairs:
         return np.repeat(numbers, counts), src, dst, before, now
 
 
-def _piece(table: str, chunk: Chunk, rows: pa.Table, part: int = 0) -> RunFile:
+def _piece(table: str, chunk: Chunk, rows: pa.Table, part: int = 0) -> OutputFile:
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="zstd")
-    return RunFile(name=file_name(table, chunk.number, part), data=sink.getvalue())
+    return OutputFile(name=file_name(table, chunk.number, part), data=sink.getvalue())
 
 
 def _repeated(text: str, count: int) -> pa.Array:
@@ -288,6 +288,6 @@ def _lists(offsets: NDArray[np.int32], values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), values, type=kind)
 
 
-def _group_names(elements: Elements, batch: Batch) -> pa.Array:
+def _group_names(elements: FailureCandidates, batch: Batch) -> pa.Array:
     names = pa.array([group.name for group in elements.groups], pa.string())
     return names.take(pa.array(batch.groups, mask=batch.groups < 0))

@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 
 import router
 from router.whatif.pipeline import local_engine
-from router.whatif.pipeline.chunk_evaluator import RunFile, VariantWork, evaluator_of
+from router.whatif.pipeline.chunk_evaluator import OutputFile, VariantWork, evaluator_of
 from router.whatif.pipeline.unfinished_run import run_error, write_run_files
 from router.whatif.scenarios.scenario_plan import Chunk
 
@@ -255,7 +255,7 @@ def _run_jobs(
 
 @attrs.frozen(kw_only=True)
 class _Result:
-    pieces: list[RunFile]
+    pieces: list[OutputFile]
     seconds: float
 
 
@@ -282,7 +282,7 @@ def _run_job(session: SparkSession, work: VariantWork, chunks: Sequence[Chunk]) 
     table = numbers.mapInArrow(_function(work, tuple(chunks)), SCHEMA).toArrow()
     # The files of a chunk in the order in which they must be written: that of its scenarios is the last.
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    pieces = [RunFile(name=name, data=data) for _, name, data in rows]
+    pieces = [OutputFile(name=name, data=data) for _, name, data in rows]
     return _Result(pieces=pieces, seconds=time.monotonic() - began)
 
 

@@ -18,7 +18,7 @@ from typing import IO, Final
 
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.whatif.pipeline.aggregate import STAGE
-from router.whatif.pipeline.chunk_evaluator import RunFile
+from router.whatif.pipeline.chunk_evaluator import OutputFile
 from router.whatif.pipeline.table_files import SUFFIX
 from router.whatif.pipeline.table_layouts import RUN, SCENARIO
 
@@ -49,7 +49,7 @@ def write_atomically(target: Path, data: bytes, *, folder: Path | None = None) -
     beside.replace(target)
 
 
-def write_run_files(folder: Path, pieces: Iterable[RunFile]) -> None:
+def write_run_files(folder: Path, pieces: Iterable[OutputFile]) -> None:
     """Write files in their order, each as a whole or not at all."""
     for piece in pieces:
         target = folder / piece.name

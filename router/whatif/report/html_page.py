@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import jinja2
 
-from router.whatif.analysis.availability import AddressTime, PairTime, Range
+from router.whatif.analysis.availability import AddressAvailability, PairAvailability, Range
 from router.whatif.analysis.suggest import MOST_ROUTERS
-from router.whatif.report.html_parts import Column, Figures, Paragraph, Part, Section, Table, Terms, name
+from router.whatif.report.html_parts import Column, Paragraph, Part, PictureRow, Section, Table, Terms, name
 from router.whatif.report.run_facts import ROWS, AddressFacts, Facts, FamilyFacts, LinkFacts, Row, VariantFacts
 from router.whatif.report.svg_drawing import Picture, style_of_colors
 from router.whatif.report.verdicts import Verdict
@@ -69,7 +69,7 @@ Pictures = dict[str, Picture]
 def _figures(pictures: Pictures, *names: str) -> list[Part]:
     """Those pictures of *names* that there are, beside each other if several are asked for."""
     found = [pictures[key] for key in names if key in pictures]
-    return [Figures(found, are_beside=len(names) > 1)] if found else []
+    return [PictureRow(found, are_beside=len(names) > 1)] if found else []
 
 
 def _mesh(facts: Facts, pictures: Pictures) -> list[Part]:
@@ -227,11 +227,11 @@ def _availability(facts: Facts, pictures: Pictures) -> list[Part]:
         *_shares("messages delivered", lambda it: it.demand),
         *_shares("time with a subscriber", lambda it: it.subscribed),
     ]
-    addresses: tuple[AddressTime, ...] = found.addresses
+    addresses: tuple[AddressAvailability, ...] = found.addresses
     if addresses:
         caption = "Addresses, the least available first."
         parts.append(Table(caption, address_columns, addresses, "address_impact"))
-    pairs: tuple[PairTime, ...] = found.worst_pairs
+    pairs: tuple[PairAvailability, ...] = found.worst_pairs
     if pairs:
         pair_columns = [
             name("from", lambda it: it.src),

@@ -53,7 +53,7 @@ class Table:
 
 
 @attrs.frozen
-class Figures:
+class PictureRow:
     """Pictures with their captions, beside each other where there is room if there are several."""
 
     form: ClassVar = "figures"
@@ -69,7 +69,7 @@ class Terms:
     pairs: Sequence[tuple[str, object]]
 
 
-Part = Paragraph | Table | Figures | Terms
+Part = Paragraph | Table | PictureRow | Terms
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from router.whatif.analysis.availability import Availability, availability, calm_losses, connected_pairs
-from router.whatif.analysis.expected_deliveries import deliveries
+from router.whatif.analysis.offered_deliveries import deliveries
 from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import variant_of

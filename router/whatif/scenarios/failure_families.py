@@ -35,7 +35,7 @@ def odds_of_failure(failures_per_year: float | None, repair_hours: float | None)
 
 
 @attrs.frozen(kw_only=True)
-class Members:
+class FailureGroup:
     """A group by the places of its members."""
 
     name: str
@@ -46,7 +46,7 @@ class Members:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Elements:
+class FailureCandidates:
     """Elements of a mesh that may fail: routers and links by their places in the order of ids, and groups by name.
 
     Each fails independently of the others, a group besides its members; odds are time down by time up.
@@ -56,17 +56,17 @@ class Elements:
     links: tuple[str, ...]
     ends: tuple[tuple[int, int], ...]
     """Routers of each link."""
-    groups: tuple[Members, ...]
+    groups: tuple[FailureGroup, ...]
     router_odds: tuple[float, ...]
     link_odds: tuple[float, ...]
 
     @classmethod
-    def of(cls, model: Model) -> Elements:
+    def of(cls, model: Model) -> FailureCandidates:
         """Those of a model. The site of routers is a group too, unless a group has its name."""
         routers = {router.id: place for place, router in enumerate(model.routers)}
         links = {link.id: place for place, link in enumerate(model.links)}
         groups = [
-            Members(
+            FailureGroup(
                 name=group.name,
                 kind=group.kind,
                 links=tuple(sorted(links[link] for link in group.links)),
@@ -82,7 +82,7 @@ class Elements:
         for group in groups:
             sites.pop(group.name, None)
         groups += [
-            Members(name=name, kind=GroupKind.SITE, links=(), routers=tuple(places), odds=0.0)
+            FailureGroup(name=name, kind=GroupKind.SITE, links=(), routers=tuple(places), odds=0.0)
             for name, places in sites.items()
         ]
         return cls(
@@ -148,7 +148,7 @@ Failure = tuple[Sequence[int], Sequence[int], int, float]
 """Links, routers, group, probability."""
 
 
-def _batch(failures: Iterable[Failure], elements: Elements) -> Batch:
+def _batch(failures: Iterable[Failure], elements: FailureCandidates) -> Batch:
     rows = list(failures)
     return Batch(
         link_offsets=np.cumsum([0, *(len(row[0]) for row in rows)], dtype=np.int32),
@@ -171,10 +171,10 @@ class Family(Protocol):
     def group(self) -> str | None:
         """The group that it is about, if it is about one."""
 
-    def count(self, elements: Elements) -> int:
+    def count(self, elements: FailureCandidates) -> int:
         """Number of its members."""
 
-    def batch(self, elements: Elements, numbers: Ranks) -> Batch:
+    def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
         """Some of them."""
 
 
@@ -185,11 +185,11 @@ class NoFailure:
     text: str = attrs.field(default="none", init=False)
     group: None = attrs.field(default=None, init=False)
 
-    def count(self, elements: Elements) -> int:
+    def count(self, elements: FailureCandidates) -> int:
         """One."""
         return 1
 
-    def batch(self, elements: Elements, numbers: Ranks) -> Batch:
+    def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
         """No link and no router."""
         return _batch([((), (), NO_GROUP, elements.calm) for _ in numbers], elements)
 
@@ -208,11 +208,11 @@ class Combinations:
         parts = (("links", self.links), ("routers", self.routers))
         return "+".join(f"{word}:{count}" for word, count in parts if count)
 
-    def count(self, elements: Elements) -> int:
+    def count(self, elements: FailureCandidates) -> int:
         """The product of two binomials."""
         return math.comb(len(elements.links), self.links) * math.comb(len(elements.routers), self.routers)
 
-    def batch(self, elements: Elements, numbers: Ranks) -> Batch:
+    def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
         """Unranked."""
         choices = math.comb(len(elements.links), self.links)
         links = unrank(numbers % choices, len(elements.links), self.links)
@@ -233,7 +233,7 @@ class Combinations:
             probability=probability,
         )
 
-    def number(self, elements: Elements, links: Sequence[int], routers: Sequence[int]) -> int:
+    def number(self, elements: FailureCandidates, links: Sequence[int], routers: Sequence[int]) -> int:
         """The number of one choice; places ascend."""
         return rank(links) + rank(routers) * math.comb(len(elements.links), self.links)
 
@@ -257,15 +257,15 @@ class Groups:
         """As in WORDS."""
         return WORDS[self.kind]
 
-    def places(self, elements: Elements) -> list[int]:
+    def places(self, elements: FailureCandidates) -> list[int]:
         """Of its groups."""
         return [place for place, group in enumerate(elements.groups) if group.kind is self.kind]
 
-    def count(self, elements: Elements) -> int:
+    def count(self, elements: FailureCandidates) -> int:
         """Groups of that kind."""
         return len(self.places(elements))
 
-    def batch(self, elements: Elements, numbers: Ranks) -> Batch:
+    def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
         """All members of each."""
         places = self.places(elements)
         chosen = ((places[number], elements.groups[places[number]]) for number in numbers.tolist())
@@ -285,12 +285,12 @@ class Maintenance:
     group: str
     text: str = attrs.field(default="maintenance", init=False)
 
-    def count(self, elements: Elements) -> int:
+    def count(self, elements: FailureCandidates) -> int:
         """One, and one for each link and router that is left."""
         links, routers = self._left(elements)
         return 1 + len(links) + len(routers)
 
-    def batch(self, elements: Elements, numbers: Ranks) -> Batch:
+    def batch(self, elements: FailureCandidates, numbers: Ranks) -> Batch:
         """The group's members, each time with something else."""
         place, group = self._place(elements)
         links, routers = self._left(elements)
@@ -308,7 +308,7 @@ class Maintenance:
 
         return _batch(map(failure, numbers.tolist()), elements)
 
-    def number(self, elements: Elements, links: Collection[int], routers: Collection[int]) -> int | None:
+    def number(self, elements: FailureCandidates, links: Collection[int], routers: Collection[int]) -> int | None:
         """The number of a failure, what the group takes down included; None when it is none of these."""
         _, group = self._place(elements)
         left_links, left_routers = self._left(elements)
@@ -324,12 +324,12 @@ class Maintenance:
             return 1 + len(left_links) + left_routers.index(more_routers[0])
         return None
 
-    def _place(self, elements: Elements) -> tuple[int, Members]:
+    def _place(self, elements: FailureCandidates) -> tuple[int, FailureGroup]:
         place = elements.group(self.group)
         assert place is not None, self.group
         return place, elements.groups[place]
 
-    def _left(self, elements: Elements) -> tuple[list[int], list[int]]:
+    def _left(self, elements: FailureCandidates) -> tuple[list[int], list[int]]:
         _, group = self._place(elements)
         links, routers = set(group.links), set(group.routers)
         return (

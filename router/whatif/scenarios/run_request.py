@@ -12,7 +12,7 @@ import attrs
 
 from router.whatif.model.elements import LinkEdge, SubscriberSite, link_ids
 from router.whatif.model.mesh_model import Model, grown, with_costs, with_links, with_subscribers
-from router.whatif.scenarios.failure_families import Elements, Maintenance
+from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
 from router.whatif.scenarios.scenario_plan import BASE, DEFAULT_FAMILIES, Plan, families_of, plan_error
 
 CHANGED: Final = "changed"
@@ -65,7 +65,7 @@ class Request:
         Raises: PlanError
         """
         return Plan.of(
-            [(name, Elements.of(model)) for name, model in variants],
+            [(name, FailureCandidates.of(model)) for name, model in variants],
             [*families_of(self.families), *(Maintenance(name) for name in self.maintenance)],
             sample=self.sample,
             seed=self.seed,

@@ -20,7 +20,7 @@ from router.whatif.scenarios.failure_families import (
     WORDS,
     Batch,
     Combinations,
-    Elements,
+    FailureCandidates,
     Family,
     Groups,
     Maintenance,
@@ -95,25 +95,25 @@ class Chunk:
 
 
 @attrs.frozen(kw_only=True)
-class VariantElements:
+class VariantCandidates:
     """A variant by its name, and what may fail in it."""
 
     name: str
-    elements: Elements
+    elements: FailureCandidates
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
     """All scenarios of a run. Make one with `Plan.of`."""
 
-    variants: tuple[VariantElements, ...]
+    variants: tuple[VariantCandidates, ...]
     sections: tuple[Section, ...]
     seed: int
 
     @classmethod
     def of(
         cls,
-        variants: Sequence[tuple[str, Elements]],
+        variants: Sequence[tuple[str, FailureCandidates]],
         families: Sequence[Family],
         *,
         sample: int | None = None,
@@ -144,7 +144,7 @@ class Plan:
                 first += count
         if first > MAX_SCENARIOS:
             raise plan_error("--fail", f"{first} scenarios", f"at most {MAX_SCENARIOS}; --sample plays some of them")
-        named = tuple(VariantElements(name=name, elements=elements) for name, elements in variants)
+        named = tuple(VariantCandidates(name=name, elements=elements) for name, elements in variants)
         return cls(variants=named, sections=tuple(sections), seed=seed)
 
     def __len__(self) -> int:
@@ -267,7 +267,7 @@ class Plan:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
 
-def _checked_count(family: Family, elements: Elements) -> int:
+def _checked_count(family: Family, elements: FailureCandidates) -> int:
     names = [each.name for each in elements.groups]
     if family.group is not None and elements.group(family.group) is None:
         raise plan_error(
@@ -296,7 +296,7 @@ def _places(what: str, names: Iterable[str], known: Sequence[str]) -> list[int]:
 
 
 def _member(
-    family: Family, elements: Elements, links: Sequence[int], routers: Sequence[int], group: str | None
+    family: Family, elements: FailureCandidates, links: Sequence[int], routers: Sequence[int], group: str | None
 ) -> int | None:
     """The number of a failure within a family, None when it has no such member."""
     match family:

@@ -74,7 +74,7 @@ class CounterSource(DataSource):
         return CounterReader(tuple(json.loads(self.options["urls"])), connect, links)
 
 
-class Interval(InputPartition):
+class ReadingsPartition(InputPartition):
     """Two readings, as text."""
 
     def __init__(self, before: str, after: str) -> None:
@@ -113,11 +113,11 @@ class CounterReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """One: there is little to compute."""
-        return [Interval(start["reading"], end["reading"])] if start != end else []
+        return [ReadingsPartition(start["reading"], end["reading"])] if start != end else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """Read what has passed between the readings of a partition."""
-        assert isinstance(partition, Interval)
+        assert isinstance(partition, ReadingsPartition)
         before, after = link_counters.from_text(partition.before), link_counters.from_text(partition.after)
         for row in link_counters.passed(before, after, self._links):
             yield attrs.astuple(row)

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 import attrs
 
 from router.bench.cases import Case, Path, host_and_port
-from router.bench.measuring import LoadConnections, Run
+from router.bench.measuring import LoadConnections, RunResult
 from router.bench.measuring import measure as measure_load
 from tests.measure.credit.tasks import Parent, Task
 from tests.measure.scale.stand import Bench, Stand, Table, new_address
@@ -48,7 +48,7 @@ def measure(stand: Stand, sizes: Sequence[int]) -> Table:
     table = Table(f"calls of one client beside so many that publish all they may; a fan-out has {SUBSCRIBERS} copies")
     with stand.line() as here, stand.line() as elsewhere, client_first():
         for size in sizes:
-            idle: list[Run] = []
+            idle: list[RunResult] = []
             for name, case in FLOODS.items():
                 turns = [_turn(here, elsewhere, case, size) for _ in range(TURNS)]
                 idle += [turn.idle for turn in turns]
@@ -75,11 +75,11 @@ def client_first() -> Iterator[None]:
 class Turn:
     """Calls in three surroundings."""
 
-    idle: Run
-    beside: Run
-    elsewhere: Run
+    idle: RunResult
+    beside: RunResult
+    elsewhere: RunResult
     """With the flood at another router."""
-    flood: Run
+    flood: RunResult
 
 
 def _turn(here: Bench, elsewhere: Bench, case: Case, size: int) -> Turn:
@@ -89,11 +89,11 @@ def _turn(here: Bench, elsewhere: Bench, case: Case, size: int) -> Turn:
     return Turn(idle, beside, control, flood)
 
 
-def _calls(bench: Bench) -> Run:
+def _calls(bench: Bench) -> RunResult:
     return measure_load(CALLS, path(bench.url()), seconds=CALLS_S, warm_s=WARM_S)
 
 
-def _calls_during(bench: Bench, flooded: Bench, case: Case, size: int) -> tuple[Run, Run]:
+def _calls_during(bench: Bench, flooded: Bench, case: Case, size: int) -> tuple[RunResult, RunResult]:
     """The calls, and the flood."""
     with Task(flood, flooded.url(), new_address("multicast" if case.receivers > 1 else "anycast"), case, size) as task:
         assert task.hear() == "flooding"
@@ -106,7 +106,7 @@ def path(url: str) -> Path:
     return Path(name="1 hop", hops=1, send_to=host_and_port(url), receive_from=host_and_port(url))
 
 
-def flood(parent: Parent, url: str, address: str, case: Case, size: int) -> Run:
+def flood(parent: Parent, url: str, address: str, case: Case, size: int) -> RunResult:
     """In a process: *size* connections publish. Returns: what they did."""
     receivers = size if case.is_paired else case.receivers
     load = LoadConnections(attrs.evolve(case, senders=size, receivers=receivers), path(url), address)
@@ -128,12 +128,12 @@ def _show(table: Table, size: int, name: str, turns: Sequence[Turn]) -> None:
         table.add(size, f"{of}: p99, of that of an idle router", statistics.median(ratios), "x")
 
 
-def _add(table: Table, size: int, name: str, runs: Sequence[Run]) -> None:
+def _add(table: Table, size: int, name: str, runs: Sequence[RunResult]) -> None:
     table.add(size, f"{name}: p50", statistics.median(run.p50_us or 0.0 for run in runs) / 1e6)
     table.add(size, f"{name}: p99", statistics.median(map(p99, runs)) / 1e6)
 
 
-def p99(run: Run) -> float:
+def p99(run: RunResult) -> float:
     """Of a run of calls, microseconds."""
     assert run.p99_us is not None
     return run.p99_us

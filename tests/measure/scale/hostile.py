@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from proton import Message, symbol
 
 from router.bench.cases import Case, host_and_port
-from router.bench.measuring import Run
+from router.bench.measuring import RunResult
 from router.bench.measuring import measure as measure_load
 from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, write
@@ -358,7 +358,7 @@ def _measure_kind(table: Table, here: Bench, elsewhere: Bench, kind: Callable[[C
     table.add(size, f"{name}: memory, highest seen", resident, "B")
 
 
-def _calls(bench: Bench, callers: int) -> Run:
+def _calls(bench: Bench, callers: int) -> RunResult:
     case = Case(name="calls", group="", size=CALL_BYTES, senders=callers, is_rpc=True)
     return measure_load(case, path(bench.url()), seconds=CALLS_S, warm_s=WARM_S)
 

@@ -22,8 +22,8 @@ import attrs
 
 from mesh_config.generators import generate
 from mesh_config.models import MeshSettings
-from router.simulation.measures import differences, settled
 from router.simulation.mesh import Mesh
+from router.simulation.mesh_invariants import differences, settled
 from router.whatif.convergence.simulation_parameters import LOOPBACK
 from tests.helpers.processes import MeshProcesses, RouterProcess
 

@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Callable
 
-from router.whatif.convergence.twin import EventKind, Row, TwinCase, TwinMesh, run_case
+from router.whatif.convergence.twin import EventKind, Row, TwinCase, TwinTopology, run_case
 
 ROUTERS = 1000
 FAILURES = 20
@@ -16,7 +16,7 @@ KINDS = (EventKind.LINK, EventKind.ROUTER) * 9 + (EventKind.SILENT_LINK, EventKi
 def measure(told: Callable[[Row], None]) -> tuple[list[Row], float, float]:
     """Run them. Returns: what happened, processor time in seconds, memory in MB."""
     case = TwinCase(
-        ground=TwinMesh(name="chords", routers=ROUTERS), seed=1, failures=FAILURES, kinds=KINDS, is_repaired=False
+        ground=TwinTopology(name="chords", routers=ROUTERS), seed=1, failures=FAILURES, kinds=KINDS, is_repaired=False
     )
     began = time.process_time()
     rows = run_case(case, told)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mesh_config.models import Treatment
 from router.testing.anycast_mesh import AnycastMesh
 from router.testing.clients import TopUp
-from router.whatif.analysis.credit_plan import MOST_PAIRS, CreditUse, credit_rows, credit_table
+from router.whatif.analysis.credit_plan import MOST_PAIRS, ClientCreditHabits, credit_rows, credit_table
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import CREDIT_UNIT, Network
@@ -24,9 +24,9 @@ from tests.whatif.small import address, demand, mesh, models, site
 Row = Mapping[str, Any]
 
 
-def plan(model: Model, terms: CreditUse | None = None) -> list[Row]:
+def plan(model: Model, terms: ClientCreditHabits | None = None) -> list[Row]:
     network = Network.of(model)
-    return list(credit_rows(Routes(network, Kernel(network)), model, terms or CreditUse()))
+    return list(credit_rows(Routes(network, Kernel(network)), model, terms or ClientCreditHabits()))
 
 
 def one_path(rate: float, way_ms: float, **of_site: Any) -> Model:
@@ -59,17 +59,17 @@ def test_needed_is_the_rate_times_the_round_trip(rate: float, round_trip_ms: flo
 def test_a_subscriber_that_grants_in_batches_needs_more(batch: int | None, needed: int) -> None:
     # 1,000/s for 4 ms there and back and 6 ms of service are 10 at any time.
     model = one_path(1000, 2, credit=needed, service_ms=6)
-    (row,) = plan(model, CreditUse(batch=batch))
+    (row,) = plan(model, ClientCreditHabits(batch=batch))
     assert (row["rtt_ms"], row["service_ms"], row["needed"], row["is_enough"]) == (4, 6, needed, True)
     assert row["limit_msgs_per_s"] == pytest.approx(1000)
     short = one_path(1000, 2, credit=needed - 1, service_ms=6)
-    (row,) = plan(short, CreditUse(batch=batch))
+    (row,) = plan(short, ClientCreditHabits(batch=batch))
     assert row["is_enough"] is False
 
 
 @given(st.integers(0, 10**9), st.none() | st.integers(1, 200))
 def test_what_is_needed_can_be_used_and_one_less_cannot(work: int, batch: int | None) -> None:
-    terms = CreditUse(batch=batch)
+    terms = ClientCreditHabits(batch=batch)
     needed = terms.needed(work * 10**6)
     assert terms.usable(needed) * CREDIT_UNIT >= work * 10**6
     least = max(1, -(-work * 10**6 // CREDIT_UNIT))
@@ -77,7 +77,7 @@ def test_what_is_needed_can_be_used_and_one_less_cannot(work: int, batch: int | 
 
 
 def test_time_between_clients_and_their_routers_counts_too() -> None:
-    (row,) = plan(one_path(1000, 2), CreditUse(client_us=500))
+    (row,) = plan(one_path(1000, 2), ClientCreditHabits(client_us=500))
     assert (row["rtt_ms"], row["needed"]) == (6, 6)
 
 
@@ -255,7 +255,7 @@ def test_simulated_credit_machines_reach_what_the_plan_allows_and_no_more(
         subscribers=[site("q", names[-1], credit=credit)],
         demands=[demand("A", "q", reached)],
     )
-    (row,) = plan(model, CreditUse(batch=1 if top_up is TopUp.EACH else None, client_us=500))
+    (row,) = plan(model, ClientCreditHabits(batch=1 if top_up is TopUp.EACH else None, client_us=500))
     # Batches are reckoned with as they are at their worst, so that more may pass.
     assert row["limit_msgs_per_s"] * 0.85 <= reached <= credit / (row["rtt_ms"] / 1000) * 1.01
     # Messages come in bursts, of which the time measured has one more or less.

@@ -19,8 +19,8 @@ from router.cli import main
 from router.whatif.analysis import suggest
 from router.whatif.analysis.availability import Availability, availability, calm_losses
 from router.whatif.analysis.connectivity import analyse
-from router.whatif.analysis.expected_deliveries import deliveries, deliveries_to
 from router.whatif.analysis.link_placement import Goal
+from router.whatif.analysis.offered_deliveries import deliveries, deliveries_to
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_rows
 from router.whatif.formats.model_folder import write_model

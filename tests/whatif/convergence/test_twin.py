@@ -17,7 +17,7 @@ from router.simulation.mesh import Mesh
 from router.simulation.network import Weather
 from router.whatif.convergence import twin_runs
 from router.whatif.convergence.simulation_parameters import LABOR, LOOPBACK, SimulationParameters
-from router.whatif.convergence.twin import CAN_FAIL, EventKind, Row, Twin, TwinCase, TwinMesh, run_case
+from router.whatif.convergence.twin import CAN_FAIL, EventKind, Row, Twin, TwinCase, TwinTopology, run_case
 from router.whatif.convergence.twin_runs import Engine, TwinError
 from router.whatif.formats.model_folder import write_model
 from router.whatif.model.elements import LinkEdge, RouterNode
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INSTANT = SimulationParameters(labor=None)
-TEN = TwinMesh(name="chords", routers=10)
-SQUARE = TwinMesh(
+TEN = TwinTopology(name="chords", routers=10)
+SQUARE = TwinTopology(
     name="square",
     ids=tuple("ABCD"),
     links=(("A", "B", 1, 0.001), ("B", "C", 1, 0.001), ("C", "D", 1, 0.02), ("A", "D", 1, None)),
@@ -44,7 +44,7 @@ def small(**changes: Any) -> TwinCase:
 
 
 def test_a_hundred_planes_agree_from_a_cold_start_and_after_each_of_twenty_failures() -> None:
-    rows = run_case(TwinCase(ground=TwinMesh(name="chords", routers=100), seed=3, failures=20, is_repaired=False))
+    rows = run_case(TwinCase(ground=TwinTopology(name="chords", routers=100), seed=3, failures=20, is_repaired=False))
     assert [row["kind"] for row in rows[:6]] == ["start", "link", "router", "link", "router", "silent-router"]
     assert len(rows) == 21
     assert [row["wrong"] for row in rows] == [0] * 21
@@ -113,7 +113,7 @@ def test_in_calm_times_there_are_hellos_and_refreshes() -> None:
 
 def test_slow_machines_need_longer_and_shared_cores_longer_still() -> None:
     def took(conditions: SimulationParameters) -> float:
-        row = run_case(small(ground=TwinMesh(name="chords", routers=20), conditions=conditions, failures=2))[3]
+        row = run_case(small(ground=TwinTopology(name="chords", routers=20), conditions=conditions, failures=2))[3]
         assert (row["kind"], row["wrong"]) == ("router", 0)
         assert isinstance(row["converge_s"], float)
         return row["converge_s"]
@@ -125,7 +125,9 @@ def test_slow_machines_need_longer_and_shared_cores_longer_still() -> None:
 
 def test_a_mesh_on_one_machine_agrees_in_tens_of_milliseconds() -> None:
     # As real processes do: docs/explanation/measurements.md.
-    rows = run_case(TwinCase(ground=TwinMesh(name="geometric", routers=20), seed=1, conditions=LOOPBACK, failures=4))
+    rows = run_case(
+        TwinCase(ground=TwinTopology(name="geometric", routers=20), seed=1, conditions=LOOPBACK, failures=4)
+    )
     for row in rows:
         if row["kind"] == "router":
             assert isinstance(row["converge_s"], float)
@@ -144,7 +146,7 @@ def test_links_have_the_delays_of_the_model() -> None:
 
 def test_parallel_links_stand_by() -> None:
     links = (("A", "B", 1, None), ("A", "B", 1, None), ("B", "C", 1, None))
-    ground = TwinMesh(name="pair", routers=3, ids=("A", "B", "C"), links=links)
+    ground = TwinTopology(name="pair", routers=3, ids=("A", "B", "C"), links=links)
     rows = run_case(small(ground=ground, failures=6, kinds=(EventKind.LINK,)))
     assert {row["wrong"] for row in rows} == {0}
     assert rows[0]["links"] == 3
@@ -153,7 +155,7 @@ def test_parallel_links_stand_by() -> None:
 def test_routers_without_links_are_part_of_the_mesh() -> None:
     # D has nothing to learn, and A, B, C can't learn of it: all agree on what can be reached.
     model = Model(routers=[RouterNode(id=name) for name in "ABCD"], links=edges("AB", "BC"))
-    ground = TwinMesh.of_model(model)
+    ground = TwinTopology.of_model(model)
     twin = Twin(small(ground=ground, kinds=(EventKind.ROUTER,), failures=20, is_repaired=False))
     rows = list(twin.rows())
     assert sorted(twin.mesh.routers) == ["A", "B", "C", "D"]
@@ -165,14 +167,14 @@ def test_routers_without_links_are_part_of_the_mesh() -> None:
 
 def test_parts_of_a_mesh_agree_each_for_itself() -> None:
     model = Model(routers=[RouterNode(id=name) for name in "ABCDE"], links=edges("AB", "CD", "DE"))
-    rows = run_case(small(ground=TwinMesh.of_model(model), failures=4))
+    rows = run_case(small(ground=TwinTopology.of_model(model), failures=4))
     assert {row["wrong"] for row in rows} == {0}
     assert len(rows) == 9
 
 
 def test_a_model_is_no_shape_whatever_its_name_is() -> None:
     # A router alone knows all that it can.
-    ground = TwinMesh.of_model(Model(name="ring", routers=[RouterNode(id="A"), RouterNode(id="B")]))
+    ground = TwinTopology.of_model(Model(name="ring", routers=[RouterNode(id="A"), RouterNode(id="B")]))
     (start,) = run_case(small(ground=ground, failures=0))
     assert (start["links"], start["converge_s"], start["wrong"]) == (0, 0.0, 0)
 

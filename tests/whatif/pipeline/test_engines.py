@@ -14,7 +14,7 @@ from router.whatif.pipeline import spark_engine as engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.run import SPARK_VARIABLES, Options, run
 from router.whatif.pipeline.table_files import files_of, read_table
-from router.whatif.scenarios.failure_families import Elements
+from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk
 from tests.whatif.runs import TABLES, assert_equal, everything, made
@@ -80,13 +80,13 @@ def test_a_member_that_is_dropped_from_a_group_is_noticed(
     """The comparison would be worth nothing if it did not see such a mistake in one of two engines."""
     request = Request(families="srlg")
     made(model, request, tmp_path / "right", engine="spark")
-    whole = Elements.of
+    whole = FailureCandidates.of
 
-    def dropping(wrong: Model) -> Elements:
+    def dropping(wrong: Model) -> FailureCandidates:
         found = whole(wrong)
         return attrs.evolve(found, groups=tuple(attrs.evolve(it, links=it.links[:-1]) for it in found.groups))
 
-    monkeypatch.setattr(Elements, "of", dropping)
+    monkeypatch.setattr(FailureCandidates, "of", dropping)
     made(model, request, tmp_path / "wrong", engine="local")
     with pytest.raises(AssertionError, match="scenario"):
         assert_equal(tmp_path / "right", tmp_path / "wrong")

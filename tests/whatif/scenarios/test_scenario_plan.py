@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from router.whatif.model.elements import Group, GroupKind, LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.scenarios.combination_numbers import VECTOR_LIMIT, Shuffle, rank, ranks, unrank
-from router.whatif.scenarios.failure_families import Elements, Family, Groups, Maintenance
+from router.whatif.scenarios.failure_families import FailureCandidates, Family, Groups, Maintenance
 from router.whatif.scenarios.scenario_plan import Plan, PlanError, families_of
 
 
@@ -42,7 +42,7 @@ WINDOW = Group(name="window", kind=GroupKind.MAINTENANCE, links=("C--D",), route
 
 
 def plan_of(model: Model, text: str, *more: Family, sample: int | None = None, seed: int = 0) -> Plan:
-    return Plan.of([("base", Elements.of(model))], [*families_of(text), *more], sample=sample, seed=seed)
+    return Plan.of([("base", FailureCandidates.of(model))], [*families_of(text), *more], sample=sample, seed=seed)
 
 
 # Combinations
@@ -204,7 +204,9 @@ def test_maintenance_holds_a_group_down_while_each_other_thing_fails() -> None:
 def test_a_variant_with_one_more_link_has_scenarios_of_its_own() -> None:
     model, more = ring(), ring()
     more = Model(routers=more.routers, links=[*more.links, LinkEdge(id="A--D", a="A", b="D")])
-    plan = Plan.of([("base", Elements.of(model)), ("changed", Elements.of(more))], families_of("links:1"))
+    plan = Plan.of(
+        [("base", FailureCandidates.of(model)), ("changed", FailureCandidates.of(more))], families_of("links:1")
+    )
     assert len(plan) == 7 + 8
     assert plan.failure(7).variant == "changed"
     assert plan.failure(7).family == "none"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mesh_config.models import Treatment
-from router.whatif.analysis.credit_plan import CreditUse, credit_rows
+from router.whatif.analysis.credit_plan import ClientCreditHabits, credit_rows
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
 from router.whatif.analysis.explain.scenario import SHOWN
@@ -203,7 +203,7 @@ def _flows(subject: BaseAndScenario, text: str, number: int) -> Listing | None:
     keys = ("src", "dst", "msgs_per_s", "rtt_ms", "needed", "shared_needed", "configured", "limit_msgs_per_s")
     words = {True: "yes", False: "no", None: None}
     found: list[dict[str, Any]] = [
-        row for row in credit_rows(subject.now, subject.model, CreditUse()) if row["address"] == text
+        row for row in credit_rows(subject.now, subject.model, ClientCreditHabits()) if row["address"] == text
     ]
     if not found:
         return None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
 from router.whatif.analysis.connectivity import Connectivity, analyse
-from router.whatif.analysis.expected_deliveries import deliveries
+from router.whatif.analysis.offered_deliveries import deliveries
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.kernel.mesh_kernel import Kernel
@@ -25,7 +25,7 @@ from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import is_split, model_of, variant_of
 from router.whatif.pipeline.table_files import files_of, read_table
 from router.whatif.pipeline.table_layouts import TableError
-from router.whatif.scenarios.failure_families import Elements
+from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.wording import BASE, failure
 
 Floats = NDArray[np.float64]
@@ -254,7 +254,7 @@ def _named(model: Model, down: Sequence[str]) -> dict[str, Any]:
 
     Raises: TableError
     """
-    elements = Elements.of(model)
+    elements = FailureCandidates.of(model)
     links: set[str] = set()
     routers: set[str] = set()
     for name in down:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-class ReceiveRate:
+class PartialMessageProgress:
     """Progress of the message on a link of which more parts will come, since a window of time began."""
 
     __slots__ = ("message", "paused_at", "paused_s", "received", "since")

@@ -24,7 +24,7 @@ MESSAGES_AT_ONCE: Final = 1000
 
 
 @attrs.define(eq=False)
-class EndedLinkGroup:
+class LinksToReap:
     """Links of one connection that are to be taken away."""
 
     connection: Connection
@@ -33,7 +33,7 @@ class EndedLinkGroup:
     """Called after the last of them."""
 
 
-class EndedLinks:
+class EndedLinkReaper:
     """The links that are still to be taken away."""
 
     def __init__(
@@ -52,7 +52,7 @@ class EndedLinks:
         self._take = take
         self._lose = lose
         self._look_at = look_at
-        self._left: dict[EndedLinkGroup, None] = {}
+        self._left: dict[LinksToReap, None] = {}
         self._waiting: dict[Connection, Callable[[], None]] = {}
         """Called when a connection has no more links to be taken away."""
         self._freeing: deque[Connection] = deque()
@@ -76,7 +76,7 @@ class EndedLinks:
             now: seconds, monotonic.
             done: called after the last of them, here if they are few and not many others end now.
         """
-        teardown = EndedLinkGroup(connection, deque(links), done)
+        teardown = LinksToReap(connection, deque(links), done)
         self._left[teardown] = None
         if now != self._begun_at:
             self._begun_at, self._taken = now, 0
@@ -129,7 +129,7 @@ class EndedLinks:
             while teardown.connection is connection and teardown in self._left:
                 self._take_some(teardown)
 
-    def _take_some(self, teardown: EndedLinkGroup) -> int:
+    def _take_some(self, teardown: LinksToReap) -> int:
         """Take away the next links of one. Returns: how many."""
         links = teardown.links
         some: list[IngressLink | EgressLink] = []

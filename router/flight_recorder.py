@@ -21,7 +21,7 @@ from mesh_config.models import RecorderSettings
 from router import __version__
 from router.core.controlplane import ControlPlane
 from router.core.recording.lines import encode, standing
-from router.core.recording.recorded import Mark, RecordedPlane, Segment
+from router.core.recording.recorded import OutsideFault, RecordedPlane, Segment
 
 SIGNAL: Final = "signal"
 """The reason of a recording that somebody has asked for."""
@@ -45,7 +45,7 @@ def create(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
-class Recorder:
+class FlightRecorder:
     """Recorder that keeps the calls of one router's control plane, and writes them.
 
     Args:
@@ -98,7 +98,7 @@ class Recorder:
         if not isinstance(self.plane, RecordedPlane):
             return
         now = self._clock()
-        self.plane.keep(now, None, Mark(what, str(of)))
+        self.plane.keep(now, None, OutsideFault(what, str(of)))
         if self._settings.directory is None or now < self._fault_at + FAULT_PAUSE_S:
             return
         self._fault_at = now

@@ -1,4 +1,4 @@
-cdef class ReceiveRate:
+cdef class PartialMessageProgress:
     cdef public Py_ssize_t message
     cdef public Py_ssize_t received
     cdef public double since

@@ -11,7 +11,7 @@ from router.dataplane.links import Port, Transfer
 
 
 @attrs.frozen
-class FaultReports:
+class InternalErrorCallbacks:
     """Those who log a fault, and end what it happened to where the data plane can't."""
 
     of_address: Callable[[AddressEntry, Exception], None]

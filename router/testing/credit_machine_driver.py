@@ -14,7 +14,7 @@ TURNS_AT_ONCE = 2000
 """More turns than this without time passing are a livelock."""
 
 
-class MachineDriver:
+class CreditMachineDriver:
     """The turns of one machine.
 
     Args:

@@ -16,7 +16,7 @@ from router.core.events import (
 from router.core.ids_and_conditions import RouterId
 
 
-class Forwarding:
+class SimulatedFib:
     """Routes and addresses as a router's forwarding side would hold them."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from router.whatif.kernel.path_delays import PathDelays
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.arrays import BOUNDED, FAR, NONE, bytes_of, ints, longs
+    from router.whatif.kernel.c_arrays import BOUNDED, FAR, NONE, bytes_of, ints, longs
     from router.whatif.kernel.link_loads import sort_keys
 
 
