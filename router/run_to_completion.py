@@ -178,7 +178,7 @@ class RunToCompletion:
         self.account_at = at
 
     def look_at_teardowns(self, at: float) -> None:
-        """Call `EndedLinks.go_on` at that time, seconds."""
+        """Call `EndedLinkReaper.go_on` at that time, seconds."""
         self.teardowns_at = at
 
     # What the runtime sees to

@@ -1,6 +1,6 @@
 import cython
 
-from router.guard.value_check cimport end_of
+from router.guard.value_check cimport end_of, nul_of_address
 from router.guard.endpoints cimport (
     OwnLink, OwnSession, PeerLink, PeerSession, Table, add_peer_link, pair, remove_peer_link,
 )
@@ -78,11 +78,10 @@ cdef class FrameGuard(HandshakeGuard):
         remote=Py_ssize_t, initial=Py_ssize_t, window=Py_ssize_t, outgoing_window=Py_ssize_t, handle_max=Py_ssize_t,
         new=PeerSession, own=OwnSession)
     cdef bint _check_begin(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
-    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, name=bytes, link=PeerLink)
+    @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, nul=Py_ssize_t, name=bytes,
+        link=PeerLink)
     cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef bint _check_open(self, const unsigned char *data, Py_ssize_t at)
-    @cython.locals(end=Py_ssize_t, place=Py_ssize_t)
-    cdef _find_nul(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t, link=PeerLink)
     cdef bint _check_detach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef object _ask(self, PeerSession session, PeerLink link)
@@ -90,7 +89,3 @@ cdef class FrameGuard(HandshakeGuard):
     cpdef list answers(self)
     @cython.locals(session=PeerSession, link=PeerLink, count=Py_ssize_t)
     cpdef object without_credit(self, bytes name, Py_ssize_t excess)
-    @cython.locals(start=Py_ssize_t, window=Py_ssize_t)
-    cdef list _state_of_session(self, PeerSession session, OwnSession own)
-    @cython.locals(count=Py_ssize_t, credit=Py_ssize_t)
-    cdef list _state_of_link(self, PeerLink link, OwnLink own)

@@ -20,7 +20,6 @@ from typing import Final
 import cython
 
 from router.guard.endpoints import (
-    OwnLink,
     OwnSession,
     PeerLink,
     PeerSession,
@@ -29,9 +28,9 @@ from router.guard.endpoints import (
     pair,
     remove_peer_link,
 )
+from router.guard.flow_state import closed_window, state_of_link, state_of_session, write_flow
 from router.guard.frame_watch import FrameWatch
 from router.guard.handshake import DECODE_ERROR, FRAMING_ERROR, NOT_ALLOWED, HandshakeGuard
-from router.guard.value_check import write_flow
 
 if not cython.compiled:  # else they come by the .pxd
     from router.guard.guard_constants import (
@@ -50,7 +49,7 @@ if not cython.compiled:  # else they come by the .pxd
         WRONG,
     )
     from router.guard.performatives import read_uints, size_at
-    from router.guard.value_check import end_of
+    from router.guard.value_check import end_of, nul_of_address
 
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
 HANDLE_IN_USE: Final = "amqp:session:handle-in-use"
@@ -63,8 +62,6 @@ HALF: Final = 0x7FFF_FFFF
 """Distance of serial numbers from which on a number counts as behind."""
 LARGEST_CREDIT: Final = b"\x7f\xff\xff\xff"
 """Of a link, as it is written. An engine may count by a signed number; nobody uses up so much."""
-CLOSED_WINDOWS: Final = {2: b"\x40\x43", 3: b"\x40\x52\0", 6: b"\x40\x70\0\0\0\0"}
-"""A session's window of nothing from no transfer-id on, by the bytes of these two fields."""
 NO_TEXT: Final = b"\xff"
 """A byte that is in no UTF-8."""
 PLAIN_HEAD: Final = 0x0200
@@ -412,15 +409,9 @@ class FrameGuard(HandshakeGuard):
         The two fields stand in *size* bytes from *start* on, and are written anew in as many.
         """
         session.stated_next, session.stated_window = -1, 0
-        fields = CLOSED_WINDOWS.get(size)
+        fields = closed_window(size, next_outgoing)
         if fields is not None:
             self.corrections.append((start, fields))
-        elif size > 4:
-            zero = b"\x52\0" if size == 7 else b"\x70\0\0\0\0"
-            self.corrections.append((start, b"\x70" + next_outgoing.to_bytes(4, "big") + zero))
-        elif next_outgoing <= 510:  # else a receiver that takes 255 at most has more than that on their way to it
-            first = min(next_outgoing, 255)
-            self.corrections.append((start, bytes((0x52, first, 0x52, next_outgoing - first))))
 
     def _check_rare(
         self, data: bytes | memoryview, at: int, end: int, code: int, channel: int, session: PeerSession | None
@@ -492,7 +483,9 @@ class FrameGuard(HandshakeGuard):
         for _ in range(2):  # settle modes
             self.pass_field(data)
         for _ in range(2):  # source, target
-            self._find_nul(data, self.at)
+            nul = nul_of_address(data, self.at, self.stop) if self.left else WRONG
+            if nul != WRONG:
+                self.corrections.append((nul, NO_TEXT))
             self.pass_field(data)
         for _ in range(2):  # unsettled, incomplete-unsettled
             self.pass_field(data)
@@ -517,22 +510,6 @@ class FrameGuard(HandshakeGuard):
         self.asked_bytes += link.large_bytes
         add_peer_link(session, handle, link)
         return True
-
-    def _find_nul(self, data: bytes | memoryview, at: int) -> None:
-        """Have the first NUL replaced in the address of the terminus at *at*, if there is one: its first field."""
-        if not self.left or at >= self.stop or data[at]:
-            return
-        at = end_of(data, at + 1, self.stop)  # of its descriptor
-        if at == WRONG or at >= self.stop or data[at] not in (0xC0, 0xD0):
-            return
-        at += 3 if data[at] == 0xC0 else 9
-        end = end_of(data, at, self.stop)
-        if end == WRONG or data[at] not in (0xA1, 0xB1):
-            return
-        for place in range(at + (2 if data[at] == 0xA1 else 5), end):
-            if not data[place]:
-                self.corrections.append((place, NO_TEXT))
-                return
 
     def _check_detach(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         handle = self.read_uint(data)
@@ -577,9 +554,9 @@ class FrameGuard(HandshakeGuard):
                 link.asks = False
             if own is not None:
                 said = own.said if link is None else link.own.said if link.own is not None else []
-                fields = self._state_of_session(session, own)
+                fields = state_of_session(session, own)
                 if link is not None and link.own is not None:
-                    fields += self._state_of_link(link, link.own)
+                    fields += state_of_link(link, link.own)
                     link.own.said = []
                 else:
                     own.said = []
@@ -616,18 +593,3 @@ class FrameGuard(HandshakeGuard):
                     body = write_flow(fields)
                     return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
         return None
-
-    def _state_of_session(self, session: PeerSession, own: OwnSession) -> list[int | bool | None]:
-        start = session.initial if own.window_from < 0 else own.window_from
-        window = (start + own.window - session.next_incoming) & MASK
-        if window > own.window:
-            window = 0
-        return [session.next_incoming, window, own.next_outgoing, own.outgoing_window]
-
-    def _state_of_link(self, link: PeerLink, own: OwnLink) -> list[int | bool | None]:
-        giver = own if own.is_receiver else link  # of credit: it has said what it has seen, and how much may follow
-        count = link.count if own.is_receiver else own.count
-        credit = (giver.count + giver.credit - count) & MASK
-        if credit > HALF:
-            credit = 0
-        return [own.handle, count, credit, None, giver.drains]

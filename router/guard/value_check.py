@@ -97,16 +97,18 @@ def is_array(data: bytes | memoryview, at: int, end: int, count: int, depth: int
     return at == end
 
 
-def write_flow(fields: list[int | bool | None]) -> bytes:
-    """The body of a flow frame, of the fields up to the last one that is not None."""
-    while fields[-1] is None:
-        fields.pop()
-    values = b"".join(
-        b"\x40" if field is None else b"\x41" if field is True else b"\x42" if field is False else _uint(field)
-        for field in fields
-    )
-    return b"\x00\x53\x13\xc0" + bytes((len(values) + 1, len(fields))) + values
-
-
-def _uint(value: int) -> bytes:
-    return b"\x70" + value.to_bytes(4, "big")
+def nul_of_address(data: bytes | memoryview, at: int, stop: int) -> int:
+    """Find the first NUL in the address of the terminus at *at*, its first field. Returns: WRONG when there is none."""
+    if at >= stop or data[at]:
+        return WRONG
+    at = end_of(data, at + 1, stop)  # of its descriptor
+    if at == WRONG or at >= stop or data[at] not in (0xC0, 0xD0):
+        return WRONG
+    at += 3 if data[at] == 0xC0 else 9
+    end = end_of(data, at, stop)
+    if end == WRONG or data[at] not in (0xA1, 0xB1):
+        return WRONG
+    for place in range(at + (2 if data[at] == 0xA1 else 5), end):
+        if not data[place]:
+            return place
+    return WRONG

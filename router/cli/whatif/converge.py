@@ -124,7 +124,7 @@ def _converge(
         if sizes:
             raise click.UsageError("--sizes are of shapes; a model has its own")
         grounds = [
-            convergence.TwinMesh.of_model(
+            convergence.TwinTopology.of_model(
                 importlib.import_module("router.whatif.formats.model_folder").read_model(model)
             )
         ]

@@ -73,7 +73,7 @@ def credit(
         subject = subjects.of_model(read_model(folder), down=down)
         if address is not None and address not in subject.network.routers:
             subject.address(address)
-        terms = planning.CreditUse(batch=batch, client_us=round(client_ms * 1000))
+        terms = planning.ClientCreditHabits(batch=batch, client_us=round(client_ms * 1000))
         rows = planning.credit_rows(subject.now, subject.model, terms)
     rows = [
         row

@@ -15,7 +15,7 @@ from router.whatif.analysis.check import LimitResult, Limits, check
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
-from router.whatif.report import run_completion
+from router.whatif.report import finish_run
 from router.whatif.scenarios.run_request import Request
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, site
@@ -42,7 +42,7 @@ def whole(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(model: Model, folder: Path, request: Request = REQUEST) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    run_completion.complete_run(folder, model)
+    finish_run.complete_run(folder, model)
     return folder
 
 
@@ -267,6 +267,6 @@ def test_utilisation_is_that_of_links_whose_capacity_is_known(tmp_path: Path) ->
 def test_no_delay_can_be_told_where_no_path_is_the_only_one(tmp_path: Path) -> None:
     model = mesh("A-B~1 B-C~1", demands=[demand("A", "C", 50, is_address=False)])
     made(model, Request(), tmp_path / "run", engine="local", routing="ecmp")
-    run_completion.complete_run(tmp_path / "run", model)
+    finish_run.complete_run(tmp_path / "run", model)
     found = answer(tmp_path / "run", model, max_delay_ms=5)
     assert (found.is_kept, found.found) == (False, "can't be told: no path is the only one with --routing ecmp")

@@ -19,7 +19,7 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.elements import Group, GroupKind, LinkCounter
 from router.whatif.model.mesh_model import Model, with_costs, without
-from router.whatif.report import run_completion
+from router.whatif.report import finish_run
 from router.whatif.scenarios.run_request import Request
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, models, site
@@ -162,7 +162,7 @@ def test_other_sizes_and_another_kind_of_destination_are_changes() -> None:
 
 def run(model: Model, folder: Path, request: Request | None = None, **options: str) -> Path:
     made(model, request or Request(families="links:1,routers:1"), folder, engine="local", workers=1, **options)
-    run_completion.complete_run(folder, model)
+    finish_run.complete_run(folder, model)
     return folder
 
 

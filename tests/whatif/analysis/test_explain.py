@@ -30,7 +30,7 @@ from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
-from router.whatif.report import run_completion
+from router.whatif.report import finish_run
 from router.whatif.scenarios.run_request import Request
 from router.whatif.wording import listed
 from tests.whatif.runs import everything, made
@@ -410,7 +410,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = everything()
     request = Request(families="links:1-2,routers:1,srlg", growth="2", maintenance=("window",))
     made(model, request, folder, engine="local", workers=1)
-    run_completion.complete_run(folder, model)
+    finish_run.complete_run(folder, model)
     return folder
 
 
@@ -430,7 +430,7 @@ def test_a_scenario_is_explained_as_its_run_routes_and_measures(routing: str, tm
     model = without_capacity(square(), "A--D")
     request = Request(families="links:1", growth="1:3:1", costs=("A--B=3",))
     made(model, request, tmp_path / "run", engine="local", routing=routing)
-    run_completion.complete_run(tmp_path / "run", model)
+    finish_run.complete_run(tmp_path / "run", model)
     for row in read_table(tmp_path / "run", "scenario").to_pylist():
         subject = BaseAndScenario.of_run(tmp_path / "run", scenario=row["scenario"])
         assert subject.now.kernel.max_utilisation == row["max_utilisation"]
@@ -460,7 +460,7 @@ def test_a_scenario_and_its_own_variant_may_be_given_both(whole: Path) -> None:
 def test_what_a_run_found_is_told_of_one_variant(tmp_path: Path) -> None:
     model = square()
     made(model, Request(families="links:1", growth="2"), tmp_path / "run", engine="local", workers=1)
-    run_completion.complete_run(tmp_path / "run", model)
+    finish_run.complete_run(tmp_path / "run", model)
     table = read_table(tmp_path / "run", "scenario").to_pylist()
     variants = {row["scenario"]: row["variant"] for row in table}
     assert len(set(variants.values())) == 2

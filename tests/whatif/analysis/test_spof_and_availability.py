@@ -30,7 +30,7 @@ from router.whatif.model.elements import Group, GroupKind, RouterNode
 from router.whatif.model.mesh_model import Model, with_links
 from router.whatif.pipeline.run_folder import model_of
 from router.whatif.pipeline.table_files import read_table, validate
-from router.whatif.report import SUMMARY, run_completion
+from router.whatif.report import SUMMARY, finish_run
 from router.whatif.scenarios.run_request import Request
 from tests.whatif.naive import Naive
 from tests.whatif.runs import everything, made
@@ -39,7 +39,7 @@ from tests.whatif.small import address, demand, mesh, models, site
 
 def run(model: Model, folder: Path, request: Request) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    run_completion.complete_run(folder, model)
+    finish_run.complete_run(folder, model)
     return folder
 
 

@@ -24,7 +24,7 @@ from router.whatif.model.elements import RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import model_of
 from router.whatif.pipeline.table_files import read_table
-from router.whatif.report import html_page, run_completion
+from router.whatif.report import finish_run, html_page
 from router.whatif.report.json_summary import schema
 from router.whatif.report.pictures import POINTS, falling, pictures, rising
 from router.whatif.report.router_positions import positions
@@ -56,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(model: Model, request: Request, folder: Path) -> Path:
     made(model, request, folder, engine="local", workers=1)
-    run_completion.complete_run(folder, model)
+    finish_run.complete_run(folder, model)
     return folder
 
 
