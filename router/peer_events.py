@@ -182,14 +182,14 @@ class PeerEvents:
         self._freed(1)
         connection.port.touch()
 
-    def _close_link(self, connection: Connection, link: IngressLink, condition: str, description: str) -> None:
+    def _close_link(self, connection: Connection, link: IngressLink, error: RemoteProtocolError) -> None:
         """Close a client's link for a fault of the client's; its connection goes on."""
         handle = link.handle
         self._log.warning(
-            "link_closed", connection=connection.id, link=link.name, condition=condition, reason=description
+            "link_closed", connection=connection.id, link=link.name, condition=error.condition, reason=str(error)
         )
         self._detach(connection, handle)
-        proton_data.set_condition(pn.pn_link_condition(handle), condition, description)
+        proton_data.set_condition(pn.pn_link_condition(handle), error.condition, str(error))
         pn.pn_link_close(handle)
         connection.closed_links.add(handle)
         connection.refused += 1

@@ -36,6 +36,7 @@ class Condition(enum.StrEnum):
     HANDLE_IN_USE = "amqp:session:handle-in-use"
     DETACH_FORCED = "amqp:link:detach-forced"
     MESSAGE_SIZE_EXCEEDED = "amqp:link:message-size-exceeded"
+    TRANSFER_LIMIT_EXCEEDED = "amqp:link:transfer-limit-exceeded"
     LINK_STOLEN = "amqp:link:stolen"
     QD_FORBIDDEN = "qd:forbidden"
     QD_CONNECTION_ROLE = "qd:connection-role"

@@ -42,7 +42,6 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_credit,
         pn_link_drain,
         pn_link_drained,
-        pn_link_flow,
         pn_link_get_drain,
         pn_link_queued,
     )
@@ -484,16 +483,14 @@ class CreditController:
             link.owed -= kept
             credit -= kept
         if credit:
-            pn_link_flow(handle, credit)
-            link.port.touch()
+            link.change_credit(credit)
 
     def grant_circuit(self, circuit: IngressCircuitLink, credit: int) -> None:
         """Add credit to a neighbor's circuit."""
         if circuit.port.is_over:
             circuit.withheld += credit
             return
-        pn_link_flow(circuit.handle, credit)
-        circuit.port.touch()
+        circuit.change_credit(credit)
 
     def give_withheld(self, link: IngressLink) -> None:
         """Grant what was withheld: the connection of a publisher or a circuit is no longer above its mark."""
@@ -506,7 +503,7 @@ class CreditController:
     def drain_circuit(self, circuit: IngressCircuitLink) -> None:
         """Ask a neighbor for what is left of a circuit's credit."""
         if circuit.withheld:  # it can give back only what it has
-            pn_link_flow(circuit.handle, circuit.withheld)
+            circuit.change_credit(circuit.withheld)
             circuit.withheld = 0
         pn_link_drain(circuit.handle, 0)
         circuit.port.touch()

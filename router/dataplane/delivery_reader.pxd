@@ -23,7 +23,7 @@ cdef class Reader(EventReader):
     cdef CreditManager _credit_manager
     cdef StalledSenders _unfinished
     cdef public dict unread
-    cdef public dict oversized
+    cdef public dict violations
     cdef dict _alone
     cdef Py_ssize_t _left
     cdef bint _is_resuming
@@ -57,8 +57,10 @@ cdef class Reader(EventReader):
     cdef bint _take_limited(self, IngressLink link, size_t delivery) except -1
     @cython.locals(transfer=Transfer)
     cdef _refuse(self, IngressLink link, size_t delivery)
-    @cython.locals(link=IngressLink, oversized=dict)
-    cpdef object close_oversized(self)
+    cdef bint _is_beyond_limit(self, IngressLink link) except -1
+    cdef _close_later(self, IngressLink link, object error)
+    @cython.locals(link=IngressLink, violations=dict)
+    cpdef object close_violating(self)
     @cython.locals(link=IngressLink)
     cpdef object give_up_stalled(self, double now)
     @cython.locals(transfer=Transfer)

@@ -56,6 +56,7 @@ cdef class Port:
 
 
 cdef class IngressLink:
+    cpdef object change_credit(self, Py_ssize_t change)
     cdef public object id
     cdef public Port port
     cdef public size_t handle
@@ -67,6 +68,7 @@ cdef class IngressLink:
     cdef public object address
     cdef public object controller
     cdef public Py_ssize_t withheld
+    cdef public bint was_lowered
     cdef public Transfer current
     cdef public uint64_t current_bytes
     cdef public PartialMessageProgress progress

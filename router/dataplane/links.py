@@ -1,8 +1,7 @@
 """Ports, links and the passage of one message, which the engine and the data plane have in common.
 
-These objects carry state and no rules. The engine makes a `Port` for each connection and a link object for each data
-link, tells the data plane of them, and hears from it through the port's callbacks. A message's `Transfer` belongs to
-the data plane.
+They carry state and no rules. The engine makes a `Port` for each connection and a link object for each data link, and
+hears of the data plane through the port's callbacks. A message's `Transfer` belongs to the data plane.
 
 Sizes are bytes, credit is messages; `handle` fields are proton's pointers and valid as long as the link is registered.
 """
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import cython
 
+from router.core.errors import RemoteProtocolError
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import MULTICAST, AddressEntry
 from router.core.ids_and_conditions import ConnectionId, LinkId, RouterId
@@ -31,6 +31,7 @@ if not cython.compiled:  # else they come by the .pxd
         NULL,
         Handle,
         pn_link_credit,
+        pn_link_flow,
         pn_link_queued,
         pn_link_session,
         pn_session_outgoing_bytes,
@@ -67,7 +68,7 @@ class Port:
     ) -> None:
         self.id = port_id
         self.touched = touched
-        """Called when there is something new to write on the connection and `is_dirty` was False."""
+        """Called when there is something new to write and `is_dirty` was False."""
         self.is_dirty = False
         self.is_router = False
         self.neighbor: RouterId | None = None
@@ -75,20 +76,18 @@ class Port:
         """The neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
         self.vhost: str | None = None
         """Prefix of every address of this client, from the host name of its Open."""
-        self.data_links: list[EgressDataLink] = []
-        """To a neighbor: by priority, lowest first."""
+        self.data_links: list[EgressDataLink] = []  # to a neighbor, by priority, lowest first
         self.open_stream: Callable[[], EgressLargeMessageLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
-        self.streams: list[EgressLargeMessageLink] = []
-        """Those links, in the order in which they were attached."""
+        self.streams: list[EgressLargeMessageLink] = []  # those links, in the order in which they were attached
         self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
         """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
         self.close_circuit: Callable[[EgressCircuitLink], None] = _absent
         """Ends a circuit of our own, which `RouterDataPlane.remove_egress` has forgotten already."""
         self.end_circuit: Callable[[IngressCircuitLink], None] = _absent
         """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
-        self.close_link: Callable[[IngressLink, str, str], None] = _absent
-        """Closes a publisher's link, and nothing else, with a condition and its description."""
+        self.close_link: Callable[[IngressLink, RemoteProtocolError], None] = _absent
+        """Closes a link whose peer broke its rules: a client's alone, a neighbor's with its connection."""
         self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _absent
         """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
         self.withdraw = withdraw
@@ -103,33 +102,35 @@ class Port:
         self.lost_bytes: dict[int, int] = {}
         """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
         self.held_bytes = 0
-        self.leaving_bytes = 0
-        """Of large messages on their way to it, what the engine was not given yet."""
+        self.leaving_bytes = 0  # of large messages on their way to it, what the engine was not given yet
         self.charge = ConnectionAccount()
-        self.is_over = False
-        """It has sent too much: no message of it is begun, and its publishers get no credit."""
+        self.is_over = False  # it has sent too much: no message of it is begun, and its publishers get no credit
         self.is_leaving = False  # it has ended, and still has links: nothing is sent to it either
         self.is_laden = False  # it takes too little: nothing more is sent to it
-        self.is_stopped = False
-        """It has sent so much more that nothing is read from its socket; of a neighbor, messages are released."""
+        self.is_stopped = False  # so much more that nothing is read from its socket; of a neighbor, they are released
         self.stopped: dict[IngressLink, None] = {}
         """Ingress links that are not read while `is_over`."""
         self.asking: Transfer | None = None
         """While `is_over`, the last message that was begun though its address was not known."""
         self.paused: list[IngressLink] = []
         """Ingress links that are not read until this connection has written more."""
-        self.blocked: dict[EgressLink, None] = {}
-        """Its own links that have credit and too many bytes unwritten."""
+        self.blocked: dict[EgressLink, None] = {}  # its own links that have credit and too many bytes unwritten
 
-    def serve_client(self, vhost: str | None, close_link: Callable[[IngressLink, str, str], None]) -> None:
+    def serve_client(self, vhost: str | None, close_link: Callable[[IngressLink, RemoteProtocolError], None]) -> None:
         """Tell that it is a client."""
         self.vhost = vhost
         self.close_link = close_link
 
     def lead_to(
-        self, neighbor: RouterId, *, takes_numbers: bool, open_stream: Callable[[], EgressLargeMessageLink] | None
+        self,
+        neighbor: RouterId,
+        close_link: Callable[[IngressLink, RemoteProtocolError], None],
+        *,
+        takes_numbers: bool,
+        open_stream: Callable[[], EgressLargeMessageLink] | None,
     ) -> None:
         """Tell that it is a neighbor."""
+        self.close_link = close_link
         self.is_router = True
         self.neighbor = neighbor
         self.takes_numbers = takes_numbers
@@ -150,8 +151,7 @@ class Port:
 
     def open_no_more(self) -> None:
         """Make no more links: the neighbor is gone."""
-        self.open_stream = None
-        self.open_circuit = None
+        self.open_stream = self.open_circuit = None
 
     def keep_unwritten(self, transfer: Transfer) -> None:
         """Keep a message that may have to be sent a second time."""
@@ -188,8 +188,8 @@ class IngressLink:
 
     __slots__ = (
         "address", "backlog_bytes", "controller", "counters", "current", "current_bytes", "entry", "handle", "id",
-        "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress", "session",
-        "streams", "window", "withheld",
+        "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress",
+        "session", "streams", "was_lowered", "window", "withheld",
     )  # fmt: skip
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, window: int) -> None:
@@ -210,6 +210,8 @@ class IngressLink:
         """Decides about its credit; None for a link with a window."""
         self.withheld = 0
         """Credit that it is to get once its connection is no longer above its mark."""
+        self.was_lowered = False
+        """Credit of it was taken back: its sender may have used that before it heard, and a proton then loses count."""
         self.current: Transfer | None = None
         """The message of which more parts will come."""
         self.current_bytes = 0
@@ -222,11 +224,16 @@ class IngressLink:
         self.is_numbered = False
         """Multicasts may come on it with their numbers as tags."""
         self.is_paused = False
-        self.is_gone = False
-        """Its handle must not be used any more."""
+        self.is_gone = False  # its handle must not be used any more
         self.streams: dict[ConnectionId, EgressLargeMessageLink] = {}
         """By neighbor, the streaming link on which a message of it went: all later ones follow there, in order."""
         self.counters = LinkCounters()
+
+    def change_credit(self, change: int) -> None:
+        """Grant so many messages more; below zero, take so many back."""
+        self.was_lowered |= change < 0
+        pn_link_flow(self.handle, change)
+        self.port.touch()
 
 
 class PublisherLink(IngressLink):
@@ -324,8 +331,7 @@ class EgressLink:
         """It is gone, with messages that were not written: the engine counts them for ever, and writes no Detach."""
         self.is_answering = False
         """Credit that its peer's drain asks for may be given back, once all before it is written."""
-        self.is_gone = False
-        """Its handle must not be used any more."""
+        self.is_gone = False  # its handle must not be used any more
         self.is_presettled = False
         """The subscriber asked for settled messages (snd-settle-mode), so it gives no outcome."""
         self.current: Transfer | None = None
@@ -592,8 +598,3 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
 def local_subscribers(entry: AddressEntry) -> list[SubscriberLink]:
     """The subscribers of an address at this router."""
     return cast("list[SubscriberLink]", entry.subscribers)  # the FIB knows them by what it asks of them
-
-
-def local_publishers(entry: AddressEntry) -> list[PublisherLink]:
-    """The publishers to an address at this router, in the order in which they were attached."""
-    return cast("list[PublisherLink]", list(entry.publishers))  # as above

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from router.core.forwarding import credit_actions, multicast_tree
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_actions import Key
+from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import IngressCircuitLink, PublisherLink, SubscriberLink, Transfer
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ __all__ = [
     "circuits_of",
     "loads_to_tell",
     "messages_of",
+    "publishers_of",
 ]
 
 
@@ -82,6 +84,11 @@ def messages_of(keys: Iterable[Key]) -> list[Transfer]:
 def circuits_of(keys: Iterable[Key]) -> list[IngressCircuitLink]:
     """The neighbors' circuits that a machine names by their keys."""
     return cast("list[IngressCircuitLink]", list(keys))
+
+
+def publishers_of(entry: AddressEntry) -> list[PublisherLink]:
+    """The publishers to an address at this router, in the order in which they were attached."""
+    return cast("list[PublisherLink]", list(entry.publishers))  # the FIB knows them by what it asks of them
 
 
 def loads_to_tell(

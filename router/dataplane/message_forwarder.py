@@ -31,9 +31,9 @@ from router.dataplane.links import (
     PublisherLink,
     SubscriberLink,
     Transfer,
-    local_publishers,
     new_transfer,
 )
+from router.dataplane.machine_keys import publishers_of
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import scan
@@ -431,7 +431,7 @@ class Forwarder:
         if controller is not None:
             self._credit_manager.update_paths(controller)
             return  # it sees to all publishers of the address
-        for link in local_publishers(entry):
+        for link in publishers_of(entry):
             self._settlement.top_up(link)
 
     def drop_incomplete(self, transfer: Transfer) -> None:

@@ -177,8 +177,8 @@ class RouterDataPlane(DataPlaneInterface):
         self._reader.go_on()
         if self.credit_manager.copying.has_more():
             self.credit_manager.copying.go_on()
-        if self._reader.oversized:
-            self._reader.close_oversized()
+        if self._reader.violations:
+            self._reader.close_violating()
 
     # Links come and go
 

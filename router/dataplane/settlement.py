@@ -53,7 +53,6 @@ if not cython.compiled:  # else they come by the .pxd
         pn_disposition_set_failed,
         pn_disposition_set_undeliverable,
         pn_link_credit,
-        pn_link_flow,
         pn_link_queued,
         set_delivery_context,
     )
@@ -317,6 +316,8 @@ class Settlement:
             return
         queued = pn_link_queued(link.handle)
         held = pn_link_credit(link.handle) - queued
+        if held < 0 and not link.was_lowered:
+            return  # the reader comes to what is beyond its limit, and closes it
         if link.port.is_router:
             # DEV-8: a data link between routers is never without credit; it carries every address.
             change = link.window - held if 2 * held <= link.window else 0
@@ -330,8 +331,7 @@ class Settlement:
             if change > 0 and held >= 0 and link.port.is_over:
                 change = self._for_questions(link, held, change)
         if change:
-            pn_link_flow(link.handle, change)
-            link.port.touch()
+            link.change_credit(change)
 
     def _for_questions(self, link: IngressLink, held: int, change: int) -> int:
         """Part of a link's credit that it gets while its connection is above its mark: whoever asks the router what is

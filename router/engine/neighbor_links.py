@@ -74,6 +74,7 @@ class NeighborLinks:
         """Both control links are attached."""
         connection.port.lead_to(
             RouterId(peer.container),
+            self._close_link,
             takes_numbers=peer.has(NUMBERS),
             open_stream=self._open_stream if STREAMING_LINKS in peer.offered else None,
         )
@@ -81,6 +82,9 @@ class NeighborLinks:
         """None when the neighbor takes none."""
         if peer.has(CIRCUITS):
             self.circuits = Circuits(connection, data_plane, fib, settings, link_ids, self._tell)
+
+    def _close_link(self, _: IngressLink, error: RemoteProtocolError) -> None:
+        self._connection.fail(error)
 
     # Attaching
 
