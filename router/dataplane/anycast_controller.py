@@ -90,7 +90,7 @@ class AnycastController(CreditController):
         """Whether nobody needs it any more."""
         if not super().is_idle or self.first or self.second:
             return False
-        return not any(pool.circuits or pool.core or pool.coming for pool in self.machine.pools.values())
+        return not any(p.circuits or p.core or p.coming or p.uncredited for p in self.machine.pools.values())
 
     def stop(self) -> None:
         """Give publishers no credit any more."""
@@ -147,7 +147,7 @@ class AnycastController(CreditController):
                 return
             if isinstance(link, PublisherLink) and link in self.second:
                 del self.second[link]
-                self.machine.add_publisher(link, held=1)
+                self.machine.add_publisher(link, held=1, client=link.port.id)
         CreditController.take(self, transfer)
 
     def _take_first(self, transfer: Transfer, link: PublisherLink) -> None:
@@ -181,6 +181,8 @@ class AnycastController(CreditController):
 
     def _requeue(self, transfer: Transfer) -> bool:
         link = transfer.ingress
+        if not transfer.is_brokered:
+            return self.machine.add_uncredited(transfer, self._me, link.port.id if link is not None else None)
         return self.machine.requeue(transfer, link.root if isinstance(link, IngressCircuitLink) else self._me)
 
     def drop(self, transfer: Transfer) -> None:

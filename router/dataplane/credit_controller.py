@@ -116,7 +116,7 @@ class CreditController:
     def add_publisher(self, link: PublisherLink) -> None:
         """Take in a publisher that has attached here."""
         link.controller = self
-        self.machine.add_publisher(link)
+        self.machine.add_publisher(link, client=link.port.id)
         self.touch()
 
     def remove_publisher(self, link: PublisherLink) -> None:
@@ -248,7 +248,7 @@ class CreditController:
         return transfer.is_complete or transfer.may_stream
 
     def _requeue(self, transfer: Transfer) -> bool:
-        """Let a message on nobody's account wait for credit. Returns whether it may."""
+        """Let a message wait for credit that comes on none, or has lost its way. Returns whether it may."""
         return False
 
     def used_for_nothing(self, link: IngressLink) -> None:

@@ -82,14 +82,14 @@ class AnycastScheduler(PoolScheduler):
         Args:
             egress: router that had subscribers.
             now: seconds.
-        Returns: messages that have nowhere to go now, forgotten here: those that came for it by circuits, and when it
-            was the last egress all that wait.
+        Returns: messages that have nowhere to go now, forgotten here: those that came for it on no publisher's credit,
+            and when it was the last egress all that wait.
         """
         pool = self.pools[egress]
         pool.reset(now)
         pool.enter(PoolEvent.PATH_LOST)
         pool.next_hop = None
-        lost = [*pool.core, *pool.coming]
+        lost = [*pool.core, *pool.coming, *pool.lose_uncredited()]
         pool.core.clear()
         pool.coming.clear()
         if not pool.circuits:
@@ -119,13 +119,30 @@ class AnycastScheduler(PoolScheduler):
             egress: where it belongs; when that is out of reach it goes to another one.
         Returns: whether it is kept; False when no subscriber can be reached any more.
         """
-        pool = self.pools.get(egress)
-        if pool is None or not pool.has_path:
-            pool = next(iter(self.candidates), None)
+        pool = self._pool_or_nearest(egress)
         if pool is not None:
             pool.core[message] = None
-            self.is_calm = False
         return pool is not None
+
+    def add_uncredited(self, message: Key, egress: RouterId, client: Key) -> bool:
+        """Let a message look for credit that came on none of this address: a datagram, or one of an anonymous sender.
+
+        Args:
+            message: what actions name it by, not in use.
+            egress: where it belongs; when that is out of reach it goes to another one.
+            client: whose it is, or the neighbor by which it came: they have turns.
+        Returns: whether it is kept; False when no subscriber can be reached any more.
+        """
+        pool = self._pool_or_nearest(egress)
+        if pool is not None:
+            pool.add_uncredited(message, client)
+        return pool is not None
+
+    def _pool_or_nearest(self, egress: RouterId) -> EgressPool | None:
+        """Find the pool toward *egress*, or the nearest one that can be reached, for a message that will be there."""
+        self.is_calm = False
+        pool = self.pools.get(egress)
+        return pool if pool is not None and pool.has_path else next(iter(self.candidates), None)
 
     def _choose_candidates(self) -> None:
         pools = sorted((p for p in self.pools.values() if p.has_path), key=lambda pool: (pool.cost, pool.egress))

@@ -1,6 +1,7 @@
 import cython
 from router.core.forwarding.credit_pool cimport Claimant, CreditPool, total_weight
 from router.core.forwarding.egress_load cimport EgressLoad, AdvertisedLoad
+from router.core.forwarding.turn_queue cimport TurnQueue
 from router.core.forwarding.credit_actions cimport CloseCircuit, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
 
 
@@ -24,6 +25,8 @@ cdef class EgressPool(CreditPool):
     cdef public Claimant local
     cdef public object core
     cdef public dict coming
+    cdef public TurnQueue uncredited
+    cdef public Claimant unbacked
     cdef public bint opens_early
     cdef public Py_ssize_t told_weight
     cdef public Py_ssize_t overruns
@@ -47,6 +50,10 @@ cdef class EgressPool(CreditPool):
     @cython.locals(c=IncomingCircuit, found=list)
     cpdef list claimants(self)
     cpdef object serve_core(self, double now)
+    cpdef object add_uncredited(self, object message, object client)
+    cpdef list lose_uncredited(self)
+    cdef _weigh_uncredited(self)
+    cpdef object serve_uncredited(self, bint is_contended, double now)
     cpdef object deal(self, Py_ssize_t waiting, double now)
     @cython.locals(claimant=Claimant, total=Py_ssize_t, out=Py_ssize_t, credit=Py_ssize_t, is_left=bint)
     cdef _deal(self, list claimants, Py_ssize_t free, double now)

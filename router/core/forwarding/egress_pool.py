@@ -32,6 +32,7 @@ from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weigh
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import POOL_TRANSITIONS, PoolEvent, PoolState
 from router.core.forwarding.egress_load import AdvertisedLoad, EgressLoad
+from router.core.forwarding.turn_queue import TurnQueue
 from router.core.ids_and_conditions import RouterId
 
 BATCHES = 4
@@ -79,9 +80,13 @@ class EgressPool(CreditPool):
         self.local = Claimant(None, timing.first_window)
         """The local publishers together."""
         self.core: OrderedDict[Key, None] = OrderedDict()
-        """Messages that came by a circuit and wait: for a turn, or after a withdrawal or a change of path."""
+        """Messages that came on credit and wait: for a turn, or after a withdrawal or a change of path."""
         self.coming: dict[Key, None] = {}
         """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
+        self.uncredited = TurnQueue()
+        """Messages that came on no credit of this address: datagrams, and those of anonymous senders."""
+        self.unbacked = Claimant(None, timing.first_window)
+        """Those together, as long as somebody else needs credit; else they take what there is."""
         self.opens_early = False
         """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
         publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
@@ -101,7 +106,8 @@ class EgressPool(CreditPool):
 
     def free(self) -> int:
         """U of the rule, messages."""
-        return self.capacity - self.local.out - self.out - len(self.core) - len(self.coming)
+        dealt = self.local.out + self.unbacked.out + self.out
+        return self.capacity - dealt - len(self.core) - len(self.coming)
 
     def holders(self) -> Iterable[Claimant]:
         """Incoming circuits. The local publishers give back what they were allotted without being asked."""
@@ -158,7 +164,7 @@ class EgressPool(CreditPool):
 
         Nothing is granted on the next one yet. Claimants keep theirs for a while.
         """
-        self.capacity = self.local.out = self.told_weight = 0
+        self.capacity = self.local.out = self.unbacked.out = self.told_weight = 0
         self.withdrawn_at = math.inf
         self.set_returning(0, now)
 
@@ -202,7 +208,31 @@ class EgressPool(CreditPool):
             if message in place:
                 del place[message]
                 return True
-        return False
+        if not self.uncredited.discard(message):
+            return False
+        self._weigh_uncredited()
+        return True
+
+    def add_uncredited(self, message: Key, client: Key) -> None:
+        """Let a message wait that came on no credit of this address.
+
+        Args:
+            message: what actions name it by.
+            client: whose it is; or the neighbor by which it came.
+        """
+        self.uncredited.add(message, client)
+        self._weigh_uncredited()
+
+    def lose_uncredited(self) -> list[Key]:
+        """Forget what came on no credit of this address. Returns: these messages."""
+        messages = self.uncredited.clear()
+        self._weigh_uncredited()
+        return messages
+
+    def _weigh_uncredited(self) -> None:
+        self.set_weight(self.unbacked, self.uncredited.client_count())
+        if not self.unbacked.weight:
+            self.unbacked.out = 0
 
     def set_weight(self, claimant: Claimant, weight: int) -> None:
         """Set how many busy publishers are behind *claimant*."""
@@ -227,12 +257,31 @@ class EgressPool(CreditPool):
         ]
         if self.local.weight > 0:
             found.append(self.local)
+        if self.unbacked.weight > 0:
+            found.append(self.unbacked)
         return found
 
     def serve_core(self, now: float) -> None:
         """Send what came by circuits at *now* (seconds), as far as there is credit."""
         while self.core and self.capacity > 0:
             message, _ = self.core.popitem(last=False)
+            self.spend(now)
+            self._actions.append(Send(message, self.egress))
+
+    def serve_uncredited(self, is_contended: bool, now: float) -> None:
+        """Send what came on no credit of this address, as far as there is some.
+
+        Args:
+            is_contended: others need credit too, so that these get no more than they were dealt.
+            now: seconds.
+        """
+        while self.uncredited and self.capacity > 0 and (self.unbacked.out > 0 or not is_contended):
+            if self.unbacked.out > 0:
+                self.unbacked.out -= 1
+            else:
+                self.unbacked.served += 1 / self.unbacked.weight
+            message = self.uncredited.pop()
+            self._weigh_uncredited()
             self.spend(now)
             self._actions.append(Send(message, self.egress))
 
@@ -278,7 +327,7 @@ class EgressPool(CreditPool):
                     self.out += credit
                     self._actions.append(GrantCircuit(claimant.key, credit))
         if is_left:
-            self._deal([d for d in claimants if d is self.local or d.out != before.get(d)], free, now)
+            self._deal([d for d in claimants if d.key is None or d.out != before.get(d)], free, now)
 
     def target(self, claimant: Claimant, total: int) -> int:
         """Most that a claimant may hold, messages.
@@ -294,7 +343,7 @@ class EgressPool(CreditPool):
     def _is_worth(self, claimant: Claimant, credit: int, total: int, out: int) -> bool:
         """Whether *credit* is worth a frame for one that holds *out*: it is much, or urgent. Locally none is sent."""
         target = self.target(claimant, total)
-        return claimant is self.local or 4 * out <= target or 4 * min(credit, target - out) >= target
+        return claimant.key is None or 4 * out <= target or 4 * min(credit, target - out) >= target
 
     # Taking back
 
@@ -395,7 +444,7 @@ class EgressPool(CreditPool):
         """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""
         if self.is_at_egress or self.state == UNREACHABLE:
             return
-        weight = self.local.weight + bool(self.core or self.coming)
+        weight = self.local.weight + self.unbacked.weight + bool(self.core or self.coming)
         for circuit in self.circuits.values():
             if circuit.neighbor != self.next_hop:
                 weight += circuit.weight
@@ -420,5 +469,7 @@ class EgressPool(CreditPool):
         """
         assert 0 <= self.returning <= self.capacity, "more is asked back than there is"
         assert self.local.out >= 0
+        assert self.unbacked.out >= 0
+        assert self.unbacked.weight == self.uncredited.client_count()
         assert self.state != UNREACHABLE or self.capacity == 0
         CreditPool.check_invariants(self)

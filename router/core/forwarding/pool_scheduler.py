@@ -85,7 +85,7 @@ class PoolScheduler(CreditScheduler):
         if publishers.attached or publishers.waiting or publishers.coming:
             return False
         for pool in self.pools.values():
-            if pool.circuits or pool.core or pool.coming:
+            if pool.circuits or pool.core or pool.coming or pool.uncredited:
                 return False
         return True
 
@@ -98,9 +98,9 @@ class PoolScheduler(CreditScheduler):
 
     # Publishers
 
-    def add_publisher(self, key: Key, held: int = 0) -> None:
-        """Take up a publisher that attached, or one that has *held* credit already, 0 or 1, from its router."""
-        self.publishers.add(key, held)
+    def add_publisher(self, key: Key, held: int = 0, client: Key | None = None) -> None:
+        """Take up a publisher of a client (None: of its own), or one that has *held* credit already, 0 or 1."""
+        self.publishers.add(key, held, client)
 
     def remove_publisher(self, key: Key) -> None:
         """Forget a publisher that is gone.
@@ -287,6 +287,8 @@ class PoolScheduler(CreditScheduler):
             pool.deal(max(0, waiting), now)
         self._serve_waiting(now)
         for pool in self.pools.values():
+            if pool.uncredited:
+                pool.serve_uncredited(bool(self.publishers.waiting) or pool.starves_circuits(), now)
             # Before lending: what came back for a debt must not be lent again.
             self._pay(pool, now)
         is_more = self._lend(now)
@@ -301,7 +303,8 @@ class PoolScheduler(CreditScheduler):
         self._is_sated = not self.publishers.is_backlogged
         self.is_calm = self._has_opened() and self._debt_since == math.inf
         for pool in self.pools.values():
-            self.is_calm = self.is_calm and pool.debt_since == math.inf and not (pool.returning or pool.core)
+            is_quiet = pool.debt_since == math.inf and not (pool.returning or pool.core or pool.uncredited)
+            self.is_calm = self.is_calm and is_quiet
         return self.take_actions()
 
     def next_deadline(self) -> float:

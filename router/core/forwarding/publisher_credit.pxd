@@ -1,10 +1,12 @@
 import cython
 from router.core.forwarding.credit_actions cimport Grant
 from router.core.forwarding.doubling_window cimport DoublingWindow
+from router.core.forwarding.turn_queue cimport TurnQueue
 
 
 cdef class Publisher(DoublingWindow):
     cdef public object key
+    cdef public object client
     cdef public Py_ssize_t held
     cdef public Py_ssize_t lowered
     cdef public double lowered_until
@@ -22,6 +24,7 @@ cdef class LocalPublishers:
     cdef object _timing
     cdef public dict attached
     cdef public object waiting
+    cdef TurnQueue _turns
     cdef public dict coming
     cdef public Py_ssize_t departed
     cdef public Py_ssize_t lent
@@ -35,7 +38,8 @@ cdef class LocalPublishers:
     cdef public object _holders
     cdef public object _quarantined
 
-    cpdef object add(self, object key, Py_ssize_t held=*)
+    cpdef object add(self, object key, Py_ssize_t held=*, object client=*)
+    cdef _wait(self, object message, Publisher publisher)
     @cython.locals(publisher=Publisher)
     cpdef object remove(self, object key)
     @cython.locals(publisher=Publisher)

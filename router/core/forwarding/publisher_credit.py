@@ -21,6 +21,7 @@ from collections import OrderedDict
 from router.core.forwarding.credit_actions import CreditAction, Grant, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.doubling_window import NO_BOUND, DoublingWindow
+from router.core.forwarding.turn_queue import TurnQueue
 
 
 class Publisher(DoublingWindow):
@@ -28,6 +29,7 @@ class Publisher(DoublingWindow):
 
     __slots__ = (
         "active_at",
+        "client",
         "excess",
         "held",
         "is_attached",
@@ -40,9 +42,11 @@ class Publisher(DoublingWindow):
         "waiting",
     )
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, client: Key) -> None:
         DoublingWindow.__init__(self, 1)
         self.key = key
+        self.client = client
+        """Whose link it is: messages of several clients leave by turns."""
         self.goal = 1
         self.held = 0
         """Credit on its link."""
@@ -73,7 +77,7 @@ Queue = OrderedDict[Publisher, None]
 
 
 class LocalPublishers:
-    """Local publishers of the address, and the messages of theirs that wait, oldest first.
+    """Local publishers of the address, and the messages of theirs that wait.
 
     Args:
         actions: where what is to be done is added.
@@ -84,7 +88,9 @@ class LocalPublishers:
         self._timing = timing
         self.attached: dict[Key, Publisher] = {}
         self.waiting: OrderedDict[Key, Publisher] = OrderedDict()
-        """Messages that may leave, each with its publisher."""
+        """Messages that may leave, each with its publisher, oldest first."""
+        self._turns = TurnQueue()
+        """The same by turns of the clients; empty until there is one to choose among several."""
         self.coming: dict[Key, Publisher] = {}
         """Messages that are not there as a whole: counted as waiting, and not to be sent yet."""
         self.departed = 0
@@ -116,15 +122,16 @@ class LocalPublishers:
 
     # Who is there
 
-    def add(self, key: Key, held: int = 0) -> None:
+    def add(self, key: Key, held: int = 0, client: Key | None = None) -> None:
         """Add a publisher that attached. What it has to send nobody can know, so it counts as busy until it has credit.
 
         Args:
             key: the publisher.
             held: credit that it has already, 0 or 1, messages.
+            client: whose it is; None for a client of its own.
         """
         assert key not in self.attached, f"publisher {key} attached twice"
-        publisher = self.attached[key] = Publisher(key)
+        publisher = self.attached[key] = Publisher(key, key if client is None else client)
         publisher.held = held
         self._update(publisher)
 
@@ -147,7 +154,7 @@ class LocalPublishers:
     # Messages
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> None:
-        """Take a message that arrives from a publisher; it waits as the youngest, once it is `ready`.
+        """Take a message that arrives from a publisher; it waits as its youngest, once it is `ready`.
 
         A transfer that crossed a lowering finds no credit: it is accepted and met by one credit in the same turn. So a
         link-credit below zero is never written, which a client that is not proton would read as four billion.
@@ -170,7 +177,10 @@ class LocalPublishers:
                 publisher.excess += 1
             self._actions.append(Grant(key, 1))
         publisher.waiting += 1
-        (self.waiting if is_ready else self.coming)[message] = publisher
+        if is_ready:
+            self._wait(message, publisher)
+        else:
+            self.coming[message] = publisher
         publisher.use(now, NO_BOUND)
         if publisher in self._holders:
             self._holders.move_to_end(publisher)
@@ -208,11 +218,27 @@ class LocalPublishers:
 
     def ready(self, message: Key) -> None:
         """Let a message leave that had begun to arrive."""
-        self.waiting[message] = self.coming.pop(message)
+        self._wait(message, self.coming.pop(message))
+
+    def _wait(self, message: Key, publisher: Publisher) -> None:
+        self.waiting[message] = publisher
+        if self._turns:
+            self._turns.add(message, publisher.client)
 
     def sent(self, now: float) -> Key:
-        """Let the oldest waiting message leave at *now* (seconds). Returns: the message."""
-        message, publisher = self.waiting.popitem(last=False)
+        """Let the next waiting message leave at *now* (seconds): of clients in turn, the oldest. Returns: the message.
+
+        So a client with many publishers, or many messages of publishers that it has detached, holds nobody up.
+        """
+        if len(self.waiting) == 1:
+            message, publisher = self.waiting.popitem()
+            self._turns.clear()
+        else:
+            if not self._turns:
+                for one, owner in self.waiting.items():
+                    self._turns.add(one, owner.client)
+            message = self._turns.pop()
+            publisher = self.waiting.pop(message)
         self._leaves(publisher)
         if publisher.is_attached:
             # While it waited its publisher could not show that it has more to send.
@@ -238,6 +264,7 @@ class LocalPublishers:
         publisher = self.waiting.pop(message, None) or self.coming.pop(message, None)
         if publisher is None:
             return False
+        self._turns.discard(message)
         self._leaves(publisher)
         if publisher.is_attached:
             self._want(publisher)
@@ -254,7 +281,9 @@ class LocalPublishers:
             now: seconds.
         Returns: whether more are to be served at once, in another turn.
         """
-        if allotted < self.lent:
+        # Messages that were left behind are no reason to keep the first one from anybody: whoever comes, casts and leaves
+        # over and over would keep it from all others.
+        if allotted < self.lent - self.departed:
             return False
         left = self._timing.slice_size
         for queue in (self._starved, self._fresh):
@@ -294,7 +323,7 @@ class LocalPublishers:
             publisher.since = now
         publisher.held += credit
         self._update(publisher)
-        assert self.lent <= allotted, "lent more than is backed"
+        assert self.lent - self.departed <= allotted, "lent more than is backed"
         self._actions.append(Grant(publisher.key, credit))
 
     def lower_idle(self, now: float) -> float:
@@ -394,6 +423,7 @@ class LocalPublishers:
 
     def check_invariants(self) -> None:
         """Check that sums and queues fit the publishers. Raises: AssertionError when not."""
+        assert not self._turns or len(self._turns) == len(self.waiting)
         messages = (*self.waiting.values(), *self.coming.values())
         everybody = {*self.attached.values(), *messages}
         assert self.lent == sum(p.lent for p in everybody)

@@ -1,0 +1,67 @@
+"""Turns of clients: each in its order, none behind the many messages of another."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+import pytest
+
+from router.core.forwarding.turn_queue import TurnQueue
+
+
+def test_clients_have_turns_and_each_its_own_order() -> None:
+    queue = TurnQueue()
+    for number in range(3):
+        queue.add(("many", number), "many")
+    queue.add(("one", 0), "one")
+    assert (len(queue), queue.client_count()) == (4, 2)
+    assert [queue.pop() for _ in range(4)] == [("many", 0), ("one", 0), ("many", 1), ("many", 2)]
+    assert (len(queue), queue.client_count()) == (0, 0)
+
+
+def test_nothing_can_be_taken_out_of_an_empty_queue() -> None:
+    with pytest.raises(LookupError, match="no message waits"):
+        TurnQueue().pop()
+
+
+def test_what_is_taken_out_in_between_is_not_served() -> None:
+    queue = TurnQueue()
+    queue.add("a", 1)
+    queue.add("b", 2)
+    assert queue.discard("a")
+    assert not queue.discard("a")
+    assert queue.clear() == ["b"]
+    assert not queue
+
+
+def test_whatever_happens_nobody_waits_for_more_than_one_message_of_each_other_client() -> None:
+    rng = random.Random(7)
+    queue = TurnQueue()
+    model: dict[int, deque[int]] = {}
+    passed_over: dict[int, dict[int, int]] = {}
+    for number in range(5000):
+        if rng.random() < 0.55:
+            client = min(int(rng.expovariate(0.5)), 9)
+            queue.add(number, client)
+            model.setdefault(client, deque()).append(number)
+        elif model and rng.random() < 0.1:
+            client = rng.choice(list(model))
+            message = rng.choice(model[client])
+            assert queue.discard(message)
+            model[client].remove(message)
+        elif model:
+            message = queue.pop()
+            client = next(c for c, waiting in model.items() if waiting and waiting[0] == message)
+            model[client].popleft()
+            for other in model:
+                if other != client:
+                    count = passed_over.setdefault(other, {})
+                    count[client] = count.get(client, 0) + 1
+                    assert count[client] <= 1
+            passed_over.pop(client, None)
+        for client in [c for c, waiting in model.items() if not waiting]:
+            del model[client]
+            passed_over.pop(client, None)
+        assert len(queue) == sum(map(len, model.values()))
+        assert queue.client_count() == len(model)

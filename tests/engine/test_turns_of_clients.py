@@ -1,0 +1,130 @@
+"""Turns of clients at one address: whoever sends much there waits behind its own, and nobody else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from router.runtime import Runtime
+from tests.engine.test_raw_neighbor import join
+from tests.helpers.engine import Bench
+from tests.helpers.peer import Peer, PeerReceiver, PeerSender, message
+
+TOPIC = "openstack.org/om/rpc/anycast/openstack/topic"
+SHARE = 0.4
+"""Least part of what the subscriber takes that either of two busy clients gets."""
+
+
+def fill(sender: PeerSender, body: str) -> None:
+    while sender.credit > 0:
+        sender.send(message(body, address=TOPIC), settled=True)
+
+
+def taken(bench: Bench, receiver: PeerReceiver, busy: Callable[[], None], count: int = 200) -> list[str]:
+    """Bodies of the messages that a subscriber gets, one in each 5 ms."""
+    for _ in range(count):
+        busy()
+        receiver.flow(1)
+        bench.advance(0.005)
+    return [str(body) for body in receiver.bodies]
+
+
+def subscribed(bench: Bench, router: Runtime) -> PeerReceiver:
+    return bench.client(router).receiver(TOPIC, credit=1).accepting()
+
+
+@pytest.mark.parametrize("address", [TOPIC, None])
+def test_a_client_with_many_links_gets_no_more_than_one_with_one(bench: Bench, address: str | None) -> None:
+    router = bench.router("A")
+    receiver = subscribed(bench, router)
+    honest = bench.client(router).sender(TOPIC)
+    other = bench.client(router)
+    many = [other.sender(address) for _ in range(20)]
+
+    def busy() -> None:
+        for sender in many:
+            fill(sender, "many")
+        fill(honest, "one")
+
+    bodies = taken(bench, receiver, busy)
+    assert bodies.count("one") >= SHARE * len(bodies)
+    assert bodies.count("many") >= SHARE * len(bodies)
+
+
+def test_an_anonymous_sender_within_its_credit_starves_nobody(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = subscribed(bench, router)
+    honest = bench.client(router).sender(TOPIC)
+    anonymous = bench.client(router).sender(None)
+
+    def busy() -> None:
+        fill(anonymous, "anonymous")
+        fill(honest, "honest")
+
+    bodies = taken(bench, receiver, busy)
+    assert bodies.count("honest") >= SHARE * len(bodies)
+    assert bodies.count("anonymous") >= SHARE * len(bodies)
+
+
+def test_a_client_that_comes_sends_and_goes_starves_nobody(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = subscribed(bench, router)
+    honest = bench.client(router).sender(TOPIC)
+    restless = bench.client(router)
+
+    def busy() -> None:
+        links = [restless.sender(TOPIC) for _ in range(5)]
+        for link in links:
+            fill(link, "gone")
+            link.close()
+        fill(honest, "honest")
+
+    bodies = taken(bench, receiver, busy, count=100)
+    assert bodies.count("honest") >= SHARE * len(bodies)
+    assert bodies.count("gone") >= SHARE * len(bodies)
+
+
+def test_datagrams_of_a_neighbor_starve_nobody(bench: Bench) -> None:
+    router = bench.router("A")
+    neighbor = join(bench, router, dials=True)
+    receiver = subscribed(bench, router)
+    honest = bench.client(router).sender(TOPIC)
+    neighbor.hello()
+    neighbor.advertise()
+
+    def busy() -> None:
+        while neighbor.data_out[0].credit > 0:
+            neighbor.send("datagram", TOPIC, settled=True)
+            bench.run()
+            if neighbor.data_out[0].credit < 900:
+                break
+        fill(honest, "honest")
+
+    bodies = taken(bench, receiver, busy, count=100)
+    assert bodies.count("honest") >= SHARE * len(bodies)
+    assert bodies.count("datagram") >= SHARE * len(bodies)
+
+
+def test_messages_of_each_link_keep_their_order(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = subscribed(bench, router)
+    senders: dict[str, PeerSender] = {}
+    peers: list[Peer] = [bench.client(router) for _ in range(3)]
+    for number, peer in enumerate(peers):
+        senders[f"{number}t"] = peer.sender(TOPIC)
+        senders[f"{number}a"] = peer.sender(None)
+    counts = dict.fromkeys(senders, 0)
+
+    def busy() -> None:
+        for name, sender in senders.items():
+            while sender.credit > 0:
+                counts[name] += 1
+                sender.send(message(f"{name} {counts[name]}", address=TOPIC), settled=True)
+
+    bodies = taken(bench, receiver, busy)
+    assert len(bodies) > 150
+    for name in senders:
+        numbers = [int(body.split()[1]) for body in bodies if body.startswith(name)]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert numbers
