@@ -35,7 +35,7 @@ def test_what_is_taken_out_in_between_is_not_served() -> None:
     assert not queue
 
 
-def test_whatever_happens_nobody_waits_for_more_than_one_message_of_each_other_client() -> None:
+def test_nobody_waits_for_more_than_one_message_of_each_other_client() -> None:
     rng = random.Random(7)
     queue = TurnQueue()
     model: dict[int, deque[int]] = {}
