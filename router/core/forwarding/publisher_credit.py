@@ -281,8 +281,8 @@ class LocalPublishers:
             now: seconds.
         Returns: whether more are to be served at once, in another turn.
         """
-        # Messages that were left behind are no reason to keep the first one from anybody: who comes, casts and leaves over
-        # and over would keep it from all others.
+        # Messages that were left behind are no reason to keep the first one from anybody: who comes, casts and leaves
+        # over and over would keep it from all others.
         if allotted < self.lent - self.departed:
             return False
         left = self._timing.slice_size
