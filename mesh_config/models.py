@@ -257,6 +257,14 @@ class LinkStateSettings:
         high=1000000,
         beyond="not kept, logged once",
     )
+    max_neighbor_peers: int = setting(
+        "Peers of other routers of which one neighbor has told: the time that paths take goes by them.",
+        default=25000,
+        unit="peers",
+        low=1,
+        high=100000000,
+        beyond="not kept, logged once",
+    )
     max_addresses: int = setting(
         "Mobile addresses of all other routers together, each counted once for each router that has it.",
         default=2000000,

@@ -181,6 +181,33 @@ def test_of_more_routers_than_a_neighbor_may_bring_nothing_is_kept(bench: Bench)
     assert router.control.known_routers <= 3
 
 
+def test_of_more_peers_than_a_neighbor_may_tell_of_nothing_is_kept(bench: Bench) -> None:
+    router = bench.router("A", link_state=LinkStateSettings(max_neighbor_peers=100))
+    b = bench.router("B")
+    bench.join(router, b)
+    raw = join(bench, router, dials=True)
+    names = [f"forged{number}" for number in range(20)]
+
+    def tell(name: str, seq: int, peers: dict[str, int]) -> None:
+        body = {"id": name, "instance": 1, "ls_seq": seq, "ls": {"id": name, "ls_seq": seq, "peers": peers}}
+        raw.say(ALL_TO, "LSU", body)
+
+    for name in names:
+        tell(name, 1, {other: 1 for other in names if other != name})
+    bench.advance(0.5)
+    told = [node for node in router.control.nodes() if node.id in names and node.peers]
+    assert [len(node.peers) for node in told] == [19] * 5
+    tell("forged0", 2, {"RAW": 1})  # what is no more makes room
+    tell("forged7", 2, dict.fromkeys(names[:18], 1))
+    bench.advance(0.5)
+    peers = {node.id: len(node.peers) for node in router.control.nodes()}
+    assert (peers["forged0"], peers["forged7"]) == (1, 17)
+    c = bench.router("C")  # and from others news is taken
+    bench.join(b, c)
+    bench.advance(2)
+    assert RouterId("C") in router.fib.routes
+
+
 def test_more_control_messages_than_may_be_are_dropped_and_made_up_for(bench: Bench) -> None:
     router = bench.router("A", link_state=LinkStateSettings(max_control_messages=10))
     raw = join(bench, router, dials=True)

@@ -63,6 +63,8 @@ class Node:
     """The newest that it was asked about, since it said less itself."""
     brought_by: RouterId | None = None
     """The neighbor that was the first to tell of it."""
+    peers_by: RouterId | None = None
+    """The neighbor that told of its peers."""
     via: ConnectionId | None = None
     """Connection by which its last advertisement came: the way to it while the graph has none."""
 
@@ -97,11 +99,18 @@ class LinkStateDatabase:
         self._settings = settings
         self._brought: Counter[RouterId | None] = Counter()
         """Nodes by the neighbor that was the first to tell of them."""
+        self._named: Counter[RouterId | None] = Counter()
+        """Peers of all nodes by the neighbor that told of them."""
 
     def has_room(self, neighbor: RouterId) -> bool:
         """Whether one more router may be known, and by *neighbor*."""
         settings = self._settings
         return len(self.nodes) < settings.max_routers and self._brought[neighbor] < settings.max_neighbor_routers
+
+    def has_room_for(self, node: Node, peers: int, neighbor: RouterId) -> bool:
+        """Whether *neighbor* may tell of so many peers of *node*, beside those that it has told of."""
+        present = len(node.peers) if node.peers_by == neighbor else 0
+        return self._named[neighbor] - present + peers <= self._settings.max_neighbor_peers
 
     def is_plausible(self, router: RouterId, instance: int, *sequences: int) -> bool:
         """Whether a message about *router* is not too far ahead of what is held: see MAX_JUMP and MAX_BOOT_JUMP.
@@ -193,13 +202,14 @@ class LinkStateDatabase:
         node.advertised_mobile_seq = max(node.advertised_mobile_seq, advertisement.mobile_seq)
         return is_news
 
-    def store(self, node: Node, update: LinkStateUpdate, now: float) -> bool:
+    def store(self, node: Node, update: LinkStateUpdate, now: float, neighbor: RouterId | None = None) -> bool:
         """Replace the link state of *node*; *update* is newer.
 
         Args:
             node: the router that it speaks of.
             update: its whole link state.
             now: seconds, monotonic.
+            neighbor: who tells of it.
         Returns: whether its peers changed.
         """
         peers = {peer: cost for peer, cost in sorted(update.peers.items()) if peer != node.id}
@@ -208,7 +218,7 @@ class LinkStateDatabase:
         node.has_trees = update.has_trees
         node.ls_seq = update.ls_seq
         node.advertised_ls_seq = max(node.advertised_ls_seq, update.ls_seq)
-        node.peers = peers
+        self._name(node, peers, neighbor)
         if is_change:
             node.changed_at = now
         return is_change
@@ -264,7 +274,16 @@ class LinkStateDatabase:
                     near[peer] = cost
         return edges
 
+    def _name(self, node: Node, peers: Mapping[RouterId, int], neighbor: RouterId | None) -> None:
+        self._named[node.peers_by] -= len(node.peers)
+        if not self._named[node.peers_by]:
+            del self._named[node.peers_by]
+        node.peers, node.peers_by = peers, neighbor
+        if peers:
+            self._named[neighbor] += len(peers)
+
     def _forget(self, node: Node) -> None:
+        self._name(node, {}, None)
         del self.nodes[node.id]
         self._brought[node.brought_by] -= 1
         if not self._brought[node.brought_by]:
@@ -275,7 +294,7 @@ class LinkStateDatabase:
             node.changed_at = now
         node.has_link_state = False
         node.ls_seq = node.advertised_ls_seq = node.advertised_mobile_seq = node.doubted_seq = 0
-        node.peers = {}
+        self._name(node, {}, None)
         node.asked = 0
         node.ask_at = None
         node.is_update_spread = node.is_advertisement_spread = False
@@ -284,6 +303,11 @@ class LinkStateDatabase:
         """Assert that sequences agree and nothing is older than it may be known to be."""
         assert self.router_id not in self.nodes
         assert self._brought == Counter(node.brought_by for node in self.nodes.values())
+        named: Counter[RouterId | None] = Counter()
+        for node in self.nodes.values():
+            if node.peers:
+                named[node.peers_by] += len(node.peers)
+        assert self._named == named
         for router, node in self.nodes.items():
             assert router == node.id
             assert node.has_link_state or (not node.peers and node.ls_seq == 0)

@@ -108,7 +108,7 @@ class LinkState:
         self._spf_throttle = Throttle(settings.spf_hold_down_s)
         self._own_throttle = Throttle(settings.spf_hold_down_s)
         self._reported: set[RouterId] = set()
-        self._is_full_told = False
+        self._is_full_told = self._is_dense_told = False
         self._started_at = math.inf
         self._claim: tuple[int, int, int] | None = None
         """Boot number and sequences, of link state and addresses, that others take for this router's."""
@@ -195,8 +195,12 @@ class LinkState:
         node = self._accept(received, message.instance, now, message.ls_seq)
         if node is None or message.ls_seq <= node.ls_seq or len(message.peers) > self._settings.max_routers:
             return
+        neighbor = self._neighbors.connections[received.connection].router
+        if not self.database.has_room_for(node, len(message.peers), neighbor):
+            self._report_dense(node, neighbor)
+            return
         node.via = received.connection
-        if self.database.store(node, message, now):
+        if self.database.store(node, message, now, neighbor):
             self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
         node.asked = 0
         node.ask_at = None
@@ -326,6 +330,18 @@ class LinkState:
         if not self._is_full_told:
             self._is_full_told = True
             self._outbox.do(Report.warning("too_many_routers", neighbor=neighbor, known=len(self.database.nodes)))
+
+    def _report_dense(self, node: Node, neighbor: RouterId) -> None:
+        if not self._is_dense_told:
+            self._is_dense_told = True
+            self._outbox.do(
+                Report.warning(
+                    "too_many_peers",
+                    neighbor=neighbor,
+                    remote=node.id,
+                    most=self._settings.max_neighbor_peers,
+                )
+            )
 
     def _restart(self, node: Node, instance: int, now: float) -> None:
         self._outbox.do(Report.info("router_restarted", remote=node.id, instance=instance))
