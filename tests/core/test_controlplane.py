@@ -599,6 +599,22 @@ def test_hold_down_may_be_zero() -> None:
     assert InstallRouter(router=C, connection=TO_B, next_hop=B, cost=2) in play.rest()
 
 
+def test_a_neighbor_s_large_and_restless_graph_is_looked_through_now_and_then() -> None:
+    play = met(Playbook(plane(), ignore=(Report,)), TO_B, B)
+    far = [RouterId(f"far{number:03}") for number in range(150)]
+    for router in far:
+        play >> got(TO_B, update(router, 1, {B: 1, **{other: 1 for other in far if other != router}}))
+    play >> got(TO_B, update(B, 2, {A: 1, **dict.fromkeys(far, 1)}))
+    play.at(play.now + 1.0)
+    control = play.control
+    before = control.spf_runs
+    for seq in range(2, 252):
+        play.at(play.now + 0.02) >> got(TO_B, update(far[0], seq, {B: 1 + seq % 2}))
+        if seq % 50 == 0:
+            play >> got(TO_B, hello(B, A), to="amqp:/_local/qdhello")
+    assert 20 <= control.spf_runs - before <= 60  # in 5 s
+
+
 def test_calls_before_the_deadline_do_nothing() -> None:
     play = star()
     assert play.control.handle_deadline(now=play.now) == []

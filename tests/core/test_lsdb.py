@@ -124,6 +124,15 @@ def test_a_throttle_is_open_in_calm_times_and_doubles_its_pauses() -> None:
     assert throttle.due(11.5) == 12.0
 
 
+def test_after_paths_in_a_large_graph_there_is_a_pause_of_many_times_what_they_take() -> None:
+    throttle = Throttle(0.005)
+    throttle.ran(0.0, 60, 60 * 59)
+    assert throttle.due(0.001) == 0.005
+    throttle = Throttle(0.0)
+    throttle.ran(0.0, 300, 90_000)
+    assert throttle.due(0.001) >= 0.5
+
+
 def test_the_longest_pause_grows_with_the_mesh_and_one_of_zero_stays_zero() -> None:
     for routers, longest in ((10, 2.0), (1000, 33.0)):
         throttle, none = Throttle(1.0), Throttle(0.0)

@@ -484,8 +484,8 @@ class LinkState:
 
     def _compute(self, now: float) -> RoutesDiff | None:
         self._spf_at = math.inf
-        self._spf_throttle.ran(now, len(self.database.nodes))
         change = self.routes.compute(self.peers, now)
+        self._spf_throttle.ran(now, len(self.database.nodes), self.routes.topology.count_edges())
         if change.is_topology:
             self.changed_at = now
             self.expect_flux(now)

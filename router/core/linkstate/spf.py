@@ -102,6 +102,10 @@ class Topology:
                 graph.add_weighted_edges_from(((near, far, cost) for far, cost in peers.items()), weight="cost")
         return True
 
+    def count_edges(self) -> int:
+        """Count the edges, both directions."""
+        return sum(map(len, self.edges.values()))
+
     def paths(self, root: RouterId) -> Paths | None:
         """The paths from *root*; None when it is not in the graph."""
         found = self._paths.get(root)
