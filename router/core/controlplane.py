@@ -375,7 +375,10 @@ class ControlPlane:
                 # Only a lie can be newer: this router's own changes come back to it at most.
                 self._link_state.on_own_claim(self.instance, 0, message.mobile_seq, event, now)
             case MobileAddressUpdate() if message.id in self._link_state.database.nodes:
-                self._addresses.on_update(event, message, now)
+                if self._link_state.is_hearsay(event):
+                    self._addresses.on_hearsay(event, message, now)
+                else:
+                    self._addresses.on_update(event, message, now)
             case _:
                 # A MAU of a router that is not known: its advertisement will say how far its addresses have got.
                 self.ignored += 1

@@ -173,13 +173,43 @@ def test_news_is_not_sent_back_nor_is_what_is_known_sent_where_it_has_been() -> 
     assert sends(play.rest(), RouterAdvertisement) == []
 
 
-def test_a_message_without_a_trace_does_not_return_to_its_origin_but_for_a_question() -> None:
+def test_a_message_without_a_trace_does_not_return_to_its_origin() -> None:
     play = star()
-    play >> got(TO_C, advertisement(B, 1, 7), trace=())
+    play >> got(TO_C, advertisement(D, 1, 7), trace=())
     written = [action for action in play.rest() if isinstance(action, SendControl)]
-    assert [action.connection for action in written if action.to == TO_ALL] == [TO_D]
-    # whether it said so itself
-    assert [action.connection for action in written if isinstance(action.message, RouterAdvertisement)] == [TO_D, TO_B]
+    assert [action.connection for action in written if action.to == TO_ALL] == [TO_B]
+
+
+def test_what_others_say_of_a_neighbor_of_our_kind_is_only_a_reason_to_ask_it() -> None:
+    play = star()
+    play >> got(TO_B, MobileAddressUpdate(id=B, mobile_seq=1, add=("M0x",), hints=(2,)), to=TO_ALL_MA)
+    play.rest()
+    lies = [
+        advertisement(B, 4, 3, instance=BOOT),
+        advertisement(B, 1, 0, instance=BOOT + 1),
+        update(B, 5, {C: 1}),
+        MobileAddressUpdate(id=B, mobile_seq=7, exist=()),
+    ]
+    for message in lies:
+        play >> got(TO_C, message, trace=(B, C))
+        actions = play.rest()
+        assert {action.connection for action in actions if isinstance(action, SendControl)} == {TO_B}
+        assert others(actions) == []
+    play.at(play.now + 0.3)
+    asked = play.rest()
+    assert sends(asked, LinkStateRequest) == [(TO_B, LinkStateRequest(id=A))]
+    assert sends(asked, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=1, parts=PARTS))]
+
+
+def test_of_a_neighbor_that_was_lost_the_word_of_others_counts_again() -> None:
+    play = star()
+    play >> got(TO_C, update(B, 5, {C: 1}), trace=(B, C)) >> got(TO_C, update(C, 2, {A: 1, B: 1}))
+    play.rest()
+    play >> ControlLinkDown(connection=TO_B)
+    play.rest()
+    play >> got(TO_C, update(B, 5, {C: 1}), trace=(B, C))
+    play.at(play.now + 0.1)
+    assert InstallRouter(router=B, connection=TO_C, next_hop=C, cost=2) in play.rest()
 
 
 def test_what_is_known_is_not_passed_on_again() -> None:
@@ -196,12 +226,16 @@ def test_what_is_known_is_not_passed_on_again() -> None:
 def test_of_the_copies_of_a_refresh_the_first_is_passed_on() -> None:
     play = star()
     live(play, 20.0).rest()
-    refresh = advertisement(B, 1)
-    play >> got(TO_B, refresh) << sent(TO_C, refresh, trace=(B,)) << sent(TO_D, refresh, trace=(B,))
-    play >> got(TO_D, refresh, trace=(B, D)) >> got(TO_C, refresh, trace=(B, C))
+    far = RouterId("E")
+    play >> got(TO_B, update(far, 1, {B: 1}), trace=(far, B))
+    live(play, 40.0).rest()
+    refresh = advertisement(far, 1)
+    play >> got(TO_B, refresh, trace=(far, B))
+    play << sent(TO_C, refresh, trace=(far, B)) << sent(TO_D, refresh, trace=(far, B))
+    play >> got(TO_D, refresh, trace=(far, D)) >> got(TO_C, refresh, trace=(far, C))
     play.end()
-    live(play, 24.0).rest()
-    play >> got(TO_C, refresh, trace=(B, C)) << SendControl
+    live(play, 44.0).rest()
+    play >> got(TO_C, refresh, trace=(far, C)) << SendControl << SendControl
     play.end()
 
 
@@ -355,7 +389,7 @@ def test_a_restarted_router_loses_its_addresses_and_they_are_asked_for_anew() ->
     play = star()
     play >> got(TO_B, MobileAddressUpdate(id=B, mobile_seq=1, add=("M0x",), hints=(2,)), to=TO_ALL_MA)
     play.rest()
-    play >> got(TO_C, advertisement(B, 1, 3, instance=BOOT + 1), trace=(B, C))
+    play >> got(TO_B, advertisement(B, 1, 3, instance=BOOT + 1))
     actions = play.rest()
     assert others(actions) == [WithdrawAddress(address="x", router=B)]
     assert sends(actions, MobileAddressRequest) == [(TO_B, MobileAddressRequest(id=A, have_seq=0, parts=PARTS))]

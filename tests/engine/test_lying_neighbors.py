@@ -130,6 +130,25 @@ def test_lies_without_end_are_answered_a_few_times_a_second(bench: Bench) -> Non
     check_whole(bench, routers)
 
 
+@pytest.mark.parametrize("trace", [["0/RAW"], ["0/B", "0/RAW"]], ids=len)
+@pytest.mark.parametrize("boots", [0, 1000])
+@pytest.mark.parametrize("kind", ["RA", "LSU", "MAU", "MAU of changes"])
+def test_lies_without_end_about_a_neighbor_take_nothing_of_it_away(
+    bench: Bench, kind: str, boots: int, trace: list[str]
+) -> None:
+    raw, routers = spoken_for(bench)
+    for number in range(100):
+        lie(raw, routers[1], kind, 1000 * (number + 1), boots + number, trace)
+        for _ in range(5):
+            bench.advance(0.01)
+            assert RouterId("B") in routers[0].fib.routes
+            assert RouterId("B") in routers[0].control.addresses()["of/B"]
+        if number % 10 == 0:
+            raw.hello()
+    bench.advance(1.0)
+    check_whole(bench, routers)
+
+
 # Names
 
 

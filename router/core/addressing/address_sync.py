@@ -212,6 +212,26 @@ class AddressSync:
             held.arriving.keep(message)
         self._want_rest(message.id, held, now)
 
+    def on_hearsay(self, received: ControlReceived, message: MobileAddressUpdate, now: float) -> None:
+        """Handle a MAU of a neighbor that came from somebody else: only a reason to ask that neighbor, in a while.
+
+        Args:
+            received: the event that brought it.
+            message: what it says.
+            now: seconds, monotonic.
+        """
+        held = self.routers.get(message.id)
+        if held is None:
+            held = self.routers[message.id] = self._made(message.id)
+        if not held.newest < message.mobile_seq <= max(held.newest + MAX_JUMP, MAX_FIRST):
+            return
+        held.newest = message.mobile_seq
+        claim = MobileAddressUpdate(id=message.id, mobile_seq=message.mobile_seq)
+        self._outbox.tell_origin(received, claim, addresses_to(message.id))
+        if held.ask_at is None and held.is_installed:
+            held.ask_at = now + retry_s(self._settings, 1)
+            self._asks.set(message.id, held.ask_at)
+
     def _on_part(self, held: RemoteSubscriptions, message: MobileAddressUpdate, now: float) -> None:
         """Take all addresses of a router, or a part of them.
 

@@ -156,6 +156,9 @@ class LinkState:
         if message.id == self.router_id:
             self.on_own_claim(message.instance, message.ls_seq, message.mobile_seq, received, now)
             return False
+        if self.is_hearsay(received):
+            self._on_hearsay(received, message, now)
+            return False
         node = self._accept(received, message.instance, now, message.ls_seq, message.mobile_seq)
         if node is None:
             return False
@@ -182,6 +185,10 @@ class LinkState:
         """
         if message.id == self.router_id:
             self.on_own_claim(message.instance, message.ls_seq, 0, received, now)
+            return
+        if self.is_hearsay(received):
+            claim = RouterAdvertisement(id=message.id, instance=message.instance, ls_seq=message.ls_seq, mobile_seq=0)
+            self._on_hearsay(received, claim, now)
             return
         known = self.database.nodes.get(message.id)
         is_old = known is not None and known.instance == message.instance and message.ls_seq <= known.ls_seq
@@ -236,6 +243,31 @@ class LinkState:
         return RouterAdvertisement(
             id=self.router_id, instance=self.instance, ls_seq=self.ls_seq, mobile_seq=self._mobile_seq()
         )
+
+    def is_hearsay(self, received: ControlReceived) -> bool:
+        """Whether a message speaks of a neighbor of our kind, and came from somebody else.
+
+        Such a neighbor tells all its news itself, so what others say of it is at most a reason to ask it.
+        """
+        router = received.message.id
+        active = self._neighbors.active.get(router)
+        return (
+            active is not None
+            and active.pushes_lsu
+            and self._neighbors.connections[received.connection].router != router
+        )
+
+    def _on_hearsay(self, received: ControlReceived, claim: RouterAdvertisement, now: float) -> None:
+        node = self.database.nodes.get(claim.id)
+        if node is None or not self.database.is_plausible(node.id, claim.instance, claim.ls_seq, claim.mobile_seq):
+            return
+        is_later_boot = node.instance is not None and claim.instance > node.instance
+        is_news = claim.instance == node.instance and self.database.note(node, claim)
+        if is_later_boot or is_news:
+            self._outbox.tell_origin(received, claim, link_state_to(node.id))
+        if is_news and node.is_behind:
+            # Its own word is on its way, if that is true.
+            self.requests.want(node, now + self._settings.hello_interval_s / 4)
 
     def _accept(self, received: ControlReceived, instance: int, now: float, *sequences: int) -> Node | None:
         """The node that a message speaks of, when it comes from its present boot."""
