@@ -249,6 +249,7 @@ class LinkState:
 
         Such a neighbor tells all its news itself, so what others say of it is at most a reason to ask it.
         """
+        # DEV-36: qdrouterd believes whoever is first, and lies that come without end are stronger than corrections.
         router = received.message.id
         active = self._neighbors.active.get(router)
         return (

@@ -11,7 +11,7 @@ ROUTERS_A_PAUSE: Final = 32
 FREE_EDGES: Final = 10_000
 """Edges of the graph that cost no pause: a hundred routers that all know each other have fewer."""
 EDGE_PAUSE_S: Final = 10e-6
-"""Pause for each further one, whatever the reason: paths take about a tenth of it."""
+"""Pause for each further one, whatever changes: paths take a fraction of it."""
 
 
 class Throttle:
