@@ -480,6 +480,15 @@ class ForwardingSettings:
         high=256 * MIB,
         beyond="closed",
     )
+    control_percent: int = setting(
+        "Part of the router's time for the control messages of neighbors that have used up their allowance, which is "
+        "0.5 s of that time and this part of all that goes by.",
+        default=20,
+        unit="percent",
+        low=1,
+        high=90,
+        beyond="they wait, HELLOs excepted, `control_messages_wait`; above `control_message_bytes` dropped",
+    )
     management_request_bytes: int = setting(
         "Largest request to the management node; a larger one is rejected.",
         default=65536,

@@ -15,6 +15,7 @@ from router import __version__
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle
+from router.control_pacer import ControlPacer, FirstOccurrence
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.events import (
@@ -49,6 +50,7 @@ class PeerEvents:
         emit: Callable[[Event], None],
         freed: Callable[[int], None],
         teardowns: EndedLinkReaper,
+        pacer: ControlPacer,
     ) -> None:
         """Handle nobody yet.
 
@@ -59,6 +61,7 @@ class PeerEvents:
             emit: takes events for the control plane.
             freed: hears how many links have given back their memory.
             teardowns: take away links of clients that have left.
+            pacer: says which control messages have to wait.
         """
         self._settings = settings
         self._me = RouterId(settings.id)
@@ -70,6 +73,7 @@ class PeerEvents:
         self.torn: set[ConnectionId] = set()
         """Connections whose end has failed: something may refer to their handles still."""
         self._teardowns = teardowns
+        self._pacer = pacer
         self._link_ids = link_ids()
         self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
 
@@ -163,6 +167,7 @@ class PeerEvents:
                 connection.end()
                 return
             neighbor.detach(link)
+            self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))
         elif link in connection.closed_links:
             connection.closed_links.remove(link)
@@ -207,6 +212,7 @@ class PeerEvents:
         """All links of a session are gone."""
         neighbor = self.neighbors.get(connection.id)
         if neighbor is not None and neighbor.end_control(session):
+            self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))
         for handle in [each for each in connection.closed_links if pn.pn_link_session(each) == session]:
             connection.closed_links.remove(handle)
@@ -239,6 +245,26 @@ class PeerEvents:
         if message is None:
             return
         connection.was_of_use = True
+        if self._pacer.may_pass(connection.id, message, self._data_plane.now):
+            self.take_control(connection, neighbor, message)
+            return
+        what = self._pacer.keep(connection.id, message, self._data_plane.now)
+        container = connection.peer.container if connection.peer is not None else ""
+        if what is FirstOccurrence.WAITED:
+            self._log.warning("control_messages_wait", connection=connection.id, neighbor=container)
+        elif what is FirstOccurrence.DROPPED:
+            self._log.warning("control_messages_dropped", connection=connection.id, neighbor=container)
+
+    def take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
+        """Take a whole control message: what it asks for is among the next events."""
+        begin = self._pacer.measure()
+        try:
+            self._take_control(connection, neighbor, message)
+        finally:
+            self._pacer.note(connection.id, len(message))
+            self._pacer.add(self._pacer.measure() - begin)
+
+    def _take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
         try:
             control = codec.decode_control(message)
         except RemoteProtocolError as error:
@@ -281,6 +307,7 @@ class PeerEvents:
             connection.port.is_leaving = True
             self._teardowns.begin(connection, list(connection.links.values()), self._data_plane.now)
         if self.neighbors.pop(connection.id, None) is not None:
+            self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))
         container = connection.peer.container if connection.peer is not None else ""
         self._log.info(

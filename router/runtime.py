@@ -13,6 +13,7 @@ from collections.abc import Callable
 from mesh_config.models import ConnectionSettings, RouterSettings
 from router import logs
 from router.binding import heap_trim
+from router.control_pacer import PIECE_S, ControlPacer
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.controlplane import ControlPlane
 from router.core.errors import RemoteProtocolError
@@ -95,8 +96,21 @@ class Runtime(RunToCompletion):
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
         self.teardowns = EndedLinkReaper(self._take_away, self._lose_messages, self.look_at_teardowns)
+        self.pacer = ControlPacer(
+            share=settings.forwarding.control_percent / 100,
+            most_bytes=settings.forwarding.control_message_bytes,
+            hello_pause_s=settings.link_state.hello_interval_s / 4,
+            measure=clock,
+            look_at=self._look_at_waiting,
+        )
         self._peers = PeerEvents(
-            settings, self.data_plane, self.log, emit=self._emit, freed=self._count_freed, teardowns=self.teardowns
+            settings,
+            self.data_plane,
+            self.log,
+            emit=self._emit,
+            freed=self._count_freed,
+            teardowns=self.teardowns,
+            pacer=self.pacer,
         )
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
@@ -197,7 +211,7 @@ class Runtime(RunToCompletion):
             self._control_fault(error, now)
         if self._resync.at <= now:
             self._install_anew(now)
-        self.control_deadline = self._resync.deadline(now)
+        self._look_at_control(now)
         try:
             self.account.handle_deadline(now)
             self.data_plane.handle_deadline(now)
@@ -208,6 +222,8 @@ class Runtime(RunToCompletion):
                 self.work()
         finally:
             self.settle()
+        if self.pacer.at <= now:
+            self._take_waiting(now)
         if self.trim_at <= now:
             self._freed, self.trim_at = 0, math.inf
             heap_trim.trim()
@@ -220,6 +236,7 @@ class Runtime(RunToCompletion):
             now: seconds, monotonic.
         """
         rest = events
+        begin = self.pacer.measure()
         while True:
             try:
                 self._carry_out(self.recorder.plane.handle(rest, now=now))
@@ -233,7 +250,32 @@ class Runtime(RunToCompletion):
                 self._event_fault(failing, error, now)
         if self._resync.at <= now:
             self._install_anew(now)
-        self.control_deadline = self._resync.deadline(now)
+        self.pacer.add(self.pacer.measure() - begin)
+        self.pacer.charge(now)
+        self._look_at_control(now)
+
+    def _look_at_control(self, now: float) -> None:
+        # What waits stands here too, so that the message path looks at one deadline less.
+        self.control_deadline = min(self._resync.deadline(now), self.pacer.at)
+
+    def _look_at_waiting(self, at: float) -> None:
+        self.control_deadline = min(self.control_deadline, at)
+
+    def _take_waiting(self, now: float) -> None:
+        """Handle control messages that had to wait: one, and more while they take little."""
+        begin = used_at = self.pacer.measure()
+        while used_at - begin < PIECE_S and (waiting := self.pacer.take()) is not None:
+            connection = self.connections.get(waiting[0])
+            neighbor = self._peers.neighbors.get(waiting[0])
+            if connection is not None and neighbor is not None:
+                try:
+                    self._peers.take_control(connection, neighbor, waiting[1])
+                except Exception as error:  # a fault of ours must end one connection and not the router
+                    self.connection_fault(connection, error)
+                self.settle()
+            used_at = self.pacer.measure()
+        self.pacer.rest(used_at - begin, now + used_at - begin)
+        self._look_at_control(now)
 
     def _control_fault(self, error: Exception, now: float) -> None:
         self.turn_fault(error)

@@ -206,6 +206,7 @@ RINGS = (
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.fault_recovery", ours=("router.core",)),
+    Ring("router.control_pacer", ours=("router.core",), others=("attrs",)),
     Ring("router.ended_link_reaper", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),
     Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),

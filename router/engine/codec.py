@@ -180,13 +180,15 @@ def _narrow(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """*value* with text, ints, lists and dicts only; what is none of these stays, for `from_body` to refuse."""
+    """*value* with text, plain ints, lists and dicts only; what is none of these stays, for `from_body` to refuse."""
     if isinstance(value, (str, bytes)):
         return _text(value)
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {_text(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
     return value
 
 

@@ -172,7 +172,7 @@ class RuntimeView:
             deliveries_ingress_route_container=0,
             deliveries_egress_route_container=0,
             deliveries_redirected_to_fallback=0,
-            control_counters=runtime.control.counters(),
+            control_counters={**runtime.control.counters(), **runtime.pacer.counters()},
         )
 
     # Connections and links

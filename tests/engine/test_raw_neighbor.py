@@ -17,13 +17,13 @@ from tests.helpers.peer import Peer, Received, decode, message
 ROUTING = {"role": Role.INTER_ROUTER}
 
 
-def join(bench: Bench, router: Runtime, *, dials: bool, pairs: int = 1, cost: int = 1) -> Neighbor:
-    """The neighbor RAW of *router*, their HELLOs exchanged."""
+def join(bench: Bench, router: Runtime, *, dials: bool, pairs: int = 1, cost: int = 1, name: str = "RAW") -> Neighbor:
+    """The neighbor *name* of *router*, their HELLOs exchanged."""
     properties = {"qd.inter-router-cost": cost}
-    peer = Peer(bench.run, container="RAW", sasl=dials, is_server=not dials, properties=properties)
+    peer = Peer(bench.run, container=name, sasl=dials, is_server=not dials, properties=properties)
     peer.wire = bench.wire(peer, bench.plug(router, role=Role.INTER_ROUTER, is_server=dials))
     bench.peers.append(peer)
-    neighbor = Neighbor("RAW", peer, dials=dials, pairs=pairs)
+    neighbor = Neighbor(name, peer, dials=dials, pairs=pairs)
     if not dials:
         peer.connection.open()
     bench.run()

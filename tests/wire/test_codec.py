@@ -104,6 +104,8 @@ def test_any_integer_and_any_text_will_do(number: Any, text: Any) -> None:
         to="amqp:/_local/qdhello", message=Hello(id=A, instance=7, seen=(B,)), ingress=None, trace=()
     )
     assert type(control.message.id) is str
+    assert isinstance(control.message, Hello)
+    assert {type(control.message.instance), type(control.message.pv)} == {int}
 
 
 def test_binary_keys_are_text() -> None:

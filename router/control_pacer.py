@@ -1,0 +1,208 @@
+"""Control messages of neighbors that ask for more work than their share: they wait, and are handled one by one.
+
+Each neighbor has an allowance of the router's time, enough for what a mesh tells one who joins it. When it is used up,
+messages are kept here as they came, and all such neighbors together get `share` of the time, in turns: after each
+message there is a pause in proportion to what it took. HELLOs go ahead of what waits, so that a neighbor isn't lost for
+its news. What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from router.core.ids_and_conditions import ConnectionId
+from router.core.linkstate.outbox import HELLO_TO
+
+BURST_S: Final = 0.5
+"""Time that a neighbor may use at once after it has used none for long."""
+PIECE_S: Final = 0.001
+"""After so much of the router's time others have their turn."""
+MOST_HELLO_BYTES: Final = 16_384
+"""A longer HELLO goes the way of other messages."""
+HELLO_HEAD_BYTES: Final = 1024
+"""Beginning of a message, in which it says where to."""
+_HELLO: Final = HELLO_TO.removeprefix("amqp:/").encode()
+
+
+class FirstOccurrence(enum.Enum):
+    """What happened to a connection for the first time, and is worth a line in the log."""
+
+    WAITED = "waited"
+    """A message of it has to wait."""
+    DROPPED = "dropped"
+    """There was no room for a message of it."""
+
+
+@attrs.define(eq=False)
+class NeighborAllowance:
+    """What one connection to a neighbor may use, and what waits of it."""
+
+    left_s: float
+    since: float
+    """Time at which so much was left, seconds."""
+    hello_at: float = -math.inf
+    """Time of the last HELLO that has gone ahead, seconds."""
+    waiting: deque[bytes] = attrs.field(factory=deque)
+    waiting_bytes: int = 0
+    has_waited: bool = False
+    has_lost: bool = False
+
+
+class ControlPacer:
+    """The allowances of all neighbors.
+
+    Args:
+        share: part of the router's time for neighbors that have used up their own.
+        most_bytes: of one neighbor that may wait.
+        hello_pause_s: between two HELLOs of one neighbor that go ahead, seconds.
+        measure: seconds that the router has used.
+        look_at: told when a message may be taken, seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        share: float,
+        most_bytes: int,
+        hello_pause_s: float,
+        measure: Callable[[], float],
+        look_at: Callable[[float], None],
+    ) -> None:
+        self.measure = measure
+        self.at = math.inf
+        """Time at which the next message may be taken, seconds; infinity when none waits."""
+        self.held = 0
+        """Messages that have waited,"""
+        self.dropped = 0
+        """and those for which there was no room."""
+        self._look_at = look_at
+        self._share = share
+        self._most_bytes = most_bytes
+        self._hello_pause_s = hello_pause_s
+        self._neighbors: dict[ConnectionId, NeighborAllowance] = {}
+        self._turns: deque[ConnectionId] = deque()
+        """Those of whom something waits."""
+        self._rests_until = -math.inf
+        self._charged: dict[ConnectionId, int] = {}
+        """Bytes of the messages that are handled next, by connection."""
+        self._used_s = 0.0
+        """Used for these so far, seconds."""
+
+    def may_pass(self, connection: ConnectionId, message: bytes, now: float) -> bool:
+        """Whether a message may be handled at once.
+
+        Args:
+            connection: the one that it came by.
+            message: its bytes.
+            now: seconds, monotonic.
+        """
+        neighbor = self._neighbor(connection, now)
+        is_free = not neighbor.waiting and neighbor.left_s > 0
+        if not is_free and neighbor.hello_at + self._hello_pause_s <= now and _is_hello(message):
+            neighbor.hello_at = now
+            return True
+        return is_free
+
+    def keep(self, connection: ConnectionId, message: bytes, now: float) -> FirstOccurrence | None:
+        """Have a message wait.
+
+        Args:
+            connection: the one that it came by.
+            message: its bytes.
+            now: seconds, monotonic.
+        Returns: what has happened to this connection for the first time.
+        """
+        neighbor = self._neighbor(connection, now)
+        if neighbor.waiting and neighbor.waiting_bytes + len(message) > self._most_bytes:
+            self.dropped += 1
+            is_first, neighbor.has_lost = not neighbor.has_lost, True
+            return FirstOccurrence.DROPPED if is_first else None
+        if not neighbor.waiting:
+            self._turns.append(connection)
+            self.at = min(self.at, max(now, self._rests_until))
+            self._look_at(self.at)
+        neighbor.waiting.append(message)
+        neighbor.waiting_bytes += len(message)
+        self.held += 1
+        is_first, neighbor.has_waited = not neighbor.has_waited, True
+        return FirstOccurrence.WAITED if is_first else None
+
+    def take(self) -> tuple[ConnectionId, bytes] | None:
+        """The message whose turn it is; None when none waits."""
+        if not self._turns:
+            return None
+        connection = self._turns.popleft()
+        neighbor = self._neighbors[connection]
+        message = neighbor.waiting.popleft()
+        neighbor.waiting_bytes -= len(message)
+        if neighbor.waiting:
+            self._turns.append(connection)
+        return connection, message
+
+    def rest(self, used_s: float, now: float) -> None:
+        """Pause after messages that were taken.
+
+        Args:
+            used_s: what they took, seconds.
+            now: seconds, monotonic.
+        """
+        self._rests_until = now + used_s * (1 / self._share - 1)
+        self.at = self._rests_until if self._turns else math.inf
+
+    def note(self, connection: ConnectionId, size: int) -> None:
+        """A message of *size* bytes is among those that are handled next."""
+        self._charged[connection] = self._charged.get(connection, 0) + size
+
+    def add(self, used_s: float) -> None:
+        """Note what was used for the messages that are handled next, seconds."""
+        self._used_s += used_s
+
+    def charge(self, now: float) -> None:
+        """Put what the messages noted took on the accounts of those who sent them.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        used_s, self._used_s = self._used_s, 0.0
+        if not self._charged:
+            return
+        total = sum(self._charged.values())
+        for connection, size in self._charged.items():
+            neighbor = self._neighbors.get(connection)
+            if neighbor is not None:
+                self._refill(neighbor, now)
+                neighbor.left_s = max(-BURST_S, neighbor.left_s - used_s * size / total)
+        self._charged.clear()
+
+    def forget(self, connection: ConnectionId) -> None:
+        """Forget a connection that is gone, and what waits of it."""
+        if self._neighbors.pop(connection, None) is not None and connection in self._turns:
+            self._turns.remove(connection)
+            if not self._turns:
+                self.at = math.inf
+
+    def counters(self) -> dict[str, int]:
+        """Counts since the start, by name."""
+        return {"control_waited": self.held, "control_unread": self.dropped}
+
+    def _neighbor(self, connection: ConnectionId, now: float) -> NeighborAllowance:
+        neighbor = self._neighbors.get(connection)
+        if neighbor is None:
+            neighbor = self._neighbors[connection] = NeighborAllowance(BURST_S, now)
+        else:
+            self._refill(neighbor, now)
+        return neighbor
+
+    def _refill(self, neighbor: NeighborAllowance, now: float) -> None:
+        neighbor.left_s = min(BURST_S, neighbor.left_s + max(0.0, now - neighbor.since) * self._share)
+        neighbor.since = now
+
+
+def _is_hello(message: bytes) -> bool:
+    return len(message) <= MOST_HELLO_BYTES and _HELLO in message[:HELLO_HEAD_BYTES]

@@ -1,0 +1,121 @@
+"""Neighbors that ask for more work than their share: they wait, and others don't."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from router.core.ids_and_conditions import RouterId
+from router.runtime import Runtime
+from tests.engine.test_raw_neighbor import join
+from tests.helpers.engine import Bench
+from tests.helpers.neighbor import Neighbor
+
+WORK_S = 0.01
+"""What a control message takes here, in seconds that are counted and don't pass."""
+
+
+def count_work(router: Runtime) -> None:
+    """Have the router believe that it takes WORK_S to handle a control message that is no HELLO."""
+    received = router.control.received
+    router.pacer.measure = lambda: WORK_S * (sum(received.values()) - received["HELLO"])
+
+
+def flood(raw: Neighbor, count: int) -> None:
+    """Advertise *count* addresses, each in a message of its own."""
+    for number in range(count):
+        raw._change([f"M0n{number}"], [], [3])
+
+
+def test_a_neighbor_s_news_get_their_share_of_the_time_and_no_more(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    raw = join(bench, a, dials=True)
+    count_work(a)
+    flood(raw, 1000)
+    bench.run()
+    before = a.pacer.measure()
+    for _ in range(5):
+        bench.advance(1.0)
+        raw.hello()
+    assert 0.15 <= (a.pacer.measure() - before) / 5 <= 0.25
+    for _ in range(200):
+        bench.advance(1.0)
+        raw.hello()
+    assert a.control.address_counts()[RouterId("RAW")] == 1000
+    assert b.control.address_counts()[RouterId("RAW")] == 1000
+    assert a.pacer.at == math.inf
+
+
+def test_hellos_go_ahead_of_news_that_wait(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    raw = join(bench, a, dials=True)
+    count_work(a)
+    flood(raw, 2000)
+    for _ in range(20):
+        bench.advance(0.5)
+        raw.hello()
+        assert RouterId("RAW") in a.fib.routes
+        assert RouterId("B") in a.fib.routes
+        assert RouterId("A") in b.fib.routes
+        assert a.pacer.at < bench.now + 1, "nothing waits"
+
+
+def test_another_neighbor_s_news_pass_what_waits(bench: Bench) -> None:
+    a, b = bench.mesh(("A", "B"))
+    raw = join(bench, a, dials=True)
+    count_work(a)
+    flood(raw, 2000)
+    bench.run()
+    bench.client(b).receiver("new", credit=1)
+    bench.run()
+    assert "new" in a.control.addresses()
+
+
+def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
+    a, _ = bench.mesh(("A", "B"))
+    greedy = [join(bench, a, dials=True), join(bench, a, dials=True, name="RAW2")]
+    count_work(a)
+    for raw in greedy:
+        flood(raw, 1000)
+    bench.run()
+    before = a.pacer.measure()
+    for _ in range(5):
+        bench.advance(1.0)
+        for raw in greedy:
+            raw.hello()
+    assert 0.15 <= (a.pacer.measure() - before) / 5 <= 0.25
+    counts = a.control.address_counts()
+    assert abs(counts[RouterId("RAW")] - counts[RouterId("RAW2")]) <= 50
+
+
+def test_what_waits_is_bounded_and_what_was_dropped_is_asked_for(bench: Bench) -> None:
+    a = bench.router("A", forwarding={"control_message_bytes": 1_048_576})
+    raw = join(bench, a, dials=True)
+    a.pacer.measure = itertools.count().__next__
+    keys = [f"M0{number}{'x' * 900}" for number in range(500)]
+    for _ in range(30):
+        raw._change(keys, [], [3] * len(keys))
+        raw._change([], keys, [])
+    raw._change(keys, [], [3] * len(keys))
+    bench.run()
+    assert a.pacer.counters()["control_unread"] > 0
+    a.pacer.measure = lambda: 0.0
+    for _ in range(60):
+        raw.hello()
+        bench.advance(1.0)
+    raw.advertise()
+    bench.advance(1.0)
+    assert a.control.address_counts()[RouterId("RAW")] == 500
+
+
+def test_what_waits_of_a_neighbor_goes_with_it(bench: Bench) -> None:
+    a = bench.router("A")
+    raw = join(bench, a, dials=True)
+    count_work(a)
+    flood(raw, 1000)
+    bench.run()
+    raw.peer.wire.cut()
+    bench.advance(1.0)
+    taken = a.control.received["MAU"]
+    bench.advance(10)
+    assert a.control.received["MAU"] == taken
