@@ -31,7 +31,7 @@ _HELLO: Final = HELLO_TO.removeprefix("amqp:/").encode()
 
 
 class FirstOccurrence(enum.Enum):
-    """What happened to a connection for the first time, and is worth a line in the log."""
+    """First occurrence of something with a connection, worth a line in the log."""
 
     WAITED = "waited"
     """A message of it has to wait."""
@@ -41,7 +41,7 @@ class FirstOccurrence(enum.Enum):
 
 @attrs.define(eq=False)
 class NeighborAllowance:
-    """What one connection to a neighbor may use, and what waits of it."""
+    """Allowance of one connection to a neighbor, and what waits of it."""
 
     left_s: float
     since: float
@@ -160,7 +160,7 @@ class ControlPacer:
         self._charged[connection] = self._charged.get(connection, 0) + size
 
     def add(self, used_s: float) -> None:
-        """Note what was used for the messages that are handled next, seconds."""
+        """Note that *used_s* (seconds) were used for the messages that are handled next."""
         self._used_s += used_s
 
     def charge(self, now: float) -> None:
