@@ -341,7 +341,9 @@ class Runtime(RunToCompletion):
             self.connection_fault(connection, error)
 
     def report_refused(self, now: float) -> None:
-        """Tell of messages for which there was no room to wait: once a burst, however many they are.
+        """Tell of messages for which there was no room to wait, and of neighbors excluded from multicasts.
+
+        It is said once a burst, however many they are.
 
         Args:
             now: seconds, monotonic.
@@ -352,6 +354,10 @@ class Runtime(RunToCompletion):
         for address, count in sorted(refused.items(), key=lambda item: -item[1])[:REFUSED_LINES]:
             self.log.warning("no_room_to_wait", address=address, messages=count)
         refused.clear()
+        exclusions = self.data_plane.credit_manager.exclusions
+        for (address, neighbor), held_s in list(exclusions.items())[:REFUSED_LINES]:
+            self.log.warning("neighbor_excluded", address=address, neighbor=neighbor, held_s=round(held_s, 3))
+        exclusions.clear()
         self._silent_until = now + REFUSED_SILENCE_S
 
     # Orders of the control plane

@@ -28,6 +28,7 @@ cdef class ControllerContext:
     cdef public dict touched
     cdef public dict words
     cdef public dict retired
+    cdef public dict exclusions
 
     cpdef object word_to(self, Port port)
     cpdef object retire(self, EgressCircuitLink link)

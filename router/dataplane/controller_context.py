@@ -105,6 +105,9 @@ class ControllerContext:
         """Changes that neighbors are told of at the end of this turn."""
         self.retired: dict[EgressCircuitLink, float] = {}
         """Circuits that lead another way than the path now goes, until their messages have outcomes; seconds."""
+        self.exclusions: dict[tuple[str, RouterId], float] = {}
+        """Multicast addresses with neighbors that held them up for so long that they count no more, seconds; until it
+        is said."""
 
     def word_to(self, port: Port) -> Word:
         """Find or begin the message to *port*'s neighbor at the end of this turn."""

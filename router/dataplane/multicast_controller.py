@@ -14,7 +14,13 @@ import cython
 from router.core.forwarding.credit_actions import CreditAction
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
-from router.core.forwarding.multicast_tree import MOST_CREDIT, ReturnBranchCredit, TellBranchWeight
+from router.core.forwarding.multicast_tree import (
+    MOST_CREDIT,
+    BranchExcluded,
+    CountMissedCopy,
+    ReturnBranchCredit,
+    TellBranchWeight,
+)
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
@@ -118,7 +124,8 @@ class MulticastController(CreditController):
             if place[1] not in children:
                 self._leave(place)
         predecessor = context.fib.predecessor(ingress) if is_known else None
-        lost = self.machine.set_children(ingress, children, predecessor)
+        reached = [len(context.fib.below(ingress, child)) for child in children]
+        lost = self.machine.set_children(ingress, children, predecessor, reached)
         for child in children:
             if (ingress, child) not in self.own and (ingress, child) not in self.windowed:
                 self.machine.outlet_lost(ingress, child)  # so that it is made, now that it may be possible
@@ -184,6 +191,11 @@ class MulticastController(CreditController):
         elif isinstance(action, TellBranchWeight):
             ingress, child = action.ingress, action.neighbor
             self._tell_weight((ingress, child), action.weight, toward=child, root=ingress, is_multicast=True)
+        elif isinstance(action, CountMissedCopy):
+            for neighbor in action.neighbors:
+                self._count_missed((action.ingress, neighbor))
+        elif isinstance(action, BranchExcluded):
+            self._context.exclusions[self._address, action.neighbor] = action.held_s
 
     def _send_copies(self, action: SendCopies) -> None:
         """Send a copy to each child and each local subscriber, and acknowledge it."""
@@ -215,6 +227,12 @@ class MulticastController(CreditController):
             self.entry.dropped += 1
         if is_copied:
             context.settlement.settle(message, ACCEPTED)
+
+    def _count_missed(self, place: Branch) -> None:
+        self.entry.dropped += 1
+        circuit = self.own.get(place)
+        if circuit is not None:
+            circuit.counters.dropped += 1
 
     def _send_copy(self, data: bytes, message: Transfer, link: EgressLink) -> None:
         self._context.egress.send_copy(data, message, link)

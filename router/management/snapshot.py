@@ -293,7 +293,7 @@ class PartyRow(Row):
         "Of those who grant: messages now that were sent and have no outcome yet.", default=0
     )
     missed_count: int = attribute(
-        "Of a subscriber of a multicast: copies that it missed while it was excluded.", default=0
+        "Of a subscriber of a multicast, or a circuit out: copies that it missed while it was excluded.", default=0
     )
     zero_credit_seconds: int | None = attribute(
         "Seconds that a publisher, or a subscriber that counts for a multicast, has had no credit; null when it has "
@@ -301,8 +301,8 @@ class PartyRow(Row):
         default=None,
     )
     excluded_seconds: int | None = attribute(
-        "Seconds that a subscriber has not counted for its multicast, since it was without credit for too long, "
-        "or took next to nothing while others waited for it; null when it counts, and for others.",
+        "Seconds that a subscriber or a circuit out has not counted for its multicast, since it was without credit for "
+        "too long, or took next to nothing while others waited for it; null when it counts, and for others.",
         default=None,
     )
     is_draining: bool = attribute("Whether its credit is asked back now by a drain.", default=False)

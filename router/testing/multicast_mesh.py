@@ -48,6 +48,8 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         """Copies that each subscriber missed."""
         self.passed: dict[RouterId, dict[int, int]] = {}
         """At each router, how often each message passed it."""
+        self.exclusions: list[tuple[RouterId, RouterId]] = []
+        """Routers, each with a neighbor that it excluded; a relapse is not counted."""
         self._timing = timing or CreditTiming()
         self._patience = patience or Patience()
         super().__init__(
@@ -79,6 +81,10 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
             self.sent.setdefault(link, []).append(message)
         for link in missed:
             self.missed[link] = self.missed.get(link, 0) + 1
+
+    def excluded(self, router: RouterId, neighbor: RouterId) -> None:
+        """A router excluded a neighbor."""
+        self.exclusions.append((router, neighbor))
 
     # What is counted
 
@@ -139,7 +145,8 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
 
         def place(ingress: RouterId) -> Place:
             tree = topology.tree(ingress, name)
-            return [child for child, below in tree.children.items() if below & receivers], tree.predecessor
+            children = {child: len(below) for child, below in tree.children.items() if below & receivers}
+            return children, tree.predecessor
 
         return place
 

@@ -18,6 +18,7 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.multicast_tree import (
+    BranchExcluded,
     ReturnBranchCredit,
     ReturnSubscriberCredit,
     SendCopies,
@@ -29,8 +30,9 @@ from router.testing.clients import SimPublisher
 from router.testing.credit_machine_driver import CreditMachineDriver
 from router.testing.links import Link, Wire, ignore_flow
 
-Place = tuple[list[RouterId], RouterId | None]
-"""Of a router in a tree: children below which there are subscribers, and predecessor."""
+Place = tuple[dict[RouterId, int], RouterId | None]
+"""Of a router in a tree: children below which there are subscribers, each with the number of routers that are reached
+by it, itself included; and predecessor."""
 
 
 class Surroundings(Protocol):
@@ -52,6 +54,9 @@ class Surroundings(Protocol):
 
     def released(self, message: int) -> None:
         """A message has nowhere to go, or its sender left before it was delivered."""
+
+    def excluded(self, router: RouterId, neighbor: RouterId) -> None:
+        """A router excluded a neighbor that held up the others."""
 
     def is_kept(self, message: int) -> bool:
         """Whether a message is the mesh's though its sender has left: it is pre-settled."""
@@ -79,7 +84,7 @@ class MulticastRouter:
         self.own: dict[tuple[RouterId, RouterId], Link] = {}
         """By ingress and child."""
         self._mesh = mesh
-        self._place: Callable[[RouterId], Place] = lambda _: ([], None)
+        self._place: Callable[[RouterId], Place] = lambda _: ({}, None)
         """The paths as they were last installed: this router's place in the tree of an ingress."""
 
     @property
@@ -117,6 +122,8 @@ class MulticastRouter:
                 action.subscriber.give_back()
             case TellBranchWeight():
                 self._tell_weight(action.ingress, action.neighbor, action.weight)
+            case BranchExcluded():
+                self._mesh.excluded(self.name, action.neighbor)
 
     def _changed(self, link: Link) -> Link:
         """A flow is to be written on a link at the end of the turn."""
@@ -259,13 +266,13 @@ class MulticastRouter:
     def _set_children(self, ingress: RouterId) -> None:
         children, predecessor = self._place(ingress)
         if ingress != self.name and not any(root == ingress for root, _, _ in self.circuits.values()):
-            children = []  # the tree ends
+            children = {}  # the tree ends
         for root, child in [key for key in self.own if key[0] == ingress and key[1] not in children]:
             link = self.own.pop((root, child))
             link.end_sender()
             there = self._mesh.neighbor(child)
             link.forth.send(lambda there=there, link=link: there.circuit_detached(link))  # type: ignore[misc]
-        self._lose(self.machine.set_children(ingress, children, predecessor))
+        self._lose(self.machine.set_children(ingress, list(children), predecessor, list(children.values())))
 
     def connection_lost(self, neighbor: RouterId) -> None:
         """All links with *neighbor* are gone."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from router.binding.proton_functions import pn_link_get_drain
+from router.core.forwarding.branch_hold import BranchHold
 from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.publisher_credit import Publisher
@@ -142,6 +143,15 @@ def _circuit(link: IngressLink) -> IncomingCircuit | None:
     return controller.machine.pools[root].circuits.get(link)
 
 
+def _hold(link: EgressLink) -> BranchHold | None:
+    """Find what a circuit of ours to a multicast's child has held up; None of another link."""
+    if not isinstance(link, EgressCircuitLink) or not isinstance(link.controller, MulticastController):
+        return None
+    tree = link.controller.machine.trees.get(link.root)
+    branch = tree.children.get(link.port.neighbor) if tree is not None and link.port.neighbor is not None else None
+    return branch.hold if branch is not None else None
+
+
 def _publishers(controller: CreditController) -> Iterator[tuple[PublisherLink, Publisher | None]]:
     """Each link, with what the machine knows of it."""
     for key, publisher in controller.publishers.attached.items():
@@ -219,7 +229,7 @@ def _granted_together(controller: MulticastController) -> int:
     machine = controller.machine
     is_ingress = bool(machine.own.machine.publishers.attached)
     trees = [machine.own] if is_ingress else [tree for tree in machine.trees.values() if tree is not machine.own]
-    found = [branch.credit for tree in trees for branch in tree.children.values() if not branch.is_closed]
+    found = [branch.credit for tree in trees for branch in tree.children.values() if branch.is_counting]
     if machine.local_subscribers.live:
         found.append(machine.local_subscribers.capacity)
     return min(found, default=0)
@@ -276,6 +286,7 @@ class PartyRows:
     def _granting(self, entry: AddressEntry, link: EgressLink) -> PartyRow:
         granted = credit_of(link)
         oldest = next(iter(link.waiting), None)
+        hold = _hold(link)
         return attrs.evolve(
             self._row(entry, link, "circuit out" if isinstance(link, EgressCircuitLink) else "subscriber"),
             granted=granted,
@@ -284,6 +295,8 @@ class PartyRows:
             oldest_wait_seconds=_age(oldest.arrived if oldest is not None else self._now, self._now),
             unsettled_count=link.outstanding,
             is_draining=granted > 0 and bool(pn_link_get_drain(link.handle)),
+            missed_count=hold.missed if hold is not None else 0,
+            excluded_seconds=self._since(hold.excluded_at) if hold is not None else None,
         )
 
     def _subscribing(self, entry: AddressEntry, link: SubscriberLink, row: PartyRow) -> PartyRow:

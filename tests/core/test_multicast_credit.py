@@ -161,7 +161,7 @@ def test_a_child_that_has_granted_nothing_yet_holds_up_the_tree() -> None:
     bench = local(5, "p")
     bench.tree("me", "a")
     assert sends(bench.publish("p", 1)) == []
-    assert sends(bench.wait(30.0)) == []
+    assert sends(bench.wait(3.0)) == []
     assert sends(bench.branch("me", "a", 3)) == [(1, ("a", "s"), ())]
 
 

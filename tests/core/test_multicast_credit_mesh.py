@@ -75,6 +75,7 @@ def test_in_calm_plays_the_sums_hold_at_each_step_and_all_get_each_message_once(
             play.mesh.check_invariants()
         play.finish()
         assert play.mesh.lost_count == play.mesh.released_count == 0
+        assert not play.mesh.exclusions
         assert not play.mesh.missed
         for subscriber in play.subscribers:
             assert sorted(subscriber.received) == list(range(1, play.mesh.published + 1))
@@ -96,6 +97,7 @@ def test_live_subscribers_miss_nothing_and_afterwards_the_sums_hold_again(chunk:
                 play.kill_one()
         play.settle()
         play.finish()
+        assert not play.mesh.exclusions
         drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
         # It is the bound where messages keep coming one by one, since another subscriber has little credit.
         assert max(drains, default=0.0) < CreditTiming().drain_bound_s + 0.1

@@ -7,6 +7,8 @@ from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.multicast_tree import (
+    BranchExcluded,
+    CountMissedCopy,
     MulticastTree,
     ReturnBranchCredit,
     ReturnSubscriberCredit,
@@ -30,6 +32,10 @@ def as_multicast_order(action: CreditAction) -> Order:
             return ("drained_subscriber", action.subscriber)
         case TellBranchWeight():
             return ("weigh", action.ingress, action.neighbor, action.weight)
+        case CountMissedCopy():
+            return ("missed", action.ingress, *action.neighbors)
+        case BranchExcluded():
+            return ("excluded", action.ingress, action.neighbor)
     return as_order(action)
 
 

@@ -113,11 +113,12 @@ class LocalSubscribers:
     grows with the logarithm of their number.
 
     Attributes:
+        patience: how long one without credit may hold up the others.
         is_elsewhere: other routers have subscribers too, which a stalled one here may hold up.
     """
 
     def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+        self.patience = patience
         self.subscribers: dict[Key, Subscriber] = {}
         self.draining: dict[Key, Subscriber] = {}
         """Those that ask for their credit back."""
@@ -259,7 +260,7 @@ class LocalSubscribers:
 
     def _put_off(self, subscriber: Subscriber) -> None:
         is_usual = 2 * subscriber.credit >= subscriber.usual
-        pause_s = subscriber.pause_s if is_usual else self._patience.longest_pause_s
+        pause_s = subscriber.pause_s if is_usual else self.patience.longest_pause_s
         self._returns.set(subscriber, subscriber.excluded_at + pause_s)
 
     def spend(self, now: float) -> tuple[list[Key], list[Key]]:
@@ -319,17 +320,17 @@ class LocalSubscribers:
         held_s = self.held_s(now) - subscriber.held_from
         if self._windows.time_of(subscriber) < math.inf:
             subscriber.held_s += held_s
-        elif self._patience.grace_s > 0:
+        elif self.patience.grace_s > 0:
             subscriber.held_s = held_s
             subscriber.window_from = self._sent  # nothing is sent while it is at zero
-            self._windows.set(subscriber, subscriber.zero_since + self._patience.grace_s)
+            self._windows.set(subscriber, subscriber.zero_since + self.patience.grace_s)
 
     def _judge(self, subscriber: Subscriber, judged_at: float, now: float) -> None:
         """End a window: exclude one that has held up the others and taken next to nothing."""
         held_s = subscriber.held_s
         if subscriber.zero_since < math.inf:
             held_s += self.held_s(now) - subscriber.held_from
-        window_s = now - judged_at + self._patience.grace_s
+        window_s = now - judged_at + self.patience.grace_s
         taken = self._sent - subscriber.window_from
         is_alone = len(self._live) == 1 and not self.is_elsewhere
         if is_alone or held_s < HELD_UP_PART * window_s or taken > MOST_COUNTED // FAR_BELOW:
@@ -343,7 +344,7 @@ class LocalSubscribers:
         One that can take very much tells nothing of the others.
         """
         looked_at, credit = self._typical
-        if looked_at + self._patience.grace_s / FAR_BELOW <= now:
+        if looked_at + self.patience.grace_s / FAR_BELOW <= now:
             credits_ = sorted(subscriber.credit for subscriber in self._live.values())
             credit = min(credits_[len(credits_) // 2], MOST_COUNTED)
             self._typical = (now, credit)
@@ -362,7 +363,7 @@ class LocalSubscribers:
             self._readmit(subscriber, now)  # at once if it can hold up nobody
         while self._is_held_up and self._zero:
             subscriber = next(iter(self._zero.values()))
-            if subscriber.zero_since + self._patience.grace_s > now:
+            if subscriber.zero_since + self.patience.grace_s > now:
                 break
             self._exclude(subscriber, now)
         while (judged_at := self._windows.next()) <= now:
@@ -377,7 +378,7 @@ class LocalSubscribers:
         return self.is_elsewhere or len(self._live) > len(self._zero)
 
     def _exclude(self, subscriber: Subscriber, now: float) -> None:
-        patience = self._patience
+        patience = self.patience
         is_relapse = subscriber.readmitted_at + patience.longest_pause_s >= now
         pause_s = 2 * subscriber.pause_s if is_relapse else patience.first_pause_s
         self._leave_out(subscriber)
@@ -404,7 +405,7 @@ class LocalSubscribers:
         """Tell the time at which `update` has something to do, seconds."""
         due = math.inf
         if self._is_held_up and self._zero:
-            due = next(iter(self._zero.values())).zero_since + self._patience.grace_s
+            due = next(iter(self._zero.values())).zero_since + self.patience.grace_s
         subscriber = self._returns.first()
         if isinstance(subscriber, Subscriber):
             can_hold_up = self.is_elsewhere or self._live

@@ -160,7 +160,11 @@ class MulticastIngressScheduler(CreditScheduler):
     # Paths
 
     def set_children(
-        self, ingress: RouterId, neighbors: Sequence[RouterId], predecessor: RouterId | None = None
+        self,
+        ingress: RouterId,
+        neighbors: Sequence[RouterId],
+        predecessor: RouterId | None = None,
+        reached: Sequence[int] = (),
     ) -> list[Key]:
         """Set this router's place in the tree of *ingress*.
 
@@ -171,10 +175,11 @@ class MulticastIngressScheduler(CreditScheduler):
             ingress: router whose tree it is.
             neighbors: children below which there are subscribers, in the order in which they are to get their copies.
             predecessor: the neighbor upstream; None at the ingress itself, and when the ingress cannot be reached.
+            reached: how many routers are reached by each child, itself included; one if it is not told.
         Returns: messages that have nowhere to go now, forgotten here.
         """
         if ingress in self.trees:
-            self.trees[ingress].set_children(neighbors, predecessor)
+            self.trees[ingress].set_children(neighbors, predecessor, reached)
         self.local_subscribers.is_elsewhere = bool(self.own.children)
         return self._lost()
 

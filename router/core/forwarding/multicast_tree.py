@@ -8,7 +8,8 @@ by a `PoolScheduler`, whose one pool has this capacity.
 
 A branch that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
 below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
-again with its next credit.
+again with its next credit. A neighbor that holds up the others for much longer than it should is excluded
+(`branch_hold.py`).
 
 Source: docs/explanation/credit.md#multicast.
 """
@@ -21,6 +22,7 @@ from typing import Final
 
 import attrs
 
+from router.core.forwarding.branch_hold import BranchHold
 from router.core.forwarding.credit_actions import (
     KEPT,
     REFUSED,
@@ -41,6 +43,8 @@ from router.core.forwarding.pool_scheduler import PoolScheduler
 from router.core.forwarding.shared_credit import HUNGRY, SharedCredit
 from router.core.ids_and_conditions import RouterId
 
+MOST_FORMER: Final = 100
+"""Neighbors that were children and are none now, of which it is remembered what they held up."""
 MOST_CREDIT: Final = 1000
 """More is never dealt in a tree: branches to routers that take no circuits have credit without limit."""
 
@@ -59,6 +63,23 @@ class SendCopies(CreditAction):
     subscribers: Sequence[Key]
     missed: Sequence[Key]
     """Excluded subscribers, which get none."""
+
+
+@attrs.frozen
+class CountMissedCopy(CreditAction):
+    """Count a copy that *neighbors* miss, since they are excluded."""
+
+    ingress: RouterId
+    neighbors: Sequence[RouterId]
+
+
+@attrs.frozen
+class BranchExcluded(CreditAction):
+    """Tell people that the branch to *neighbor* counts no more: it held up the others for *held_s* seconds."""
+
+    ingress: RouterId
+    neighbor: RouterId
+    held_s: float
 
 
 @attrs.frozen
@@ -88,9 +109,12 @@ class TellBranchWeight(CreditAction):
 class TreeBranch:
     """Branch of a tree: a child that a copy of each message goes to, or the local subscribers."""
 
-    __slots__ = ("credit", "is_closed", "is_draining", "told_weight")
+    __slots__ = ("credit", "hold", "is_closed", "is_draining", "told_weight")
 
-    def __init__(self) -> None:
+    def __init__(self, hold: BranchHold) -> None:
+        self.hold = hold
+        """What it holds up; kept when its circuit is made anew. The local share's is never looked at, since each
+        subscriber is."""
         self.credit = 0
         """Unspent, messages."""
         self.is_draining = False
@@ -98,6 +122,11 @@ class TreeBranch:
         self.is_closed = False
         """Nobody below it is live."""
         self.told_weight = 0
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether its credit decides what may come."""
+        return not self.is_closed and not self.hold.is_excluded
 
 
 class MulticastTree:
@@ -126,11 +155,19 @@ class MulticastTree:
         self.machine = PoolScheduler(timing)
         self.pool = self.machine.add_pool(ingress)
         """The branches together; its capacity is the least that one of them can take."""
-        self.local = TreeBranch()
+        self.local = TreeBranch(self._new_hold())
         self.local.is_closed = True
         self.is_awaited = False
         """Local subscribers count, though all may have taken their credit back: what came for them stays."""
         self.children: dict[RouterId, TreeBranch] = {}
+        self._live: list[tuple[RouterId | None, TreeBranch]] = []
+        """Children that count."""
+        self._excluded: list[RouterId] = []
+        """Children that held up the others for too long, and miss copies."""
+        self._holding: dict[RouterId, BranchHold] = {}
+        """What holds up the others since the last turn."""
+        self._former: dict[RouterId, BranchHold] = {}
+        """What is remembered of neighbors that are no children now, the last one last."""
         self.predecessor: RouterId | None = None
         self.weight = 0
         """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
@@ -158,12 +195,14 @@ class MulticastTree:
 
     def _counting(self) -> list[tuple[RouterId | None, TreeBranch]]:
         """Branches that count, the local share as None."""
-        found: list[tuple[RouterId | None, TreeBranch]] = [
-            (neighbor, branch) for neighbor, branch in self.children.items() if not branch.is_closed
+        return self._live if self.local.is_closed else [*self._live, (None, self.local)]
+
+    def _count(self) -> None:
+        """Find again which children count, since that may have changed."""
+        self._live = [(neighbor, branch) for neighbor, branch in self.children.items() if branch.is_counting]
+        self._excluded = [
+            neighbor for neighbor, branch in self.children.items() if branch.hold.is_excluded and not branch.is_closed
         ]
-        if not self.local.is_closed:
-            found.append((None, self.local))
-        return found
 
     # What the pool wants done
 
@@ -193,6 +232,7 @@ class MulticastTree:
             branch.is_draining = branch.is_draining and branch.credit > 0
             if neighbor is not None:
                 neighbors.append(neighbor)
+                branch.hold.taken += 1
         subscribers: list[Key] = []
         if self.local.is_closed:
             missed = self._subscribers.miss()
@@ -200,6 +240,13 @@ class MulticastTree:
             self._share.spend(self.ingress, now)
             subscribers, missed = self._subscribers.spend(now)
         self._actions.append(SendCopies(message, self.ingress, neighbors, subscribers, missed))
+        if self._excluded:
+            self._pass_over()
+
+    def _pass_over(self) -> None:
+        for neighbor in self._excluded:
+            self.children[neighbor].hold.missed += 1
+        self._actions.append(CountMissedCopy(self.ingress, self._excluded))
 
     def _return(self, neighbor: RouterId | None, branch: TreeBranch) -> None:
         branch.credit = 0
@@ -211,11 +258,34 @@ class MulticastTree:
 
     # Events
 
-    def set_children(self, neighbors: Sequence[RouterId], predecessor: RouterId | None) -> None:
-        """Set the place in the tree: neighbors below which there are subscribers, and the one upstream."""
+    def set_children(
+        self, neighbors: Sequence[RouterId], predecessor: RouterId | None, reached: Sequence[int] = ()
+    ) -> None:
+        """Set the place in the tree: neighbors below which there are subscribers, and the one upstream.
+
+        Args:
+            neighbors: in the order in which they are to get their copies.
+            predecessor: the neighbor upstream; None at the ingress itself.
+            reached: how many routers are reached by each of *neighbors*, itself included; one where it is not told.
+        """
         self.touch()
         self.predecessor = predecessor
-        self.children = {neighbor: self.children.get(neighbor) or TreeBranch() for neighbor in neighbors}
+        before = self.children
+        self.children = {neighbor: before.get(neighbor) or self._branch(neighbor) for neighbor in neighbors}
+        for neighbor, routers in zip(neighbors, reached, strict=False):
+            self.children[neighbor].hold.routers = routers
+        for neighbor, branch in before.items():
+            if neighbor not in self.children and branch.hold.is_of_note:
+                self._former[neighbor] = branch.hold
+        while len(self._former) > MOST_FORMER:
+            del self._former[next(iter(self._former))]
+        self._count()
+
+    def _branch(self, neighbor: RouterId) -> TreeBranch:
+        return TreeBranch(self._former.pop(neighbor, None) or self._new_hold())
+
+    def _new_hold(self) -> BranchHold:
+        return BranchHold(self._subscribers.patience)
 
     def set_outlet(self, neighbor: RouterId, credit: int, *, is_draining: bool) -> None:
         """Set the credit that is unspent on the own circuit to *neighbor*, messages."""
@@ -223,21 +293,24 @@ class MulticastTree:
         if branch is not None:
             self.touch()
             branch.is_draining = is_draining and credit > 0
-            if credit > branch.credit:
+            if credit > branch.credit and branch.is_closed:
                 branch.is_closed = False
+                self._count()
             branch.credit = credit
 
     def outlet_lost(self, neighbor: RouterId) -> None:
         """Forget the credit of the own circuit to *neighbor*, which is gone."""
         if neighbor in self.children:
             self.touch()
-            self.children[neighbor] = TreeBranch()
+            self.children[neighbor] = TreeBranch(self.children[neighbor].hold)
+            self._count()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
         """Note that nobody below *neighbor* is live."""
         if neighbor in self.children:
             self.touch()
             self.children[neighbor].is_closed = True
+            self._count()
 
     def add_circuit(self, key: Key, neighbor: RouterId) -> None:
         """Take up a circuit of this tree that *neighbor* attached."""
@@ -305,8 +378,10 @@ class MulticastTree:
         self.is_touched = False
         for circuit in self.pool.circuits.values():
             self._look_after(circuit)
+        if self._holding or self._excluded:
+            self._judge_branches(now)
         self._restate(now)
-        self.pool.opens_early = any(not branch.is_closed for branch in self.children.values())
+        self.pool.opens_early = bool(self._live)
         if not self._counting():
             self._close(now)
         elif self.pool.opens_early and self.pool.is_closed:
@@ -314,10 +389,57 @@ class MulticastTree:
         self._pass_on(self.machine.turn(now), now)
         self._answer_drains()
         self._weigh(now)
+        self._note_holds(now)
         for neighbor, branch in self.children.items():
             if branch.told_weight != self.weight:
                 branch.told_weight = self.weight
                 self._actions.append(TellBranchWeight(self.ingress, neighbor, self.weight))
+
+    def _note_holds(self, now: float) -> None:
+        """Remember who holds up the others from now on: the only one that counts holds up nobody."""
+        holding: dict[RouterId, BranchHold] = {}
+        if (self.weight >= HUNGRY or self.pool.core) and len(self._live) + (not self.local.is_closed) > 1:
+            for neighbor, branch in self._live:
+                if branch.credit == 0 and neighbor is not None:
+                    holding[neighbor] = branch.hold
+                    branch.hold.note(now, is_holding=True)
+        for neighbor, hold in self._holding.items():
+            if neighbor not in holding:
+                hold.note(now, is_holding=False)
+        self._holding = holding
+
+    def _judge_branches(self, now: float) -> None:
+        """Exclude who holds up the others for too long, and readmit who grants."""
+        for neighbor in self._excluded:
+            branch = self.children[neighbor]
+            if branch.credit > 0 and not branch.is_draining and branch.hold.returns_at <= now:
+                branch.hold.readmit(now, has_granted=True)
+        self._count()
+        for neighbor in self._holding:
+            found = self.children.get(neighbor)
+            if found is not None and found.is_counting and found.credit == 0 and found.hold.due <= now:
+                self._exclude(neighbor, found.hold, now)
+        if not self._counting():
+            for neighbor in self._excluded:  # they hold up nobody now
+                self.children[neighbor].hold.readmit(now, has_granted=False)
+            self._count()
+
+    def _exclude(self, neighbor: RouterId, hold: BranchHold, now: float) -> None:
+        """Exclude a branch that is due, if others count and it did not take enough."""
+        hold.note(now, is_holding=False)
+        if hold.held_s > 0.0 and len(self._counting()) > 1:
+            if hold.exclude(now):  # people need not be told each time
+                self._actions.append(BranchExcluded(self.ingress, neighbor, hold.held_s))
+            self._count()
+
+    def _holds_due(self) -> float:
+        """Tell when `_judge_branches` has something to do, seconds."""
+        due = min((hold.due for hold in self._holding.values()), default=math.inf)
+        for neighbor in self._excluded:
+            branch = self.children[neighbor]
+            if branch.credit > 0 and not branch.is_draining:
+                due = min(due, branch.hold.returns_at)
+        return due
 
     def _weigh(self, now: float) -> None:
         if self.machine.publishers.is_backlogged:
@@ -378,12 +500,14 @@ class MulticastTree:
         is_lent = publishers.lent > len(publishers.waiting) + len(publishers.coming)
         is_lent = is_lent or any(circuit.out for circuit in pool.circuits.values())
         for neighbor, branch in self._asking():
-            if branch.is_closed or (pool.capacity == 0 and not is_lent):
+            if not branch.is_counting or (pool.capacity == 0 and not is_lent):
                 self._return(neighbor, branch)
 
     def next_deadline(self) -> float:
         """Tell the time at which `turn` is due without an event, seconds."""
         due = self.machine.next_deadline()
+        if self._holding or self._excluded:
+            due = min(due, self._holds_due())
         return min(due, self._hungry_until) if self.weight != self._busy else due
 
     def check_invariants(self) -> None:
@@ -394,6 +518,8 @@ class MulticastTree:
         for branch in (self.local, *self.children.values()):
             assert branch.credit >= 0
             assert not (branch.is_draining and branch.credit == 0)
+        assert self._live == [(neighbor, branch) for neighbor, branch in self.children.items() if branch.is_counting]
+        assert self._former.keys().isdisjoint(self.children)
         if self._counting():
             assert self.pool.capacity <= min(branch.credit for _, branch in self._counting())
         else:

@@ -1,0 +1,130 @@
+"""How long a neighbor's branch of a multicast tree holds up the others, and when it counts no more.
+
+A neighbor excludes its own slow subscribers after the grace, and grants again. One whose branch had no credit for much
+longer, while publishers waited, and that took next to nothing in that time, does not do so: its branch is excluded as a
+slow subscriber is, until it grants. Who is nearer to the ingress router waits for longer, so that of a chain of routers
+the one next to the fault acts, and no other.
+
+Times are seconds, monotonic. Source: docs/explanation/credit.md#multicast.
+"""
+
+from __future__ import annotations
+
+import math
+
+from router.core.forwarding.local_subscribers import Patience
+
+GRACES = 4
+"""A branch may hold up the others for so many times the grace, and `EXTRA_S`: longer than any honest neighbor, also one
+whose subscribers are few, slow, and shared with the trees of other routers."""
+EXTRA_S = 1.0
+HOP_S = 0.25
+"""And for so much longer for each router that is reached by it, seconds: there are more of them at each hop upstream.
+More than the time in which an exclusion farther away shows here."""
+MOST_ROUTERS = 20
+"""More are not counted: neighbors tell how many there are."""
+MOST_TAKEN = 1
+"""Who took more messages than this has not held up the others all that time."""
+
+
+class BranchHold:
+    """What one branch has held up.
+
+    Args:
+        patience: the settings of this router; its neighbor's are taken to be alike.
+    """
+
+    __slots__ = (
+        "_is_holding",
+        "_noted_at",
+        "_patience",
+        "excluded_at",
+        "held_s",
+        "missed",
+        "pause_s",
+        "readmitted_at",
+        "routers",
+        "taken",
+    )
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self.routers = 1
+        """Reached by this branch, its neighbor included."""
+        self.held_s = 0.0
+        """For how long it held up the others since it last took enough."""
+        self.taken = 0
+        """Messages that it took in that time."""
+        self.missed = 0
+        """Copies that went past it."""
+        self.excluded_at = math.inf
+        """Since when it is excluded; `math.inf` when it counts."""
+        self.readmitted_at = -math.inf
+        self.pause_s = 0.0
+        """It stays excluded for at least so long: not at all for the first time, since its fault may be none."""
+        self._is_holding = False
+        self._noted_at = 0.0
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether it does not count, since it held up the others for too long."""
+        return self.excluded_at < math.inf
+
+    @property
+    def is_of_note(self) -> bool:
+        """Whether anything is to be remembered of it when it is a child no more, and may come back."""
+        return self.held_s > 0.0 or self._is_holding or self.is_excluded or self.pause_s > 0.0
+
+    @property
+    def limit_s(self) -> float:
+        """For how long it may hold up the others, seconds."""
+        return GRACES * self._patience.grace_s + EXTRA_S + HOP_S * min(self.routers, MOST_ROUTERS)
+
+    def note(self, now: float, *, is_holding: bool) -> None:
+        """Count the time up to *now*, and tell whether it holds up the others from now on.
+
+        What it held up is forgotten when it has taken enough since; and when it has taken one message, and since then
+        there was none to wait for it for as long as it may hold up the others.
+        """
+        if self._is_holding:
+            self.held_s += now - self._noted_at
+        has_rested = not self._is_holding and self.taken > 0 and self._noted_at + self.limit_s < now
+        if self.taken > MOST_TAKEN or has_rested:
+            self.held_s, self.taken = 0.0, 0
+        self._is_holding, self._noted_at = is_holding, now
+
+    @property
+    def due(self) -> float:
+        """When it will have held up the others for too long, seconds; `math.inf` while it does not hold them up."""
+        return self._noted_at + self.limit_s - self.held_s if self._is_holding else math.inf
+
+    def exclude(self, now: float) -> bool:
+        """Let it count no more; for longer each time, if it was excluded a short time ago.
+
+        Returns: whether it was not.
+        """
+        patience = self._patience
+        is_first = self.readmitted_at + self.limit_s + patience.longest_pause_s < now
+        pause_s = 0.0 if is_first else max(2 * self.pause_s, patience.first_pause_s)
+        self.pause_s = min(pause_s, patience.longest_pause_s)
+        self.excluded_at = now
+        self._is_holding = False
+        return is_first
+
+    def readmit(self, now: float, *, has_granted: bool) -> None:
+        """Let it count again.
+
+        Args:
+            now: seconds.
+            has_granted: it is given the whole time anew. Else it counts since it holds up nobody now, and what it held
+                up before is remembered for when it does again.
+        """
+        self.excluded_at = math.inf
+        self.readmitted_at = now
+        if has_granted:
+            self.held_s, self.taken = 0.0, 0
+
+    @property
+    def returns_at(self) -> float:
+        """When it may count again if it grants, seconds; `math.inf` when it counts."""
+        return self.excluded_at + self.pause_s
