@@ -431,7 +431,8 @@ class ForwardingSettings:
         high=60,
     )
     grace_s: float = setting(
-        "A subscriber of a multicast without credit, or that takes next to nothing, holds up others for so long.",
+        "A subscriber of a multicast without credit, or that takes next to nothing, holds up others for so long; a"
+        " neighbor that does not exclude its own, for a bit more than four times as long.",
         default=1.0,
         unit="seconds",
         low=0,

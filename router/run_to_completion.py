@@ -136,7 +136,7 @@ class RunToCompletion:
                     self._port_fault(port, error)
             if faults >= MOST_FAULTS:
                 break
-        if data_plane.waiting.refused or data_plane.credit_manager.exclusions:
+        if data_plane.waiting.refused or credit_manager.exclusions:
             self.report_refused(now)
         if self.earliest() < self.scheduled:
             self.deadline_changed()

@@ -1,9 +1,11 @@
-"""Neighbors that hold up a multicast for longer than they should: who is excluded, when, for how long, and what it misses.
+"""Neighbors that hold up a multicast for longer than they should: who is excluded, when, for how long, what it misses.
 
 The rules are in docs/explanation/credit.md#multicast.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
@@ -15,7 +17,6 @@ from router.testing.clients import SimSubscriber, TopUp
 from router.testing.multicast_mesh import MulticastMesh
 from tests.core.test_multicast_credit import GRACE_S, local, sends
 from tests.helpers.multicast_bench import MulticastBench, Order
-
 
 # At one router
 
@@ -76,6 +77,17 @@ def test_a_neighbor_that_was_excluded_comes_back_when_it_grants() -> None:
     bench.wait(LIMIT_S + 0.01)
     bench.branch("me", "a", 5)
     assert sends(bench.publish("p", 2)) == [(2, ("a", "s"), ())]
+
+
+def test_a_neighbor_that_is_excluded_is_asked_for_credit_while_there_are_publishers() -> None:
+    bench = held_up("a")
+    bench.wait(LIMIT_S + 0.01)
+    bench.wait(10.0)
+    assert bench.of("me").weight == 0
+    assert bench.of("me").children[RouterId("a")].told_weight == 1
+    bench.machine.remove_publisher("p")
+    bench.turn()
+    assert bench.of("me").children[RouterId("a")].told_weight == 0
 
 
 def test_credit_that_publishers_hold_is_taken_back_when_a_neighbor_with_less_returns() -> None:
@@ -140,7 +152,7 @@ def test_a_neighbor_that_took_one_message_and_rested_has_its_whole_time_again() 
     assert [to for _, to, _ in sends(bench.branch("me", "a", 1))] == [("a", "s")]
 
 
-def test_a_neighbor_that_grants_one_credit_each_time_before_its_time_is_over_gains_nothing() -> None:
+def test_one_that_grants_one_credit_each_time_just_before_the_end_gains_nothing() -> None:
     bench = held_up("a")
     for number in range(2, 100):
         bench.publish("p", number)
@@ -186,7 +198,7 @@ def test_when_nobody_else_counts_an_excluded_neighbor_does_and_only_so_long() ->
 
 
 @pytest.mark.parametrize("children", [("a", "b"), ("a", "b", "c")])
-def test_several_neighbors_that_never_grant_hold_up_the_others_no_longer_than_one(children: tuple[str, ...]) -> None:
+def test_several_neighbors_that_never_grant_hold_up_others_no_longer_than_one(children: tuple[str, ...]) -> None:
     bench = held_up(*children)
     orders = bench.wait(LIMIT_S + 0.01)
     assert sends(orders) == [(1, ("s",), ())]
@@ -235,9 +247,11 @@ def test_a_neighbor_is_not_excluded_while_no_publisher_waits() -> None:
 def line_with_a_liar(routers: int, liar: int) -> tuple[MulticastMesh, list[SimSubscriber], SimSubscriber]:
     """A line with a subscriber at each router; number *liar*, from 1, never excludes the one of its own that stalls."""
     names = [f"R{number}" for number in range(1, routers + 1)]
-    mesh = MulticastMesh(list(zip(names, names[1:], strict=False)))
+    mesh = MulticastMesh(list(itertools.pairwise(names)))
     mesh.routers[RouterId(f"R{liar}")].machine.local_subscribers.patience = Patience(grace_s=3600.0)
-    before = [mesh.add_subscriber(name, credit=50, top_up=TopUp.EACH, service_s=SERVICE_S) for name in names[: liar - 1]]
+    before = [
+        mesh.add_subscriber(name, credit=50, top_up=TopUp.EACH, service_s=SERVICE_S) for name in names[: liar - 1]
+    ]
     stalled = mesh.add_subscriber(f"R{liar}", credit=5)
     mesh.run_for(0.1)
     stalled.is_paused = True

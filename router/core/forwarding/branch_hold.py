@@ -1,4 +1,4 @@
-"""How long a neighbor's branch of a multicast tree holds up the others, and when it counts no more.
+"""Time for which a neighbor's branch of a multicast tree holds up the others, until it counts no more.
 
 A neighbor excludes its own slow subscribers after the grace, and grants again. One whose branch had no credit for much
 longer, while publishers waited, and that took next to nothing in that time, does not do so: its branch is excluded as a
@@ -24,11 +24,11 @@ More than the time in which an exclusion farther away shows here."""
 MOST_ROUTERS = 20
 """More are not counted: neighbors tell how many there are."""
 MOST_TAKEN = 1
-"""Who took more messages than this has not held up the others all that time."""
+"""A branch that took more messages than this has not held up the others all that time."""
 
 
 class BranchHold:
-    """What one branch has held up.
+    """Account of what one branch has held up.
 
     Args:
         patience: the settings of this router; its neighbor's are taken to be alike.
@@ -52,13 +52,13 @@ class BranchHold:
         self.routers = 1
         """Reached by this branch, its neighbor included."""
         self.held_s = 0.0
-        """For how long it held up the others since it last took enough."""
+        """Time for which it held up the others since it last took enough."""
         self.taken = 0
         """Messages that it took in that time."""
         self.missed = 0
         """Copies that went past it."""
         self.excluded_at = math.inf
-        """Since when it is excluded; `math.inf` when it counts."""
+        """Time since which it is excluded, seconds; `math.inf` when it counts."""
         self.readmitted_at = -math.inf
         self.pause_s = 0.0
         """It stays excluded for at least so long: not at all for the first time, since its fault may be none."""
@@ -77,7 +77,7 @@ class BranchHold:
 
     @property
     def limit_s(self) -> float:
-        """For how long it may hold up the others, seconds."""
+        """Time for which it may hold up the others, seconds."""
         return GRACES * self._patience.grace_s + EXTRA_S + HOP_S * min(self.routers, MOST_ROUTERS)
 
     def note(self, now: float, *, is_holding: bool) -> None:
@@ -95,11 +95,11 @@ class BranchHold:
 
     @property
     def due(self) -> float:
-        """When it will have held up the others for too long, seconds; `math.inf` while it does not hold them up."""
+        """Time at which it will have held up the others for too long, seconds; `math.inf` while it does not."""
         return self._noted_at + self.limit_s - self.held_s if self._is_holding else math.inf
 
     def exclude(self, now: float) -> bool:
-        """Let it count no more; for longer each time, if it was excluded a short time ago.
+        """Let it count no more from *now* (seconds) on; for longer each time, if it was excluded a short time ago.
 
         Returns: whether it was not.
         """
@@ -126,5 +126,5 @@ class BranchHold:
 
     @property
     def returns_at(self) -> float:
-        """When it may count again if it grants, seconds; `math.inf` when it counts."""
+        """Time from which it may count again if it grants, seconds; `math.inf` when it counts."""
         return self.excluded_at + self.pause_s

@@ -113,8 +113,8 @@ class TreeBranch:
 
     def __init__(self, hold: BranchHold) -> None:
         self.hold = hold
-        """What it holds up; kept when its circuit is made anew. The local share's is never looked at, since each
-        subscriber is."""
+        """Account of what it holds up, kept when its circuit is made anew. The local share's is never looked at, since
+        each subscriber is."""
         self.credit = 0
         """Unspent, messages."""
         self.is_draining = False
@@ -165,9 +165,9 @@ class MulticastTree:
         self._excluded: list[RouterId] = []
         """Children that held up the others for too long, and miss copies."""
         self._holding: dict[RouterId, BranchHold] = {}
-        """What holds up the others since the last turn."""
+        """Branches that hold up the others since the last turn."""
         self._former: dict[RouterId, BranchHold] = {}
-        """What is remembered of neighbors that are no children now, the last one last."""
+        """Accounts that are kept of neighbors that are no children now, the last one last."""
         self.predecessor: RouterId | None = None
         self.weight = 0
         """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
@@ -391,9 +391,12 @@ class MulticastTree:
         self._weigh(now)
         self._note_holds(now)
         for neighbor, branch in self.children.items():
-            if branch.told_weight != self.weight:
-                branch.told_weight = self.weight
-                self._actions.append(TellBranchWeight(self.ingress, neighbor, self.weight))
+            weight = self.weight
+            if weight == 0 and neighbor in self._excluded and (self.pool.circuits or self.machine.publishers.attached):
+                weight = 1  # so that it grants as soon as it can, though nobody is busy now
+            if branch.told_weight != weight:
+                branch.told_weight = weight
+                self._actions.append(TellBranchWeight(self.ingress, neighbor, weight))
 
     def _note_holds(self, now: float) -> None:
         """Remember who holds up the others from now on: the only one that counts holds up nobody."""
