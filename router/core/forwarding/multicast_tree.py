@@ -282,7 +282,7 @@ class MulticastTree:
         self._count()
 
     def _branch(self, neighbor: RouterId) -> TreeBranch:
-        return TreeBranch(self._former.pop(neighbor, None) or self._new_hold())
+        return TreeBranch(self._former.pop(neighbor) if neighbor in self._former else self._new_hold())
 
     def _new_hold(self) -> BranchHold:
         return BranchHold(self._subscribers.patience)
