@@ -482,8 +482,7 @@ class ForwardingSettings:
         beyond="closed",
     )
     control_percent: int = setting(
-        "Part of the router's time for the control messages of neighbors that have used up their allowance, which is "
-        "0.5 s of that time and this part of all that goes by.",
+        "Time for control messages of neighbors that have used up their allowance: 0.5 s, and this part of all time.",
         default=20,
         unit="percent",
         low=1,
