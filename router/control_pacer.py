@@ -1,9 +1,10 @@
 """Control messages of neighbors that ask for more work than their share: they wait, and are handled one by one.
 
-Each neighbor has an allowance of the router's time, enough for what a mesh tells one who joins it. When it is used up,
-messages are kept here as they came, and all such neighbors together get `share` of the time, in turns: after each
-message there is a pause in proportion to what it took. HELLOs go ahead of what waits, so that a neighbor isn't lost for
-its news. What is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
+Each neighbor has an allowance of the router's time, enough for what a mesh tells one who joins it, and all have one
+together, since a neighbor may come again and again. When it is used up, messages are kept here as they came, and all
+such neighbors together get `share` of the time, in turns: after each message there is a pause in proportion to what it
+took. HELLOs go ahead of what waits, so that a neighbor isn't lost for its news. What is beyond `most_bytes` is dropped,
+as if it had been lost: the protocol asks for it again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from router.core.linkstate.outbox import HELLO_TO
 
 BURST_S: Final = 0.5
 """Time that a neighbor may use at once after it has used none for long."""
+ALL_BURST_S: Final = 10 * BURST_S
+"""The same for all neighbors together."""
 PIECE_S: Final = 0.001
 """After so much of the router's time others have their turn."""
 MOST_HELLO_BYTES: Final = 16_384
@@ -88,6 +91,7 @@ class ControlPacer:
         self._neighbors: dict[ConnectionId, NeighborAllowance] = {}
         self._turns: deque[ConnectionId] = deque()
         """Those of whom something waits."""
+        self._all = NeighborAllowance(ALL_BURST_S, -math.inf)
         self._rests_until = -math.inf
         self._charged: dict[ConnectionId, int] = {}
         """Bytes of the messages that are handled next, by connection."""
@@ -103,7 +107,7 @@ class ControlPacer:
             now: seconds, monotonic.
         """
         neighbor = self._neighbor(connection, now)
-        is_free = not neighbor.waiting and neighbor.left_s > 0
+        is_free = not neighbor.waiting and neighbor.left_s > 0 and self._all.left_s > 0
         if not is_free and neighbor.hello_at + self._hello_pause_s <= now and _is_hello(message):
             neighbor.hello_at = now
             return True
@@ -173,6 +177,8 @@ class ControlPacer:
         if not self._charged:
             return
         total = sum(self._charged.values())
+        self._refill(self._all, now, ALL_BURST_S)
+        self._all.left_s = max(-BURST_S, self._all.left_s - used_s)
         for connection, size in self._charged.items():
             neighbor = self._neighbors.get(connection)
             if neighbor is not None:
@@ -199,9 +205,9 @@ class ControlPacer:
             self._refill(neighbor, now)
         return neighbor
 
-    def _refill(self, neighbor: NeighborAllowance, now: float) -> None:
-        neighbor.left_s = min(BURST_S, neighbor.left_s + max(0.0, now - neighbor.since) * self._share)
-        neighbor.since = now
+    def _refill(self, allowance: NeighborAllowance, now: float, most_s: float = BURST_S) -> None:
+        allowance.left_s = min(most_s, allowance.left_s + max(0.0, now - allowance.since) * self._share)
+        allowance.since = now
 
 
 def _is_hello(message: bytes) -> bool:

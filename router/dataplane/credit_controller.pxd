@@ -42,7 +42,7 @@ cdef class CreditController:
     @cython.locals(actions=list)
     cpdef object turn(self, double now)
     @cython.locals(link=IngressLink, is_own=bint)
-    cdef _let_wait(self, Transfer transfer)
+    cdef _let_wait(self, Transfer transfer, bint is_credited)
     cpdef bint _restate(self, double now)
     cdef _see_withdrawal(self, SubscriberLink link)
     @cython.locals(credit=Py_ssize_t)

@@ -181,9 +181,10 @@ class CreditController:
                 self._keep(transfer, self.machine.ready(transfer), is_ready)
         elif transfer.is_brokered or link is None or link.controller is not self:
             self.touch()
+            is_credited = transfer.is_brokered
             if self._requeue(transfer):
                 transfer.is_brokered = True
-                self._let_wait(transfer)  # from now on: what its sender sends next must not overtake it
+                self._let_wait(transfer, is_credited)  # from now on: its sender's next one must not overtake it
             else:
                 self._context.settlement.settle(transfer, RELEASE)
         else:
@@ -366,18 +367,18 @@ class CreditController:
             self._carry_out(actions)
         for transfer in fresh:
             if transfer.state == QUEUED:
-                self._let_wait(transfer)
+                self._let_wait(transfer, is_credited=True)
         due = min(self.windowed.values(), default=math.inf)
         self.deadline = min(due, self.machine.next_deadline(), self._end_idle_circuits(now))
 
-    def _let_wait(self, transfer: Transfer) -> None:
+    def _let_wait(self, transfer: Transfer, is_credited: bool) -> None:
         """Let a message wait for longer than this turn. A publisher's own needs no bound: it has no credit for two."""
         link = transfer.ingress
         is_own = isinstance(link, PublisherLink) and link.controller is self and not link.is_gone
         publisher = self.publishers.attached.get(link)
         if publisher is not None and publisher.excess > MOST_EXCESS:
             is_own = False  # it takes no notice of its credit
-        self._context.waiting.enter(transfer, self.entry, is_bounded=not is_own)
+        self._context.waiting.enter(transfer, self.entry, is_bounded=not is_own, is_credited=is_credited)
 
     def _restate(self, now: float) -> bool:
         """Tell the machine of the credit that has changed. Returns whether that is a reason for a turn."""

@@ -21,7 +21,7 @@ cdef class WaitingMessages:
     cdef public list relieved
 
     @cython.locals(size=Py_ssize_t, is_full=bint)
-    cpdef object enter(self, Transfer transfer, object place, bint is_bounded=*)
+    cpdef object enter(self, Transfer transfer, object place, bint is_bounded=*, bint is_credited=*)
     cpdef object grew(self, Transfer transfer, Py_ssize_t added)
     cpdef Transfer oldest(self, object place)
     @cython.locals(transfer=Transfer)

@@ -57,17 +57,21 @@ class WaitingMessages:
         self.relieved: list[IngressLink] = []
         """Links that were paused because too much of theirs waited, and need be no longer."""
 
-    def enter(self, transfer: Transfer, place: Place, *, is_bounded: bool = True) -> None:
+    def enter(self, transfer: Transfer, place: Place, *, is_bounded: bool = True, is_credited: bool = True) -> None:
         """Let it wait, or release it when there is no room left.
 
         Args:
             is_bounded: else there is always room, and no bound in time but its own `ttl`.
+            is_credited: it came on credit; what didn't leaves half of the room to others.
         """
         # DEV-4: qdrouterd drops pre-settled messages to make room, and tells nobody.
         size = transfer.size
         settings = self._settings
         transfer.egress = place if isinstance(place, EgressLink) else None
-        is_full = len(place.waiting) >= settings.waiting_messages or place.waiting_bytes + size > settings.waiting_bytes
+        most, most_bytes = settings.waiting_messages, settings.waiting_bytes
+        if not is_credited:
+            most, most_bytes = max(1, most // 2), most_bytes // 2
+        is_full = len(place.waiting) >= most or place.waiting_bytes + size > most_bytes
         if is_bounded and (is_full or (self.is_closed and self._has_no_account(transfer))):
             self.refuse(transfer)
             return

@@ -153,7 +153,8 @@ class Pump:
     def _wait_for(self, *, reads: bool, writes: bool) -> None:
         self._is_reading = reads
         self._is_blocked = writes
-        self._poller.change(self._fd, reads=reads and not self._is_stopped, writes=writes)
+        if not self._done.is_set():  # else the poller has forgotten it, and its number may be another's
+            self._poller.change(self._fd, reads=reads and not self._is_stopped, writes=writes)
 
     def stop(self, is_stopped: bool) -> None:
         """Read nothing more from the socket, or go on with it."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 
-from router.core.ids_and_conditions import RouterId
+import pytest
+
+from router.control_pacer import ALL_BURST_S, ControlPacer
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join
 from tests.helpers.engine import Bench
@@ -86,6 +89,21 @@ def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
     assert 0.15 <= (a.pacer.measure() - before) / 5 <= 0.25
     counts = a.control.address_counts()
     assert abs(counts[RouterId("RAW")] - counts[RouterId("RAW2")]) <= 50
+
+
+def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
+    now = 0.0
+    pacer = ControlPacer(share=0.2, most_bytes=1000, hello_pause_s=1.0, measure=lambda: 0.0, look_at=lambda _: None)
+    passed = 0
+    for number in range(100):
+        connection = ConnectionId(number)
+        while pacer.may_pass(connection, b"news", now):
+            pacer.note(connection, 4)
+            pacer.add(0.1)
+            pacer.charge(now)
+            passed += 1
+        pacer.forget(connection)
+    assert passed == pytest.approx(ALL_BURST_S / 0.1, abs=1)
 
 
 def test_what_waits_is_bounded_and_what_was_dropped_is_asked_for(bench: Bench) -> None:
