@@ -85,6 +85,29 @@ def test_a_client_that_comes_sends_and_goes_starves_nobody(bench: Bench) -> None
     assert bodies.count("gone") >= SHARE * len(bodies)
 
 
+@pytest.mark.parametrize("distance", [1, 2])
+def test_what_others_have_left_behind_gets_half_of_each_grant_at_most(bench: Bench, distance: int) -> None:
+    routers = [bench.router("A")] if distance == 1 else bench.mesh(("A", "B"))
+    receiver = bench.client(routers[-1]).receiver(TOPIC, credit=20).accepting()
+    honest = bench.client(routers[0]).sender(TOPIC)
+    restless = bench.client(routers[0])
+    for _ in range(30):  # a backlog
+        for link in [restless.sender(TOPIC) for _ in range(30)]:
+            fill(link, "gone")
+            link.close()
+        bench.run()
+    before = len(receiver.messages)
+    for step in range(400):
+        fill(honest, "honest")
+        if step % 20 == 0:
+            receiver.flow(20 - receiver.credit)
+        bench.advance(0.005)
+    bodies = [str(body) for body in receiver.bodies[before:]]
+    assert len(bodies) >= 300
+    assert bodies.count("honest") >= SHARE * len(bodies)
+    assert bodies.count("gone") >= SHARE * len(bodies)
+
+
 def test_datagrams_of_a_neighbor_starve_nobody(bench: Bench) -> None:
     router = bench.router("A")
     neighbor = join(bench, router, dials=True)

@@ -16,6 +16,8 @@ cdef class PoolScheduler(CreditScheduler):
     cdef double _deadline
     cdef public bint is_due
     cdef Py_ssize_t _unlent
+    cdef Py_ssize_t _left_room
+    cdef double _rest_at
     cdef bint _is_sated
     cdef public bint is_calm
 
@@ -38,7 +40,7 @@ cdef class PoolScheduler(CreditScheduler):
     @cython.locals(pool=EgressPool)
     cpdef list turn(self, double now)
     cpdef double next_deadline(self)
-    @cython.locals(pool=EgressPool)
+    @cython.locals(pool=EgressPool, publishers=LocalPublishers, room=Py_ssize_t, has_left=bint, has_own=bint)
     cdef _serve_waiting(self, double now)
     @cython.locals(pool=EgressPool)
     cpdef EgressPool next_pool(self, double now)

@@ -50,6 +50,10 @@ class PoolScheduler(CreditScheduler):
         """Something has happened since the last turn that another would do something about."""
         self._unlent = 0
         """X when it was last added up, and since then in step with what was sent at once."""
+        self._left_room = 0
+        """Part of what was dealt that is for messages of publishers that have left, though others are busy."""
+        self._rest_at = -math.inf
+        """Time from which all that is not lent is for these, seconds."""
         self._is_sated = False
         """No publisher waits for credit."""
         self.is_calm = False
@@ -142,7 +146,7 @@ class PoolScheduler(CreditScheduler):
                 self._spend_local(pool, now)
                 result = pool.number
         if self.is_calm and was_busy and not publishers.waiting:
-            self._unlent = self.allotted() - publishers.lent
+            self._unlent = self.allotted() - publishers.backed
             self._look_after(publisher, now)
         else:
             self.is_due = True
@@ -155,7 +159,7 @@ class PoolScheduler(CreditScheduler):
         elif 2 * publisher.held <= publisher.goal and not self.is_due:
             allotted = self.allotted()
             self.publishers.top_up(publisher, allotted, now)
-            self._unlent = allotted - self.publishers.lent
+            self._unlent = allotted - self.publishers.backed
 
     def ready(self, message: Key) -> bool:
         """Let a message leave of which the first part had arrived. Returns: whether it is kept."""
@@ -284,7 +288,11 @@ class PoolScheduler(CreditScheduler):
             waiting = (
                 len(self.publishers.waiting) - self.allotted() if pool.returning and pool in self.candidates else 0
             )
+            out = pool.local.out
             pool.deal(max(0, waiting), now)
+            if pool.local.out > out and self.publishers.left:
+                self._left_room += (pool.local.out - out + 1) // 2
+                self._rest_at = now + self._timing.idle_s
         self._serve_waiting(now)
         for pool in self.pools.values():
             if pool.uncredited:
@@ -299,7 +307,9 @@ class PoolScheduler(CreditScheduler):
             pool.tell_weight()
             due = min(due, pool.next_deadline())
         self._deadline = now if is_more else min(due, self.publishers.next_deadline())
-        self._unlent = self.allotted() - self.publishers.lent
+        self._unlent = self.allotted() - self.publishers.backed
+        if self._unlent > 0 and self.publishers.left and self._rest_at > now:
+            self._deadline = min(self._deadline, self._rest_at)
         self._is_sated = not self.publishers.is_backlogged
         self.is_calm = self._has_opened() and self._debt_since == math.inf
         for pool in self.pools.values():
@@ -315,11 +325,31 @@ class PoolScheduler(CreditScheduler):
         return self._deadline
 
     def _serve_waiting(self, now: float) -> None:
-        while self.publishers.waiting:
-            pool = self.next_pool(now)
+        """Send what waits at *now* (seconds), as far as there is credit for it.
+
+        What publishers have left behind has turns with the others, and while these are busy half of what is dealt. The
+        rest it gets as well when they have not used that for a while.
+        """
+        publishers = self.publishers
+        room = 0
+        if publishers.left:
+            room = max(0, self.allotted() - publishers.backed)
+            if publishers.is_anybody_busy and now < self._rest_at:
+                room = min(room, self._left_room)
+        else:
+            self._left_room = 0
+        while publishers.waiting:
+            has_left = room > 0 and bool(publishers.left)
+            has_own = len(publishers.waiting) > len(publishers.left)
+            pool = self.next_pool(now) if has_left or has_own else None
             if pool is None:
                 return
-            message = self.publishers.sent(now)
+            if has_left and (publishers.is_left_next or not has_own):
+                message = publishers.sent_left()
+                room -= 1
+                self._left_room = max(0, self._left_room - 1)
+            else:
+                message = publishers.sent(now)
             self._spend_local(pool, now)
             self.actions.append(Send(message, pool.egress))
 
@@ -387,7 +417,7 @@ class PoolScheduler(CreditScheduler):
             is_backlogged = pool.starves_circuits() or (pool.local.weight > 0 and self._is_hungry)
             if is_backlogged and pool.free() <= pool.returning:
                 is_scarce = True
-                unlent = self.allotted() - self.publishers.lent
+                unlent = self.allotted() - self.publishers.backed
                 if pool.return_unlent(unlent, now):
                     due = now
                 elif pool.local.out > 0 and unlent > 0:
@@ -413,7 +443,7 @@ class PoolScheduler(CreditScheduler):
         elif free < 0 and pool.debt_since + self._timing.debt_s <= now:
             lacking = -free
         if lacking:
-            unlent = self.allotted() - self.publishers.lent
+            unlent = self.allotted() - self.publishers.backed
             credit = max(0, min(lacking, unlent, pool.local.out))
             pool.local.out -= credit
             missing = min(pool.ask_for(lacking - credit), pool.local.out)
@@ -424,7 +454,7 @@ class PoolScheduler(CreditScheduler):
 
     def _back(self, now: float) -> float:
         """Take back what is lent beyond what was allotted, when it stays so. Returns: when to look again, seconds."""
-        unbacked = self.publishers.lent - self.allotted()
+        unbacked = self.publishers.backed - self.allotted()
         if unbacked <= 0:
             self._debt_since = math.inf
         elif self._debt_since == math.inf:
@@ -443,4 +473,6 @@ class PoolScheduler(CreditScheduler):
             assert pool.load.unsettled >= 0, "more outcomes than messages"
             assert not (pool.core and pool.capacity), "the core waits beside credit"
         assert self.allotted() == sum(pool.local.out for pool in self.pools.values())
-        assert not (self.publishers.waiting and any(p.local.out and p.capacity for p in self.candidates))
+        publishers = self.publishers
+        is_ready = len(publishers.waiting) > len(publishers.left)
+        assert not (is_ready and any(p.local.out and p.capacity for p in self.candidates))

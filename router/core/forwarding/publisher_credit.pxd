@@ -11,6 +11,7 @@ cdef class Publisher(DoublingWindow):
     cdef public Py_ssize_t lowered
     cdef public double lowered_until
     cdef public Py_ssize_t waiting
+    cdef public dict queue
     cdef public Py_ssize_t excess
     cdef public Py_ssize_t lent
     cdef public double active_at
@@ -25,6 +26,8 @@ cdef class LocalPublishers:
     cdef public dict attached
     cdef public object waiting
     cdef TurnQueue _turns
+    cdef public object left
+    cdef public bint is_left_next
     cdef public dict coming
     cdef public Py_ssize_t departed
     cdef public Py_ssize_t lent
@@ -50,7 +53,10 @@ cdef class LocalPublishers:
     cpdef object sent(self, double now)
     cdef _want(self, Publisher publisher)
     cdef _want_nothing(self, Publisher publisher)
-    cdef _leaves(self, Publisher publisher)
+    @cython.locals(publisher=Publisher)
+    cpdef object sent_left(self)
+    cdef _leaves(self, object message, Publisher publisher)
+    cdef _depart(self, Py_ssize_t change)
     cdef _was_active(self, Publisher publisher, double now)
     @cython.locals(publisher=Publisher)
     cpdef bint drop(self, object message)

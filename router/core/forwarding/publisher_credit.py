@@ -39,6 +39,7 @@ class Publisher(DoublingWindow):
         "lent",
         "lowered",
         "lowered_until",
+        "queue",
         "waiting",
     )
 
@@ -56,6 +57,8 @@ class Publisher(DoublingWindow):
         """End of the quarantine, seconds."""
         self.waiting = 0
         """Its messages that wait here."""
+        self.queue: dict[Key, None] = {}
+        """Those of them that may leave."""
         self.excess = 0
         """Its transfers that found no credit, and none that was taken back a short time ago."""
         self.lent = 0
@@ -90,17 +93,21 @@ class LocalPublishers:
         self.waiting: OrderedDict[Key, Publisher] = OrderedDict()
         """Messages that may leave, each with its publisher, oldest first."""
         self._turns = TurnQueue()
-        """The same by turns of the clients; empty until there is one to choose among several."""
+        """Those of publishers that are there, by turns of the clients; empty until there is one to choose."""
+        self.left: OrderedDict[Key, Publisher] = OrderedDict()
+        """Those of publishers that have left, oldest first."""
+        self.is_left_next = False
+        """It is the turn of one of these."""
         self.coming: dict[Key, Publisher] = {}
         """Messages that are not there as a whole: counted as waiting, and not to be sent yet."""
         self.departed = 0
-        """Messages that wait and whose publishers have left."""
+        """Messages that wait or come and whose publishers have left."""
         self.lent = 0
         """Credit that must be backed."""
         self.lowered = 0
         """Credit that will come back at the ends of quarantines."""
         self.demand = 0
-        """Publishers that are busy, and departed ones with a message waiting: the weight of this router's own."""
+        """Publishers that are busy, and one for all that have left messages: the weight of this router's own."""
         self.overruns = 0
         """Transfers that found no credit."""
         self._recent: Queue = OrderedDict()
@@ -119,6 +126,16 @@ class LocalPublishers:
     def is_backlogged(self) -> bool:
         """Whether somebody can do nothing without more credit."""
         return bool(self.waiting or self._starved or self._fresh)
+
+    @property
+    def backed(self) -> int:
+        """Credit that must be backed of publishers that are there. What others have left waits for the rest."""
+        return self.lent - self.departed
+
+    @property
+    def is_anybody_busy(self) -> bool:
+        """Whether a publisher that is there makes use of credit, or waits for it."""
+        return self.demand > (self.departed > 0)
 
     # Who is there
 
@@ -144,7 +161,10 @@ class LocalPublishers:
         self.lowered -= publisher.lowered
         publisher.held = publisher.lowered = 0
         publisher.is_attached = False
-        self.departed += publisher.waiting
+        self._depart(publisher.waiting)
+        for message in publisher.queue:
+            self.left[message] = publisher
+            self._turns.discard(message)
         if publisher.is_wanting:
             self._want_nothing(publisher)
         for queue in (self._recent, self._quarantined):
@@ -222,13 +242,16 @@ class LocalPublishers:
 
     def _wait(self, message: Key, publisher: Publisher) -> None:
         self.waiting[message] = publisher
-        if self._turns:
+        publisher.queue[message] = None
+        if not publisher.is_attached:
+            self.left[message] = publisher
+        elif self._turns:
             self._turns.add(message, publisher.client)
 
     def sent(self, now: float) -> Key:
-        """Let the next waiting message leave at *now* (seconds): of clients in turn, the oldest. Returns: the message.
+        """Let the next message of a publisher that is there leave at *now* (seconds): of clients in turn, the oldest.
 
-        So a client with many publishers, or many messages of publishers that it has detached, holds nobody up.
+        So one with many publishers holds nobody up. Returns: the message.
         """
         if len(self.waiting) == 1:
             message, publisher = self.waiting.popitem()
@@ -236,20 +259,37 @@ class LocalPublishers:
         else:
             if not self._turns:
                 for one, owner in self.waiting.items():
-                    self._turns.add(one, owner.client)
+                    if owner.is_attached:
+                        self._turns.add(one, owner.client)
             message = self._turns.pop()
             publisher = self.waiting.pop(message)
-        self._leaves(publisher)
-        if publisher.is_attached:
-            # While it waited its publisher could not show that it has more to send.
-            self._was_active(publisher, now)
-            self._want(publisher)
+        self.is_left_next = True
+        self._leaves(message, publisher)
+        # While it waited its publisher could not show that it has more to send.
+        self._was_active(publisher, now)
+        self._want(publisher)
         self._update(publisher)
         return message
 
-    def _leaves(self, publisher: Publisher) -> None:
+    def sent_left(self) -> Key:
+        """Let the oldest message leave that a publisher has left behind. Returns: the message."""
+        message, publisher = self.left.popitem(last=False)
+        del self.waiting[message]
+        self.is_left_next = False
+        self._leaves(message, publisher)
+        self._update(publisher)
+        return message
+
+    def _leaves(self, message: Key, publisher: Publisher) -> None:
+        publisher.queue.pop(message, None)
         publisher.waiting -= 1
-        self.departed -= not publisher.is_attached
+        if not publisher.is_attached:
+            self._depart(-1)
+
+    def _depart(self, change: int) -> None:
+        self.demand -= self.departed > 0
+        self.departed += change
+        self.demand += self.departed > 0
 
     def _was_active(self, publisher: Publisher, now: float) -> None:
         publisher.active_at = now
@@ -265,7 +305,8 @@ class LocalPublishers:
         if publisher is None:
             return False
         self._turns.discard(message)
-        self._leaves(publisher)
+        self.left.pop(message, None)
+        self._leaves(message, publisher)
         if publisher.is_attached:
             self._want(publisher)
         self._update(publisher)
@@ -281,9 +322,7 @@ class LocalPublishers:
             now: seconds.
         Returns: whether more are to be served at once, in another turn.
         """
-        # Messages that were left behind are no reason to keep the first one from anybody: who comes, casts and leaves
-        # over and over would keep it from all others.
-        if allotted < self.lent - self.departed:
+        if allotted < self.backed:
             return False
         left = self._timing.slice_size
         for queue in (self._starved, self._fresh):
@@ -295,7 +334,7 @@ class LocalPublishers:
                     self._was_active(publisher, now)
                 self._grant(publisher, 1, allotted, now)
                 left -= 1
-        while self._wanting and allotted > self.lent:
+        while self._wanting and allotted > self.backed:
             self.top_up(next(iter(self._wanting)), allotted, now)
         return bool(self._starved or self._fresh)
 
@@ -316,14 +355,14 @@ class LocalPublishers:
         publisher.goal = min(publisher.window, target)
         # Whoever has more than half comes again with its next use.
         if 2 * has <= publisher.goal:
-            self._grant(publisher, min(publisher.goal - has, allotted - self.lent), allotted, now)
+            self._grant(publisher, min(publisher.goal - has, allotted - self.backed), allotted, now)
 
     def _grant(self, publisher: Publisher, credit: int, allotted: int, now: float) -> None:
         if publisher.held <= 1:
             publisher.since = now
         publisher.held += credit
         self._update(publisher)
-        assert self.lent - self.departed <= allotted, "lent more than is backed"
+        assert self.backed <= allotted, "lent more than is backed"
         self._actions.append(Grant(publisher.key, credit))
 
     def lower_idle(self, now: float) -> float:
@@ -406,7 +445,7 @@ class LocalPublishers:
         self.lent += lent - publisher.lent
         publisher.lent = lent
         # One that has no credit counts as busy whether it used any or not: demand that never had credit shows no use.
-        is_busy = publisher.waiting > 0 or (is_attached and (standing == 0 or publisher in self._recent))
+        is_busy = is_attached and (publisher.waiting > 0 or standing == 0 or publisher in self._recent)
         self.demand += is_busy - publisher.is_busy
         publisher.is_busy = is_busy
         if is_attached and standing == 0:
@@ -423,17 +462,19 @@ class LocalPublishers:
 
     def check_invariants(self) -> None:
         """Check that sums and queues fit the publishers. Raises: AssertionError when not."""
-        assert not self._turns or len(self._turns) == len(self.waiting)
+        assert not self._turns or len(self._turns) == len(self.waiting) - len(self.left)
+        assert all(not owner.is_attached and message in self.waiting for message, owner in self.left.items())
         messages = (*self.waiting.values(), *self.coming.values())
         everybody = {*self.attached.values(), *messages}
         assert self.lent == sum(p.lent for p in everybody)
         assert self.lowered == sum(p.lowered for p in everybody)
-        assert self.demand == sum(p.is_busy for p in everybody)
+        assert self.demand == sum(p.is_busy for p in everybody) + (self.departed > 0)
         assert self.departed == sum(not owner.is_attached for owner in messages)
         for publisher in everybody:
             assert publisher.held >= 0
             assert publisher.lowered >= 0
             assert publisher.waiting == messages.count(publisher)
+            assert all(self.waiting[message] is publisher for message in publisher.queue)
             assert publisher.lent == max(0, publisher.standing - publisher.is_attached)
             assert (publisher in self._holders) == (publisher.held > 1)
             assert publisher.lowered == 0 or publisher in self._quarantined
