@@ -43,12 +43,32 @@ class FirstOccurrence(enum.Enum):
 
 
 @attrs.define(eq=False)
-class NeighborAllowance:
+class Allowance:
+    """Time that may be used: it grows with the time that goes by, up to `most_s`."""
+
+    most_s: float
+    since: float
+    """Time at which `left_s` was left, seconds."""
+    left_s: float = attrs.field(init=False)
+
+    @left_s.default
+    def _full(self) -> float:
+        return self.most_s
+
+    def refill(self, share: float, now: float) -> None:
+        """Add *share* of the time until *now* (seconds)."""
+        self.left_s = min(self.most_s, self.left_s + max(0.0, now - self.since) * share)
+        self.since = now
+
+    def use(self, used_s: float) -> None:
+        """Take off *used_s* (seconds); a debt has a bound."""
+        self.left_s = max(-BURST_S, self.left_s - used_s)
+
+
+@attrs.define(eq=False)
+class NeighborAllowance(Allowance):
     """Allowance of one connection to a neighbor, and what waits of it."""
 
-    left_s: float
-    since: float
-    """Time at which so much was left, seconds."""
     hello_at: float = -math.inf
     """Time of the last HELLO that has gone ahead, seconds."""
     waiting: deque[bytes] = attrs.field(factory=deque)
@@ -91,7 +111,7 @@ class ControlPacer:
         self._neighbors: dict[ConnectionId, NeighborAllowance] = {}
         self._turns: deque[ConnectionId] = deque()
         """Those of whom something waits."""
-        self._all = NeighborAllowance(ALL_BURST_S, -math.inf)
+        self._all = Allowance(ALL_BURST_S, -math.inf)
         self._rests_until = -math.inf
         self._charged: dict[ConnectionId, int] = {}
         """Bytes of the messages that are handled next, by connection."""
@@ -177,13 +197,13 @@ class ControlPacer:
         if not self._charged:
             return
         total = sum(self._charged.values())
-        self._refill(self._all, now, ALL_BURST_S)
-        self._all.left_s = max(-BURST_S, self._all.left_s - used_s)
+        self._all.refill(self._share, now)
+        self._all.use(used_s)
         for connection, size in self._charged.items():
             neighbor = self._neighbors.get(connection)
             if neighbor is not None:
-                self._refill(neighbor, now)
-                neighbor.left_s = max(-BURST_S, neighbor.left_s - used_s * size / total)
+                neighbor.refill(self._share, now)
+                neighbor.use(used_s * size / total)
         self._charged.clear()
 
     def forget(self, connection: ConnectionId) -> None:
@@ -202,12 +222,8 @@ class ControlPacer:
         if neighbor is None:
             neighbor = self._neighbors[connection] = NeighborAllowance(BURST_S, now)
         else:
-            self._refill(neighbor, now)
+            neighbor.refill(self._share, now)
         return neighbor
-
-    def _refill(self, allowance: NeighborAllowance, now: float, most_s: float = BURST_S) -> None:
-        allowance.left_s = min(most_s, allowance.left_s + max(0.0, now - allowance.since) * self._share)
-        allowance.since = now
 
 
 def _is_hello(message: bytes) -> bool:
