@@ -74,10 +74,10 @@ class MulticastIngressScheduler(CreditScheduler):
 
     # Publishers
 
-    def add_publisher(self, key: Key, held: int = 0, client: Key | None = None) -> None:
-        """Take up a publisher of a client (None: of its own), or one that has *held* credit already, 0 or 1."""
+    def add_publisher(self, key: Key, client: Key | None = None) -> None:
+        """Take up a publisher that attached, of a client (None: of its own)."""
         self.own.touch()
-        self.own.machine.add_publisher(key, held, client)
+        self.own.machine.add_publisher(key, client=client)
 
     def remove_publisher(self, key: Key) -> None:
         """Forget a publisher that is gone.
