@@ -10,7 +10,7 @@ import pytest
 from router.control_pacer import ALL_BURST_S, ControlPacer
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
-from tests.engine.test_raw_neighbor import join
+from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
 from tests.helpers.neighbor import Neighbor
 
@@ -118,11 +118,7 @@ def test_what_waits_is_bounded_and_what_was_dropped_is_asked_for(bench: Bench) -
     bench.run()
     assert a.pacer.counters()["control_unread"] > 0
     a.pacer.measure = lambda: 0.0
-    for _ in range(60):
-        raw.hello()
-        bench.advance(1.0)
-    raw.advertise()
-    bench.advance(1.0)
+    live(bench, raw, 60)
     assert a.control.address_counts()[RouterId("RAW")] == 500
 
 

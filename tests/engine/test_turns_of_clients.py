@@ -30,6 +30,12 @@ def taken(bench: Bench, receiver: PeerReceiver, busy: Callable[[], None], count:
     return [str(body) for body in receiver.bodies]
 
 
+def assert_fair(bodies: list[str], *clients: str) -> None:
+    """Each of the clients has its share, by what its messages say."""
+    for client in clients:
+        assert bodies.count(client) >= SHARE * len(bodies)
+
+
 def subscribed(bench: Bench, router: Runtime) -> PeerReceiver:
     return bench.client(router).receiver(TOPIC, credit=1).accepting()
 
@@ -48,8 +54,7 @@ def test_a_client_with_many_links_gets_no_more_than_one_with_one(bench: Bench, a
         fill(honest, "one")
 
     bodies = taken(bench, receiver, busy)
-    assert bodies.count("one") >= SHARE * len(bodies)
-    assert bodies.count("many") >= SHARE * len(bodies)
+    assert_fair(bodies, "one", "many")
 
 
 def test_an_anonymous_sender_within_its_credit_starves_nobody(bench: Bench) -> None:
@@ -63,8 +68,7 @@ def test_an_anonymous_sender_within_its_credit_starves_nobody(bench: Bench) -> N
         fill(honest, "honest")
 
     bodies = taken(bench, receiver, busy)
-    assert bodies.count("honest") >= SHARE * len(bodies)
-    assert bodies.count("anonymous") >= SHARE * len(bodies)
+    assert_fair(bodies, "honest", "anonymous")
 
 
 def test_a_client_that_comes_sends_and_goes_starves_nobody(bench: Bench) -> None:
@@ -81,8 +85,7 @@ def test_a_client_that_comes_sends_and_goes_starves_nobody(bench: Bench) -> None
         fill(honest, "honest")
 
     bodies = taken(bench, receiver, busy, count=100)
-    assert bodies.count("honest") >= SHARE * len(bodies)
-    assert bodies.count("gone") >= SHARE * len(bodies)
+    assert_fair(bodies, "honest", "gone")
 
 
 @pytest.mark.parametrize("distance", [1, 2])
@@ -104,8 +107,7 @@ def test_what_others_have_left_behind_gets_half_of_each_grant_at_most(bench: Ben
         bench.advance(0.005)
     bodies = [str(body) for body in receiver.bodies[before:]]
     assert len(bodies) >= 300
-    assert bodies.count("honest") >= SHARE * len(bodies)
-    assert bodies.count("gone") >= SHARE * len(bodies)
+    assert_fair(bodies, "honest", "gone")
 
 
 def test_datagrams_of_a_neighbor_starve_nobody(bench: Bench) -> None:
@@ -125,8 +127,7 @@ def test_datagrams_of_a_neighbor_starve_nobody(bench: Bench) -> None:
         fill(honest, "honest")
 
     bodies = taken(bench, receiver, busy, count=100)
-    assert bodies.count("honest") >= SHARE * len(bodies)
-    assert bodies.count("datagram") >= SHARE * len(bodies)
+    assert_fair(bodies, "honest", "datagram")
 
 
 def test_messages_of_each_link_keep_their_order(bench: Bench) -> None:

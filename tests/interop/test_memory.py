@@ -184,43 +184,41 @@ def sessions() -> Iterator[bytes]:
             yield frames.write(0x14, [0, number, b"%d" % number, 0], channel=channel, payload=data)
 
 
-def test_what_a_client_that_never_reads_makes_it_keep_is_bounded(tmp_path: Path) -> None:
+@contextmanager
+def flooded(tmp_path: Path, pieces: Iterator[bytes]) -> Iterator[tuple[Served, Callable[[], None]]]:
+    """A router to which a client has written *pieces*, more than its mark; and what two others do meanwhile."""
     with serve(tmp_path, connection_bytes=MARK, stopped_s=2.0) as served:
         served.client().receiver("stalled", credit=1)
         receiver = served.client().receiver("other", credit=1000).accepting()
         other = served.client().sender("other")
-        with greedy_socket(served) as greedy:
-            written = flood(greedy, attaches(), lambda: exchange(served, receiver, other))
-            assert written > MARK
-            served.wait_log("connection_above_mark")
+
+        def go_on() -> None:
             exchange(served, receiver, other)
-            assert served.grew() < BUFFERS * 2 * MARK
-            refused = served.router.wait_log("connection_refused")
-            assert "too much was held" in refused.fields["reason"]
-        exchange(served, receiver, other)
+
+        url = served.router.url().removeprefix("amqp://").partition(":")
+        with socket.create_connection((url[0], int(url[2]))) as greedy:
+            greedy.settimeout(1.0)
+            written = flood(greedy, pieces, go_on)
+            assert written > MARK
+            yield served, go_on
+        go_on()
+
+
+def test_what_a_client_that_never_reads_makes_it_keep_is_bounded(tmp_path: Path) -> None:
+    with flooded(tmp_path, attaches()) as (served, go_on):
+        served.wait_log("connection_above_mark")
+        go_on()
+        assert served.grew() < BUFFERS * 2 * MARK
+        refused = served.router.wait_log("connection_refused")
+        assert "too much was held" in refused.fields["reason"]
 
 
 def test_of_a_client_that_fills_its_sessions_without_credit_nothing_is_kept(tmp_path: Path) -> None:
-    with serve(tmp_path, connection_bytes=MARK, stopped_s=2.0) as served:
-        served.client().receiver("stalled", credit=1)
-        receiver = served.client().receiver("other", credit=1000).accepting()
-        other = served.client().sender("other")
-        with greedy_socket(served) as greedy:
-            written = flood(greedy, sessions(), lambda: exchange(served, receiver, other))
-            assert written > MARK
-            closed = served.router.wait_log("link_closed")
-            assert closed.fields["condition"] == "amqp:link:transfer-limit-exceeded"
-            exchange(served, receiver, other)
-            assert served.grew() < BUFFERS * 2 * MARK
-        exchange(served, receiver, other)
-
-
-def greedy_socket(served: Served) -> socket.socket:
-    """A socket of a client that waits for a second at most."""
-    url = served.router.url().removeprefix("amqp://").partition(":")
-    sock = socket.create_connection((url[0], int(url[2])))
-    sock.settimeout(1.0)
-    return sock
+    with flooded(tmp_path, sessions()) as (served, go_on):
+        closed = served.router.wait_log("link_closed")
+        assert closed.fields["condition"] == "amqp:link:transfer-limit-exceeded"
+        go_on()
+        assert served.grew() < BUFFERS * 2 * MARK
 
 
 def flood(sock: socket.socket, pieces: Iterator[bytes], pause: Callable[[], None]) -> int:
