@@ -117,8 +117,9 @@ def _settings_hook(converter: cattrs.Converter, cls: SettingsClass) -> Callable[
 
     for field in fields_of(cls):
         base = kind_of(field.type).base
-        if issubclass(base, enum.Enum):
-            # One by one: by its class alone an enum of text would fall to the hook of text.
+        if issubclass(base, enum.Enum) and converter.get_structure_hook(base) is not _enum_member:
+            # One by one: by its class alone an enum of text would fall to the hook of text. Only once, for each
+            # registration makes the converter forget the functions that it has generated.
             converter.register_structure_hook(base, _enum_member)
 
     def hook(value: Any, _: Any) -> Any:

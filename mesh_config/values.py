@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import json
 import math
@@ -49,6 +50,7 @@ class Fault:
     nearest: str | None = None
 
 
+@functools.cache
 def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
     """Settings of a class with types resolved: its own in the order of definition, then the inherited ones."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(attrs.resolve_types(cls))
@@ -56,6 +58,7 @@ def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
     return tuple(sorted(fields, key=lambda field: field.name not in own))
 
 
+@functools.cache
 def kind_of(annotation: Any) -> Kind:
     """The kind of values that a resolved annotation stands for.
 
