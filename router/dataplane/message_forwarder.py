@@ -235,13 +235,16 @@ class Forwarder:
         return transfer.is_brokered or (source is not None and source.controller is not None)
 
     def _deliver_whole(self, transfer: Transfer, entry: AddressEntry) -> None:
+        source = transfer.ingress
         if entry.service is None:
-            self.fan_out(transfer)
+            if source is not None and source.port.is_router:
+                self.fan_out(transfer)
+            else:
+                self._credit_manager.of(entry).take(transfer)
             return
         if transfer.size > self._most_held(transfer, entry):
             self._settlement.reject_for(transfer, RequestTooLarge(transfer.size, entry.service_bytes))
             return
-        source = transfer.ingress
         if entry.service(transfer.whole(), source.port.id if source is not None else None):
             self._settlement.settle(transfer, ACCEPTED)
         else:

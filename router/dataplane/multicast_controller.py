@@ -103,6 +103,12 @@ class MulticastController(CreditController):
         """Whether its copies may leave: every one must be whole."""
         return transfer.is_complete
 
+    def _requeue(self, transfer: Transfer) -> bool:
+        link = transfer.ingress
+        if isinstance(link, IngressCircuitLink):
+            return False
+        return self.machine.add_uncredited(transfer, link.port.id if link is not None else None)
+
     # Paths and links of our own
 
     def add_circuit(self, link: IngressCircuitLink) -> None:

@@ -12,13 +12,14 @@ from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, PeerSender, message
 
 TOPIC = "openstack.org/om/rpc/anycast/openstack/topic"
+FANOUT = "openstack.org/om/rpc/multicast/openstack/topic"
 SHARE = 0.4
 """Least part of what the subscriber takes that either of two busy clients gets."""
 
 
-def fill(sender: PeerSender, body: str) -> None:
+def fill(sender: PeerSender, body: str, address: str = TOPIC) -> None:
     while sender.credit > 0:
-        sender.send(message(body, address=TOPIC), settled=True)
+        sender.send(message(body, address=address), settled=True)
 
 
 def taken(bench: Bench, receiver: PeerReceiver, busy: Callable[[], None], count: int = 200) -> list[str]:
@@ -36,8 +37,8 @@ def assert_fair(bodies: list[str], *clients: str) -> None:
         assert bodies.count(client) >= SHARE * len(bodies)
 
 
-def subscribed(bench: Bench, router: Runtime) -> PeerReceiver:
-    return bench.client(router).receiver(TOPIC, credit=1).accepting()
+def subscribed(bench: Bench, router: Runtime, address: str = TOPIC) -> PeerReceiver:
+    return bench.client(router).receiver(address, credit=1).accepting()
 
 
 @pytest.mark.parametrize("address", [TOPIC, None])
@@ -57,18 +58,50 @@ def test_a_client_with_many_links_gets_no_more_than_one_with_one(bench: Bench, a
     assert_fair(bodies, "one", "many")
 
 
-def test_an_anonymous_sender_within_its_credit_starves_nobody(bench: Bench) -> None:
+@pytest.mark.parametrize("address", [TOPIC, FANOUT])
+def test_an_anonymous_sender_within_its_credit_starves_nobody(bench: Bench, address: str) -> None:
     router = bench.router("A")
-    receiver = subscribed(bench, router)
-    honest = bench.client(router).sender(TOPIC)
+    receiver = subscribed(bench, router, address)
+    honest = bench.client(router).sender(address)
     anonymous = bench.client(router).sender(None)
 
     def busy() -> None:
-        fill(anonymous, "anonymous")
-        fill(honest, "honest")
+        fill(anonymous, "anonymous", address)
+        fill(honest, "honest", address)
 
     bodies = taken(bench, receiver, busy)
     assert_fair(bodies, "honest", "anonymous")
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_multicasts_of_anonymous_senders_leave_others_their_part_across_routers(bench: Bench, at: int) -> None:
+    routers = bench.mesh(("A", "B"))
+    receiver = subscribed(bench, routers[1], FANOUT)
+    honest = bench.client(routers[0]).sender(FANOUT)
+    anonymous = bench.client(routers[at]).sender(None)
+
+    def busy() -> None:
+        fill(anonymous, "anonymous", FANOUT)
+        fill(honest, "honest", FANOUT)
+
+    bodies = taken(bench, receiver, busy)
+    assert_fair(bodies, "honest", "anonymous")
+
+
+def test_anonymous_senders_have_turns_at_a_multicast(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = subscribed(bench, router, FANOUT)
+    quiet = bench.client(router).sender(None)
+    other = bench.client(router)
+    many = [other.sender(None) for _ in range(10)]
+
+    def busy() -> None:
+        for sender in many:
+            fill(sender, "many", FANOUT)
+        fill(quiet, "one", FANOUT)
+
+    bodies = taken(bench, receiver, busy)
+    assert_fair(bodies, "one", "many")
 
 
 def test_a_client_that_comes_sends_and_goes_starves_nobody(bench: Bench) -> None:

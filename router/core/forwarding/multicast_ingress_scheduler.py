@@ -101,6 +101,17 @@ class MulticastIngressScheduler(CreditScheduler):
         self.own.published(key, message, now, is_ready=is_ready)
         return KEPT if self._keep_published(message) else REFUSED
 
+    def add_uncredited(self, message: Key, client: Key) -> bool:
+        """Let a message wait that enters here on no credit of this address, as those of anonymous senders do.
+
+        Args:
+            message: what actions name it by, not in use.
+            client: whose it is: they have turns.
+        Returns: whether it is kept; False when there is no subscriber anywhere.
+        """
+        self.own.add_uncredited(message, client)
+        return self._keep_published(message)
+
     def ready(self, message: Key) -> bool:
         """Let a message leave of which the first part had arrived. Returns: whether it is kept."""
         for tree in self.trees.values():

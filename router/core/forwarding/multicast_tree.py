@@ -340,6 +340,11 @@ class MulticastTree:
             self._send(message, now)
         self._pass_on(self.machine.take_actions(), now)
 
+    def add_uncredited(self, message: Key, client: Key) -> None:
+        """Let a message of *client* wait that came on no credit of this address."""
+        self.touch()
+        self.machine.publishers.add_uncredited(message, client)
+
     def arrived(self, key: Key, message: Key, now: float, *, is_ready: bool = True) -> int:
         """Take a message that came on a circuit at *now* (seconds).
 

@@ -51,7 +51,7 @@ class PoolScheduler(CreditScheduler):
         self._unlent = 0
         """X when it was last added up, and since then in step with what was sent at once."""
         self._left_room = 0
-        """Part of what was dealt that is for messages of publishers that have left, though others are busy."""
+        """Part of what was dealt that is for messages whose publishers are not here, though others are busy."""
         self._rest_at = -math.inf
         """Time from which all that is not lent is for these, seconds."""
         self._is_sated = False
@@ -327,8 +327,8 @@ class PoolScheduler(CreditScheduler):
     def _serve_waiting(self, now: float) -> None:
         """Send what waits at *now* (seconds), as far as there is credit for it.
 
-        What publishers have left behind has turns with the others, and while these are busy half of what is dealt. The
-        rest it gets as well when they have not used that for a while.
+        What publishers have left behind, or came without a link of its own, has turns with the others, and while these
+        are busy half of what is dealt. The rest it gets as well when they have not used that for a while.
         """
         publishers = self.publishers
         room = 0

@@ -26,7 +26,7 @@ cdef class LocalPublishers:
     cdef public dict attached
     cdef public object waiting
     cdef TurnQueue _turns
-    cdef public object left
+    cdef public TurnQueue left
     cdef public bint is_left_next
     cdef public dict coming
     cdef public Py_ssize_t departed
@@ -47,6 +47,8 @@ cdef class LocalPublishers:
     cpdef object remove(self, object key)
     @cython.locals(publisher=Publisher)
     cpdef object published(self, object key, object message, double now, bint is_ready=*)
+    @cython.locals(publisher=Publisher)
+    cpdef object add_uncredited(self, object message, object client)
     cpdef object pass_on(self, Publisher publisher, double now)
     cpdef object ready(self, object message)
     @cython.locals(publisher=Publisher)

@@ -94,20 +94,20 @@ class LocalPublishers:
         """Messages that may leave, each with its publisher, oldest first."""
         self._turns = TurnQueue()
         """Those of publishers that are there, by turns of the clients; empty until there is one to choose."""
-        self.left: OrderedDict[Key, Publisher] = OrderedDict()
-        """Those of publishers that have left, oldest first."""
+        self.left = TurnQueue()
+        """Those of publishers that have left, and of clients that had none, by turns of the clients."""
         self.is_left_next = False
         """It is the turn of one of these."""
         self.coming: dict[Key, Publisher] = {}
         """Messages that are not there as a whole: counted as waiting, and not to be sent yet."""
         self.departed = 0
-        """Messages that wait or come and whose publishers have left."""
+        """Messages that wait or come and whose publishers are not here."""
         self.lent = 0
         """Credit that must be backed."""
         self.lowered = 0
         """Credit that will come back at the ends of quarantines."""
         self.demand = 0
-        """Publishers that are busy, and one for all that have left messages: the weight of this router's own."""
+        """Publishers that are busy, and one for all messages of others: the weight of this router's own."""
         self.overruns = 0
         """Transfers that found no credit."""
         self._recent: Queue = OrderedDict()
@@ -163,7 +163,7 @@ class LocalPublishers:
         publisher.is_attached = False
         self._depart(publisher.waiting)
         for message in publisher.queue:
-            self.left[message] = publisher
+            self.left.add(message, publisher.client)
             self._turns.discard(message)
         if publisher.is_wanting:
             self._want_nothing(publisher)
@@ -208,6 +208,15 @@ class LocalPublishers:
         self._want(publisher)
         self._update(publisher)
 
+    def add_uncredited(self, message: Key, client: Key) -> None:
+        """Let a message of *client* wait that came on no credit of this address: as if its publisher had left it."""
+        publisher = Publisher(None, client)
+        publisher.is_attached = False
+        publisher.waiting = 1
+        self._depart(1)
+        self._wait(message, publisher)
+        self._update(publisher)
+
     def pass_on(self, publisher: Publisher, now: float) -> None:
         """Send a message of a busy publisher that holds credit as it arrives at *now* (seconds).
 
@@ -244,7 +253,7 @@ class LocalPublishers:
         self.waiting[message] = publisher
         publisher.queue[message] = None
         if not publisher.is_attached:
-            self.left[message] = publisher
+            self.left.add(message, publisher.client)
         elif self._turns:
             self._turns.add(message, publisher.client)
 
@@ -272,9 +281,9 @@ class LocalPublishers:
         return message
 
     def sent_left(self) -> Key:
-        """Let the oldest message leave that a publisher has left behind. Returns: the message."""
-        message, publisher = self.left.popitem(last=False)
-        del self.waiting[message]
+        """Let the next message leave whose publisher is not here, of clients in turn. Returns: the message."""
+        message = self.left.pop()
+        publisher = self.waiting.pop(message)
         self.is_left_next = False
         self._leaves(message, publisher)
         self._update(publisher)
@@ -305,7 +314,7 @@ class LocalPublishers:
         if publisher is None:
             return False
         self._turns.discard(message)
-        self.left.pop(message, None)
+        self.left.discard(message)
         self._leaves(message, publisher)
         if publisher.is_attached:
             self._want(publisher)
@@ -463,7 +472,7 @@ class LocalPublishers:
     def check_invariants(self) -> None:
         """Check that sums and queues fit the publishers. Raises: AssertionError when not."""
         assert not self._turns or len(self._turns) == len(self.waiting) - len(self.left)
-        assert all(not owner.is_attached and message in self.waiting for message, owner in self.left.items())
+        assert len(self.left) == sum(not owner.is_attached for owner in self.waiting.values())
         messages = (*self.waiting.values(), *self.coming.values())
         everybody = {*self.attached.values(), *messages}
         assert self.lent == sum(p.lent for p in everybody)
