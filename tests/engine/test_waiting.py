@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -60,17 +61,17 @@ def test_messages_whose_senders_left_leave_room_for_others(bench: Bench) -> None
 def test_copies_wait_no_longer_than_the_setting(bench: Bench) -> None:
     router = bench.router("A", forwarding={"waiting_s": 10.0, "waiting_messages": 5})
     receiver = bench.client(router).receiver(FANOUT)
-    sender = bench.client(router).sender(None)
-    old = [sender.send(message(n, address=FANOUT)) for n in range(5)]
+    neighbor = join(bench, router, dials=True)
+    old = [neighbor.send(n, FANOUT) for n in range(5)]
     bench.run()
     assert {one.outcome for one in old} == {"accepted"}
-    bench.advance(9)
+    live(bench, neighbor, 9)
     receiver.flow(1)
     bench.run()
     assert receiver.bodies == [0]
-    bench.advance(2)
+    live(bench, neighbor, 2)
     for n in range(5, 9):
-        sender.send(message(n, address=FANOUT))
+        neighbor.send(n, FANOUT)
     bench.run()
     receiver.flow(100)
     bench.run()
@@ -83,12 +84,12 @@ def test_copies_wait_no_longer_than_the_setting(bench: Bench) -> None:
 def test_copies_expire_by_their_ttl_in_any_order(bench: Bench) -> None:
     router = bench.router("A", forwarding={"waiting_messages": 6})
     receiver = bench.client(router).receiver(FANOUT)
-    sender = bench.client(router).sender(None)
+    neighbor = join(bench, router, dials=True)
     for n in range(6):
-        sender.send(message(n, ttl=1 if n % 2 else 30, address=FANOUT))
+        neighbor.send(n, FANOUT, ttl=1 if n % 2 else 30)
     bench.run()
-    bench.advance(2)
-    sender.send(message("new", address=FANOUT))
+    live(bench, neighbor, 2)
+    neighbor.send("new", FANOUT)
     bench.run()
     receiver.flow(100)
     bench.run()
