@@ -50,7 +50,6 @@ class Fault:
     nearest: str | None = None
 
 
-@functools.cache
 def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
     """Settings of a class with types resolved: its own in the order of definition, then the inherited ones."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(attrs.resolve_types(cls))
@@ -58,13 +57,17 @@ def fields_of(cls: SettingsClass) -> tuple[attrs.Attribute[Any], ...]:
     return tuple(sorted(fields, key=lambda field: field.name not in own))
 
 
-@functools.cache
 def kind_of(annotation: Any) -> Kind:
     """The kind of values that a resolved annotation stands for.
 
     Raises:
         TypeError: an annotation that settings do not use.
     """
+    return _kind_of(annotation)
+
+
+@functools.cache
+def _kind_of(annotation: Any) -> Kind:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is tuple:
         return Kind(base=arguments[0], is_list=True)
@@ -72,7 +75,7 @@ def kind_of(annotation: Any) -> Kind:
         return Kind(base=arguments[1], is_map=True)
     if origin in (types.UnionType, typing.Union):
         (inner,) = (argument for argument in arguments if argument is not types.NoneType)
-        return attrs.evolve(kind_of(inner), is_optional=True)
+        return attrs.evolve(_kind_of(inner), is_optional=True)
     if isinstance(annotation, type):
         return Kind(base=annotation)
     raise TypeError(f"no setting may have the type {annotation!r}")
