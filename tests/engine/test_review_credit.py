@@ -144,7 +144,7 @@ def test_a_publisher_that_ignores_its_credit_fills_no_more_than_its_addresss_roo
     assert len(entry.waiting) <= 200
 
 
-def test_multicasts_of_an_anonymous_sender_share_the_credit_that_its_publishers_are_lent(bench: Bench) -> None:
+def test_multicasts_of_an_anonymous_sender_share_the_credit_of_publishers(bench: Bench) -> None:
     router = bench.router("A")
     receiver = bench.client(router).receiver("broadcast.x", credit=3).accepting()
     client = bench.client(router)
@@ -155,6 +155,7 @@ def test_multicasts_of_an_anonymous_sender_share_the_credit_that_its_publishers_
     sent = sender.send(message("brokered"))
     client.wire.ends[1].give(data + client.take())
     bench.run()
+    bench.advance(0.1)  # what others don't use is for it after a while
     assert [pn_link_credit(link.handle) for link in subscribers(router, "broadcast.x")] == [0]
     assert len(receiver.bodies) == 3
     assert sent.outcome == "accepted"  # its turn is before that of another one's second

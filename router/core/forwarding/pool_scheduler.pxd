@@ -16,7 +16,7 @@ cdef class PoolScheduler(CreditScheduler):
     cdef double _deadline
     cdef public bint is_due
     cdef Py_ssize_t _unlent
-    cdef Py_ssize_t _left_room
+    cdef Py_ssize_t _left_halves
     cdef double _rest_at
     cdef bint _is_sated
     cdef public bint is_calm

@@ -50,8 +50,8 @@ class PoolScheduler(CreditScheduler):
         """Something has happened since the last turn that another would do something about."""
         self._unlent = 0
         """X when it was last added up, and since then in step with what was sent at once."""
-        self._left_room = 0
-        """Part of what was dealt that is for messages whose publishers are not here, though others are busy."""
+        self._left_halves = 0
+        """Halves of what was dealt that are for messages whose publishers are not here, though others are busy."""
         self._rest_at = -math.inf
         """Time from which all that is not lent is for these, seconds."""
         self._is_sated = False
@@ -291,7 +291,7 @@ class PoolScheduler(CreditScheduler):
             out = pool.local.out
             pool.deal(max(0, waiting), now)
             if pool.local.out > out and self.publishers.left:
-                self._left_room += (pool.local.out - out + 1) // 2
+                self._left_halves += pool.local.out - out
                 self._rest_at = now + self._timing.idle_s
         self._serve_waiting(now)
         for pool in self.pools.values():
@@ -335,9 +335,9 @@ class PoolScheduler(CreditScheduler):
         if publishers.left:
             room = max(0, self.allotted() - publishers.backed)
             if publishers.is_anybody_busy and now < self._rest_at:
-                room = min(room, self._left_room)
+                room = min(room, self._left_halves // 2)
         else:
-            self._left_room = 0
+            self._left_halves = 0
         while publishers.waiting:
             has_left = room > 0 and bool(publishers.left)
             has_own = len(publishers.waiting) > len(publishers.left)
@@ -347,7 +347,7 @@ class PoolScheduler(CreditScheduler):
             if has_left and (publishers.is_left_next or not has_own):
                 message = publishers.sent_left()
                 room -= 1
-                self._left_room = max(0, self._left_room - 1)
+                self._left_halves = max(0, self._left_halves - 2)
             else:
                 message = publishers.sent(now)
             self._spend_local(pool, now)
