@@ -87,7 +87,7 @@ class PeerMemoryAccount:
         """The process is above its mark."""
         self._charged = 0
         self._waiting: dict[ConnectionId, Connection] = {}
-        """Those that have to wait."""
+        """Those that have to wait, or had to at the last look."""
         self._looked = 0
         """Links and sessions that were looked at since the last look."""
         self._look_at_all_at = -math.inf
@@ -132,8 +132,7 @@ class PeerMemoryAccount:
             self._look_at_all()
         else:
             for connection in list(self._waiting.values()):
-                self._count(connection)
-                self._judge(connection)
+                self.weigh(connection)
         for connection in list(self._waiting.values()):
             self._close_hopeless(connection, now)
         self._schedule()
@@ -205,7 +204,8 @@ class PeerMemoryAccount:
         # What goes to it is no reason not to read it: a flow may come that lets it go.
         is_stopped = is_beyond(charge.taken_bytes + charge.unread_bytes, far, port.is_stopped)
         is_stopped = is_stopped and not connection.is_ending
-        if is_over or is_laden or is_stopped:
+        # Once it may go on, what it left unread is read: that is counted at the next look, for nothing else may move.
+        if is_over or is_laden or is_stopped or port.is_over:
             self._waiting[connection.id] = connection
         else:
             self._waiting.pop(connection.id, None)

@@ -65,7 +65,7 @@ cdef class Reader(EventReader):
     cpdef object give_up_stalled(self, double now)
     @cython.locals(transfer=Transfer)
     cdef _give_up(self, IngressLink link)
-    cdef _count(self, IngressLink link, Py_ssize_t received)
+    cdef _count(self, IngressLink link, Py_ssize_t received, Py_ssize_t unread)
     cdef _watch(self, IngressLink link, Py_ssize_t received)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
     cdef bint _take(self, IngressLink link, size_t delivery) except -1

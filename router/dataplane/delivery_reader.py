@@ -393,25 +393,27 @@ class Reader(EventReader):
             return False
         while pending > PART_BYTES:  # the allocator keeps small parts for the next ones, and gives large ones back
             self._forwarder.progress(transfer, receive(link.handle, PART_BYTES))
+            self._count(link, PART_BYTES, pending)
             pending -= PART_BYTES
-            self._count(link, PART_BYTES)
             if self._must_pause(link, transfer) or self._has_read_enough(link, PART_BYTES):
                 return False
         data = receive(link.handle, pending) if pending else b""
         if is_complete:
             self._complete(link, transfer, delivery)
         else:
-            self._count(link, pending)
+            self._count(link, pending, pending)
         self._forwarder.progress(transfer, data)
         self._has_read_enough(link, pending)
         return bool(is_complete)
 
-    def _count(self, link: IngressLink, received: int) -> None:
-        """Note so many bytes of a message whose end has not come."""
+    def _count(self, link: IngressLink, received: int, unread: int) -> None:
+        """Note bytes *received* of a message whose end has not come, of those *unread* that were there."""
         if link.progress is None:
             self._watch(link, received)
         else:
             link.progress.received += received
+        if link.progress is not None:
+            link.progress.found_unread(unread)
 
     def _watch(self, link: IngressLink, received: int) -> None:
         """Watch a message whose end has not come. Siblings must not keep its sender from going on."""

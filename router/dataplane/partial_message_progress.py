@@ -8,7 +8,7 @@ import math
 class PartialMessageProgress:
     """Progress of the message on a link of which more parts will come, since a window of time began."""
 
-    __slots__ = ("message", "paused_at", "paused_s", "received", "since")
+    __slots__ = ("message", "most_unread", "paused_at", "paused_s", "received", "since")
 
     def __init__(self, message: int, received: int, now: float) -> None:
         """*message*: its number on its link."""
@@ -17,6 +17,8 @@ class PartialMessageProgress:
         """Of messages in parts, bytes since the window began,"""
         self.since = now
         """at this time, in seconds."""
+        self.most_unread = 0
+        """Most bytes of the message that were found unread at once: proton keeps a buffer of that size to its end."""
         self.paused_at = math.inf
         """Since when the link is not read, seconds; infinity while it is."""
         self.paused_s = 0.0
@@ -24,12 +26,19 @@ class PartialMessageProgress:
 
     def restart(self, message: int, now: float) -> None:
         """Begin a window at *now*, seconds."""
+        if message != self.message:
+            self.most_unread = 0
         self.message = message
         self.received = 0
         self.since = now
         self.paused_s = 0.0
         if self.paused_at != math.inf:
             self.paused_at = now
+
+    def found_unread(self, size: int) -> None:
+        """Note that *size* bytes of the message were there to be read."""
+        if size > self.most_unread:
+            self.most_unread = size
 
     def pause(self, now: float) -> None:
         """Stop the clock: the link is not read from *now* on, seconds."""

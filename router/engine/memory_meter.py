@@ -68,8 +68,11 @@ class MemoryMeter:
                 taken += MESSAGE_BYTES * ingress.in_flight
                 if ingress.is_paused:
                     unread += MESSAGE_BYTES * pn_link_queued(ingress.handle)
-                if ingress.current is not None and ingress.current.state == NEW:
-                    taken += ingress.current.size  # its address is not known yet
+                if ingress.current is not None:
+                    if ingress.current.state == NEW:
+                        taken += ingress.current.size  # its address is not known yet
+                    if ingress.progress is not None:
+                        taken += ingress.progress.most_unread
             else:
                 egress = link
                 given += MESSAGE_BYTES * egress.outstanding

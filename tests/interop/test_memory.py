@@ -170,8 +170,12 @@ def attaches() -> Iterator[bytes]:
         yield frames.write(0x12, [f"r{handle}", handle, True, None, None, *termini, *6 * [None], properties])
 
 
-def sessions() -> Iterator[bytes]:
-    """The frames of a client that begins many sessions, and fills the window of each for nobody."""
+def sessions(*, has_end: bool) -> Iterator[bytes]:
+    """The frames of a client that begins many sessions, and fills the window of each for nobody.
+
+    Args:
+        has_end: with messages, beyond its credit; else with the beginning of one, within it.
+    """
     yield frames.AMQP_HEADER + frames.write(0x10, ["greedy"])
     data = message("x" * 30_000, address="stalled")
     for channel in range(SESSIONS):
@@ -181,7 +185,8 @@ def sessions() -> Iterator[bytes]:
     yield b""  # the windows are not there before the router's Begins
     for channel in range(SESSIONS):
         for number in range(LEAST_WINDOW_FRAMES):
-            yield frames.write(0x14, [0, number, b"%d" % number, 0], channel=channel, payload=data)
+            transfer = [0, number, b"%d" % number, 0] if has_end else [0, 0, b"0", 0, None, True]
+            yield frames.write(0x14, transfer, channel=channel, payload=data)
 
 
 @contextmanager
@@ -214,9 +219,17 @@ def test_what_a_client_that_never_reads_makes_it_keep_is_bounded(tmp_path: Path)
 
 
 def test_of_a_client_that_fills_its_sessions_without_credit_nothing_is_kept(tmp_path: Path) -> None:
-    with flooded(tmp_path, sessions()) as (served, go_on):
+    with flooded(tmp_path, sessions(has_end=True)) as (served, go_on):
         closed = served.router.wait_log("link_closed")
         assert closed.fields["condition"] == "amqp:link:transfer-limit-exceeded"
+        go_on()
+        assert served.grew() < BUFFERS * 2 * MARK
+
+
+def test_messages_that_a_client_never_ends_in_many_sessions_are_bounded(tmp_path: Path) -> None:
+    with flooded(tmp_path, sessions(has_end=False)) as (served, go_on):
+        refused = served.router.wait_log("connection_refused")
+        assert "too much was held" in refused.fields["reason"]
         go_on()
         assert served.grew() < BUFFERS * 2 * MARK
 
