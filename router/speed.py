@@ -12,11 +12,12 @@ Source: docs/explanation/two-speeds.md.
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -34,7 +35,8 @@ class SpeedRefused(ImportError):
     """Refusal of what the environment asks for and can't be had; the message says it in one line."""
 
 
-def hot_modules() -> dict[str, Path]:
+@functools.cache  # the folders are read once: some ask for each import of a program
+def hot_modules() -> Mapping[str, Path]:
     """Dotted names of the modules that are made to be compiled, and their sources."""
     return {
         ".".join((_ROOT.name, *path.relative_to(_ROOT).with_suffix("").parts)): path.with_suffix(".py")
@@ -46,7 +48,7 @@ def hot_modules() -> dict[str, Path]:
 class _SourceFirst:
     """Finds the sources of hot modules, which an extension beside them would hide."""
 
-    def __init__(self, modules: dict[str, Path]) -> None:
+    def __init__(self, modules: Mapping[str, Path]) -> None:
         self._modules = modules
 
     def find_spec(
@@ -72,7 +74,7 @@ class _Refuse(_SourceFirst):
         return None
 
 
-def choose(wanted: str | None, modules: dict[str, Path]) -> tuple[str, str]:
+def choose(wanted: str | None, modules: Mapping[str, Path]) -> tuple[str, str]:
     """Choose the speed when *wanted* is asked for, with the reason when that is INTERPRETED.
 
     Raises: SpeedRefused

@@ -38,6 +38,13 @@ def stale() -> list[str]:
     return outdated(speed.hot_modules())
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the slow ones time on a busy machine, unless they say how much they need."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(600))
+
+
 @pytest.fixture(scope="session")
 def site_packages() -> Path | None:
     """Where the packages must lie; None in a developer's checkout."""

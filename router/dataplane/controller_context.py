@@ -47,7 +47,7 @@ class ForwarderCalls(Protocol):
         """Collect a message until it is whole, or too large; then `dispatch` it."""
 
     def fan_out(self, transfer: Transfer) -> None:
-        """Copy a whole multicast without credit that was set aside for it."""
+        """Copy a whole multicast of a neighbor without credit that was set aside for it."""
 
     def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:
         """Send a copy of a multicast on a data link of a neighbor; not if it is no message."""

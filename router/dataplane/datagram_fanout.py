@@ -1,4 +1,4 @@
-"""Multicasts that have no credit set aside: a copy to each local subscriber and to each next hop of their tree.
+"""Multicasts of neighbors without credit that was set aside: a copy to each local subscriber and to each next hop.
 
 Copies are pre-settled; the ingress router alone acknowledges, once every copy has been given to its link. A subscriber
 without credit has its copies kept at its link (`waiting_messages.py`); beyond the bounds it misses copies, which are
@@ -41,28 +41,24 @@ class DatagramFanout:
         self._copying = copying
 
     def send(self, transfer: Transfer, entry: AddressEntry, now: float) -> None:
-        """Copy a whole message to everybody who should have it from this router, at *now*, seconds."""
+        """Copy a whole message of a neighbor to everybody who should have it from this router, at *now*, seconds."""
         fib = self._fib
-        ingress = fib.me
         source = transfer.ingress
-        neighbor: RouterId | None = None
-        if source is None or not source.port.is_router:
-            transfer.tag = self._repair.number(entry)
+        assert source is not None
+        neighbor = source.port.neighbor
+        if isinstance(source, IngressCircuitLink):
+            ingress = source.root  # its number was looked at when it came
         else:
-            neighbor = source.port.neighbor
-            if isinstance(source, IngressCircuitLink):
-                ingress = source.root  # its number was looked at when it came
-            else:
-                found = transfer.scan
-                assert found is not None
-                ingress = RouterId(found.ingress or fib.me)
-                if transfer.tag is not None:
-                    if not self._repair.is_new(entry, ingress, transfer.tag):
-                        self._settlement.settle(transfer, ACCEPTED)  # it is no loss
-                        return
-                elif not self._is_expected(ingress, neighbor):
-                    self._settlement.settle(transfer, RELEASE)
+            found = transfer.scan
+            assert found is not None
+            ingress = RouterId(found.ingress or fib.me)
+            if transfer.tag is not None:
+                if not self._repair.is_new(entry, ingress, transfer.tag):
+                    self._settlement.settle(transfer, ACCEPTED)  # it is no loss
                     return
+            elif not self._is_expected(ingress, neighbor):
+                self._settlement.settle(transfer, RELEASE)
+                return
         data = transfer.whole()
         own = self._egress.leading_for(transfer, data, to_router=False)
         is_copied = self._copying.send(own, transfer, entry, entry.subscribers, is_counted=False)

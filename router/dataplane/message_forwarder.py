@@ -251,7 +251,7 @@ class Forwarder:
             self._settlement.reject_for(transfer, TooManyRequests("too many requests wait for their answers"))
 
     def fan_out(self, transfer: Transfer) -> None:
-        """Copy a whole multicast without credit that was set aside for it."""
+        """Copy a whole multicast of a neighbor without credit that was set aside for it."""
         entry = transfer.entry
         assert entry is not None
         if entry.remotes and not self._look_into(transfer):

@@ -265,7 +265,7 @@ class RouterDataPlane(DataPlaneInterface):
         self._forwarder.hold(transfer)
 
     def fan_out(self, transfer: Transfer) -> None:
-        """Copy a whole multicast without credit that was set aside for it."""
+        """Copy a whole multicast of a neighbor without credit that was set aside for it."""
         self._forwarder.fan_out(transfer)
 
     def send_copy_as_datagram(self, transfer: Transfer, ingress: RouterId, neighbor: RouterId) -> None:

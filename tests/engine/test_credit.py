@@ -355,6 +355,7 @@ def test_datagrams_that_wait_are_bounded_in_number_and_time(bench: Bench, count:
     assert receiver.messages == []
 
 
+@pytest.mark.slow
 def test_a_publishers_own_message_waits_for_as_long_as_it_takes(bench: Bench, ends: tuple[Peer, Peer]) -> None:
     receiver = opened(bench, ends)
     sent = ends[0].sender("topic").send(message("x"))

@@ -129,6 +129,7 @@ def test_a_session_has_a_bound_of_its_own(bench: Bench) -> None:
     assert not closing(stranger.read)
 
 
+@pytest.mark.slow
 def test_links_that_come_and_go_while_nothing_is_read_have_a_bound(bench: Bench) -> None:
     router = bench.router("A", forwarding={"max_links": 10})
     stranger = bench.raw(router)

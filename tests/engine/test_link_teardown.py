@@ -112,6 +112,7 @@ def unsettled(bench: Bench, router: Runtime) -> tuple[Peer, list[Sent]]:
     return peer, sent
 
 
+@pytest.mark.slow
 def test_messages_of_a_subscriber_that_leaves_get_their_outcomes_some_at_a_time(bench: Bench) -> None:
     router = bench.router("A")
     peer, sent = unsettled(bench, router)
@@ -126,6 +127,7 @@ def test_messages_of_a_subscriber_that_leaves_get_their_outcomes_some_at_a_time(
     assert router.data_plane.is_quiet()
 
 
+@pytest.mark.slow
 def test_who_comes_while_a_subscriber_leaves_is_sent_what_is_new(bench: Bench) -> None:
     router = bench.router("A")
     peer, sent = unsettled(bench, router)

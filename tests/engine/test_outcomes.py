@@ -321,6 +321,7 @@ def test_delivery_tags_and_order_survive_a_thousand_messages(bench: Bench) -> No
     assert {one.outcome for one in sent} == {"accepted"}
 
 
+@pytest.mark.slow
 def test_ten_thousand_messages_leave_nothing_behind(bench: Bench) -> None:
     a, b = bench.mesh(("A", "B"))
     client, server = bench.client(a), bench.client(b)

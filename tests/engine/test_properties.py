@@ -335,8 +335,8 @@ class ThreeRouters(Mesh):
     ("machine", "examples"),
     [
         pytest.param(OneRouter, 60, id="one router"),
-        pytest.param(TwoRouters, 40, id="two routers"),
-        pytest.param(ThreeRouters, 15, id="three routers"),
+        pytest.param(TwoRouters, 40, id="two routers", marks=pytest.mark.slow),
+        pytest.param(ThreeRouters, 15, id="three routers", marks=pytest.mark.slow),
     ],
 )
 def test_one_outcome_for_each_delivery_and_nothing_left(machine: type[Mesh], examples: int) -> None:

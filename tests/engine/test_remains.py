@@ -85,7 +85,13 @@ def clear_attribute_cache() -> None:
         sys._clear_type_cache()
 
 
-@pytest.mark.parametrize("edges", [(), (("A", "B"), ("B", "C"))], ids=["one router", "three in a line"])
+@pytest.mark.parametrize(
+    "edges",
+    [
+        pytest.param((), id="one router"),
+        pytest.param((("A", "B"), ("B", "C")), id="three in a line", marks=pytest.mark.slow),
+    ],
+)
 def test_random_lives_leave_no_object(edges: tuple[tuple[str, str], ...]) -> None:
     blocks = []
     for _ in range(4):  # the same lives: the first time fills what is kept on purpose

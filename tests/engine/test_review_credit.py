@@ -192,6 +192,7 @@ def deal_among(count: int) -> float:
     return took
 
 
+@pytest.mark.slow
 def test_dealing_among_many_circuits_looks_at_each_a_few_times() -> None:
     few = min(deal_among(500) for _ in range(10))
     many = min(deal_among(5000) for _ in range(3))

@@ -19,7 +19,7 @@ BATCHES = 4
 SHOWN_CHARACTERS = 3000
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", [0, *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(1, BATCHES))])
 def test_no_order_of_frames_ends_the_router(batch: int) -> None:
     count = max(1, SCRIPTS // BATCHES)
     done = subprocess.run(

@@ -188,14 +188,17 @@ def test_a_large_fanout_cast_reaches_each_server_whole(field: Field) -> None:
         assert len(field.servers.keys(name, "measure")) == len(field.caller_routers)
 
 
+@pytest.mark.timeout(300)
 def test_many_large_requests_at_once_all_arrive(field: Field) -> None:
     """80 MB for one server, more than the router holds for a connection; small calls pass between them."""
     field.servers.do("serve", transport="A", topic="heavy", server="heavy")
     uploads = [
-        field.callers.begin("upload", transport="B", topic="heavy", size=8 * MB, key=f"up-{number}", timeout=60)
+        field.callers.begin("upload", transport="B", topic="heavy", size=8 * MB, key=f"up-{number}", timeout=100)
         for number in range(10)
     ]
-    records = field.callers.do("burst", transport="B", topic="heavy", count=20, prefix="small", within_s=90)
+    # They go over the same link: a busy machine may take half a minute for what is before them.
+    small = {"count": 20, "prefix": "small", "timeout": 100}
+    records = field.callers.do("burst", transport="B", topic="heavy", **small, within_s=110)
     assert outcomes(records) == {"ok": 20}
     assert [order.result(60) for order in uploads] == [True] * 10
     assert sorted(field.servers.keys("heavy", "digest")) == sorted(f"up-{number}" for number in range(10))

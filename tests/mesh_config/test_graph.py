@@ -75,6 +75,7 @@ def test_a_line_is_drawn_flat() -> None:
     assert max(y for _, y in points.values()) - min(y for _, y in points.values()) < 0.5
 
 
+@pytest.mark.slow
 def test_places_do_not_depend_on_the_order_of_the_file() -> None:
     graph = topology(generate("geometric", 25, seed=1))
     turned: nx.Graph[str] = nx.Graph()
