@@ -163,6 +163,23 @@ def test_datagrams_of_a_neighbor_starve_nobody(bench: Bench) -> None:
     assert_fair(bodies, "honest", "datagram")
 
 
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_anonymous_senders_leave_a_publisher_of_their_router_half_of_another(bench: Bench, is_settled: bool) -> None:
+    """The subscriber grants five at once: what is left of them goes to the publisher while it is busy."""
+    a, b = bench.mesh(("A", "B"))
+    receiver = bench.client(b).receiver(TOPIC, credit=20).accepting()
+    honest = bench.client(a).sender(TOPIC)
+    anonymous = [bench.client(a).sender(None) for _ in range(3)]
+    for _ in range(400):
+        for sender in (*anonymous, honest):
+            for _ in range(min(sender.credit, 50)):
+                sender.send(message("honest" if sender is honest else "other", address=TOPIC), settled=is_settled)
+        receiver.flow(min(5, 20 - receiver.credit))
+        bench.advance(0.01)
+    bodies = [str(body) for body in receiver.bodies]
+    assert bodies.count("honest") > 0.45 * len(bodies)
+
+
 def test_messages_of_each_link_keep_their_order(bench: Bench) -> None:
     router = bench.router("A")
     receiver = subscribed(bench, router)

@@ -31,9 +31,9 @@ from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings
 from tests.helpers.processes import MeshProcesses, NotInTime, wait_until
 
 WORKER = Path(__file__).with_name("oslo_worker.py")
-ORDER_S = 30.0
+ORDER_S = 60.0
 """Within which an order is carried out, unless the test says otherwise."""
-START_S = 30.0
+START_S = 60.0
 
 needs_oslo = pytest.mark.skipif(
     importlib.util.find_spec("oslo_messaging") is None and "AMQP_MESH_TEST_INSTALLED" not in os.environ,

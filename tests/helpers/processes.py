@@ -35,9 +35,9 @@ from mesh_config.render import render_mesh, render_router
 from router.cli.management import ManagementClient, ManagementError
 
 LOOPBACK = "127.0.0.1"
-START_S = 20.0
+START_S = 60.0
 """How long a router may take until it listens; importing everything takes most of it."""
-CONVERGE_S = 20.0
+CONVERGE_S = 60.0
 STOP_S = 15.0
 POLL_S = 0.02
 COMMAND = (sys.executable, "-m", "router")

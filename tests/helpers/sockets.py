@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.helpers.peer import Peer
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 PIECES = 16
 """Written to one socket before others have their turn."""
 

@@ -62,6 +62,7 @@ cdef class EgressPool(CreditPool):
     @cython.locals(target=Py_ssize_t)
     cdef bint _is_worth(self, Claimant claimant, Py_ssize_t credit, Py_ssize_t total, Py_ssize_t out)
     cpdef bint starves_circuits(self)
+    cpdef bint has_busy_neighbors(self)
     cpdef Py_ssize_t return_unlent(self, Py_ssize_t unlent, double now)
     @cython.locals(circuit=IncomingCircuit)
     cpdef double drain_idle(self, double now)

@@ -351,6 +351,10 @@ class EgressPool(CreditPool):
         """Whether a neighbor with busy publishers has next to nothing."""
         return bool(self.circuits) and self.is_starving(self.claimants())
 
+    def has_busy_neighbors(self) -> bool:
+        """Whether publishers behind a circuit need credit."""
+        return bool(self.circuits) and bool([c for c in self.claimants() if c.key is not None])
+
     def return_unlent(self, unlent: int, now: float) -> int:
         """Take back for the backlogged what local publishers were allotted and do not use at *now* (seconds).
 

@@ -296,7 +296,7 @@ class PoolScheduler(CreditScheduler):
         self._serve_waiting(now)
         for pool in self.pools.values():
             if pool.uncredited:
-                pool.serve_uncredited(bool(self.publishers.waiting) or pool.starves_circuits(), now)
+                pool.serve_uncredited(bool(self.publishers.waiting) or pool.has_busy_neighbors(), now)
             # Before lending: what came back for a debt must not be lent again.
             self._pay(pool, now)
         is_more = self._lend(now)
