@@ -333,14 +333,21 @@ def test_two_distant_routers_of_one_id_are_reported(meshes: list[Mesh]) -> None:
         assert "own_word_overruled" in [report.what for report in mesh.routers[RouterId(name)].reports]
 
 
-def test_two_hundred_routers_settle_within_seconds_of_cpu(meshes: list[Mesh]) -> None:
-    mesh = Mesh.of_edges(random_edges(200, 4, 17), seed=17)
+def settled_mesh(routers: int, meshes: list[Mesh]) -> tuple[Mesh, float]:
+    """A random mesh that has settled, and the seconds of processor time that it took."""
+    mesh = Mesh.of_edges(random_edges(routers, 4, 17), seed=17)
     meshes.append(mesh)
-    for number in range(0, 200, 10):
+    for number in range(0, routers, 10):
         mesh.subscribe(f"r{number:03}", "a")
     start = time.process_time()
     assert settle(mesh, step_s=0.01) < 0.2
-    assert time.process_time() - start < 40.0
+    return mesh, time.process_time() - start
+
+
+def test_two_hundred_routers_settle_at_a_few_times_the_cost_of_a_hundred(meshes: list[Mesh]) -> None:
+    _, few = settled_mesh(100, meshes)
+    mesh, many = settled_mesh(200, meshes)
+    assert many < 10 * few, "each router hears of each link: four times, and a little for the larger graph"
     mesh.run_for(0.5)
     mesh.kill("r100")
     assert settle(mesh, step_s=0.005) < 0.05

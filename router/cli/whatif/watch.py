@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,6 +26,9 @@ CONNECT: Final = "router.cli.whatif.watch:connect"
 TIMEOUT_S: Final = 5.0
 """For the connection, and for each answer."""
 LOOK_S: Final = 0.2
+STARTS: Final = 3
+LATE: Final = "Python worker failed to connect back"
+"""Spark gives a Python that it starts ten seconds, which a busy machine may need, and no setting for more."""
 ROWS: Final = 40
 """Of a table that is shown; the others are in the files."""
 
@@ -121,7 +124,7 @@ def _watch(
 def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
     """One interval. The first time there is nothing to compare with, so it is read twice."""
     for _ in range(2):
-        _await(job.start(session, interval_s=None), stopped)
+        _run(lambda: job.start(session, interval_s=None), stopped)
         if screen.count or stopped.is_set():
             return
         stopped.wait(interval_s)
@@ -129,22 +132,40 @@ def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: th
 
 
 def _keep_on(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
-    query = job.start(session, interval_s=interval_s)
     patience_s = 2 * interval_s + len(job.watch.urls) * TIMEOUT_S
-    _await(query, stopped, lambda: screen.complain(patience_s, job.watch.urls))
+    _run(
+        lambda: job.start(session, interval_s=interval_s),
+        stopped,
+        lambda: screen.complain(patience_s, job.watch.urls),
+    )
 
 
-def _await(query: Any, stopped: threading.Event, look: Any = None) -> None:
-    """Until a query has ended, or is to be stopped. Raises: CommandError when it has failed."""
+def _run(start: Callable[[], Any], stopped: threading.Event, look: Callable[[], None] | None = None) -> None:
+    """Start a query and wait for its end; again when its Python was late, which its checkpoint allows.
+
+    Args:
+        start: starts the query.
+        stopped: set when it is to be stopped.
+        look: called from time to time.
+    Raises: CommandError when it has failed.
+    """
+    for left in reversed(range(STARTS)):
+        error = _await(start(), stopped, look)
+        if error is None or stopped.is_set():
+            return
+        if not left or LATE not in str(error):
+            raise CommandError(f"the job has failed: {str(error).strip().splitlines()[0]}")
+
+
+def _await(query: Any, stopped: threading.Event, look: Callable[[], None] | None) -> Any:
+    """Wait until a query has ended, or is to be stopped. Returns: the error by which it has ended, None without."""
     while query.isActive and not stopped.is_set():
         stopped.wait(LOOK_S)
         if look is not None:
             look()
     if query.isActive:
         query.stop()
-    error = query.exception()
-    if error is not None and not stopped.is_set():
-        raise CommandError(f"the job has failed: {str(error).strip().splitlines()[0]}")
+    return query.exception()
 
 
 @contextmanager
