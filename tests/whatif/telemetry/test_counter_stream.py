@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -67,7 +68,12 @@ class Traffic:
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
-    with MeshProcesses(generate("line", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+    settings = generate("line", 3)
+    # Spark may take long to start, and nobody lets the clients beat meanwhile.
+    for key, router in settings.routers.items():
+        patient = tuple(attrs.evolve(listener, idle_timeout_s=0) for listener in router.listeners)
+        settings.routers[key] = attrs.evolve(router, listeners=patient)
+    with MeshProcesses(settings, tmp_path_factory.mktemp("mesh")) as mesh:
         mesh.start()
         mesh.wait_converged()
         yield mesh
