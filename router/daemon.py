@@ -121,7 +121,12 @@ class Daemon:
             async with trio.open_nursery() as accepting:
                 for listener in self.listeners:
                     accepting.start_soon(
-                        self._keep_up, listener.accept, nursery, self._serve_accepted, self._not_taken_in
+                        self._keep_up,
+                        listener.accept,
+                        nursery,
+                        self._serve_accepted,
+                        self._not_taken_in,
+                        self._poller.leaving,
                     )
         for listener in self.listeners:
             listener.close()

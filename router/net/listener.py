@@ -118,14 +118,19 @@ class Listener:
         """Name for logs and management."""
         return self.settings.name or f"{self.host}:{self.port}"
 
-    async def accept(self, nursery: trio.Nursery, serve: Serve, refused: Refused) -> None:
+    async def accept(self, nursery: trio.Nursery, serve: Serve, refused: Refused, leaving: trio.Lock) -> None:
         """Accept until cancelled; each connection is served by a task of its own in *nursery*.
 
         *refused* is called when the listener begins to refuse connections for a reason, not for each of them; for too
         many of one host, and too many that say nothing, it is called each time.
+
+        Whoever connects waits in the kernel until those that had *leaving* before have left: connections that come and
+        go faster than they can be served cost neither descriptors nor memory, and their peers wait for each other.
         """
         while True:
             await trio.lowlevel.wait_readable(self._sock)
+            async with leaving:
+                pass
             for _ in range(AT_ONCE):
                 try:
                     sock, peer = self._sock.accept()

@@ -10,6 +10,7 @@ on other connections, however many they are.
 
 A conversation of a client and a server by this router comes back within microseconds. While it does, the kernel is
 asked to wait for it, `LINGER_MS` at most, without going back to trio; other tasks have their turn at least that often.
+Only when their turns take longer, as those of many connections that come and go, the sockets have as much time as they.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from typing import Final, Protocol
 import trio
 
 LINGER_MS: Final = 1
-"""Longest wait of trio's other tasks, milliseconds: what epoll counts in."""
+"""Longest wait of trio's other tasks, milliseconds: what epoll counts in. It is as long as their last turn if that was
+longer."""
+LONGEST_ROUNDS_S: Final = 0.05
+"""Longest wait of trio's other tasks, however long their last turn was."""
 MOST_READY: Final = 64
 """Sockets of one turn."""
 HEAVY_S: Final = 100e-6
@@ -37,7 +41,7 @@ class Channel(Protocol):
     is_heavy: bool
     """It had much to read the last time; who waits for room to write is heavy too."""
     served: int
-    """The poller's own: the number of its last turn as a heavy one."""
+    """The poller's own: the number of its last turn as a heavy one, or of the last one before it came."""
 
     def read(self) -> None:
         """Take what the kernel has, or a bounded piece of it."""
@@ -90,7 +94,8 @@ class Poller:
         self._unfinished: dict[int, None] = {}
         """Descriptors of channels that go on, whatever the kernel has."""
         self.leaving = trio.Lock()
-        """For the end of a channel's task, which takes long: the sockets have their turn between two of them."""
+        """For the end of a channel's task, which takes long: the sockets have their turn between two of them, and
+        nobody is accepted before those who wait for it have left."""
         self._heavy_turns = 0
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
@@ -100,6 +105,7 @@ class Poller:
     def add(self, fd: int, channel: Channel) -> None:
         """Wait for what the socket has to read."""
         self._channels[fd] = channel
+        channel.served = self._heavy_turns  # else who comes would go before all that have waited
         self._epoll.register(fd, select.EPOLLIN)
 
     def change(self, fd: int, *, reads: bool, writes: bool) -> None:
@@ -138,6 +144,8 @@ class Poller:
         poll, clock = self._epoll.poll, self._clock
         linger_s = LINGER_MS / 1000
         rested = served = clock()
+        away_s = 0.0
+        """Of the last turn of trio's other tasks."""
         is_talk = False
         """True when the last input came soon after the one before it."""
         is_due = self._is_late or bool(self._unfinished)
@@ -149,9 +157,11 @@ class Poller:
                 is_talk = now - served < linger_s
                 is_due = self._serve(ready, now) or bool(self._unfinished)
                 served = now
-                if now - rested >= linger_s:
+                if now - rested >= max(linger_s, min(away_s, LONGEST_ROUNDS_S)):
+                    left = clock()
                     await trio.lowlevel.checkpoint()
                     rested = clock()
+                    away_s = rested - left
             else:
                 is_talk = False
                 await trio.lowlevel.wait_readable(self._epoll.fileno())

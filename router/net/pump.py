@@ -26,6 +26,8 @@ from router.net.poller import Poller
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """Time that the peer has to answer our Close."""
+CLOSED: Final = -1
+"""Descriptor of a socket that was closed."""
 MOST_WRITTEN_BYTES: Final = 131_072
 """Written to one connection in a round, and at most a piece more: less than a tenth of a millisecond, so that others
 have their turn between the pieces of a large message. With half of it messages of 1 MB cost two thirds more."""
@@ -62,7 +64,8 @@ class Pump:
         self._round = 0
         self._written = 0
         """In that round, bytes."""
-        self.is_heavy = False
+        self.is_heavy = True
+        """Until its peer has said who it is, too: who is served comes before who connects."""
         self.served = 0
         self._is_reading = True
         self._is_stopped = False
@@ -97,12 +100,12 @@ class Pump:
                 if not self._is_aborted and not self._connection.is_closed:
                     self._lose("the peer did not answer Close")
                     self._turns.turn(self._connection)
+                self._close_socket()  # many may have to wait, and their descriptors are others' meanwhile
                 await self._poller.leaving.acquire()
                 self._is_leaving = True
                 nursery.cancel_scope.cancel()
         finally:
-            self._poller.remove(self._fd)
-            self._sock.close()
+            self._close_socket()
             if self._is_leaving:
                 self._poller.leaving.release()
 
@@ -121,7 +124,7 @@ class Pump:
         self._is_aborted = True
         self._is_blocked = True  # nothing is written any more
         self._output_ended = True
-        self._poller.remove(self._fd)
+        self._leave_poller()
         self._done.set()
 
     def _be_patient(self) -> None:
@@ -148,7 +151,17 @@ class Pump:
     def _end_if_done(self) -> None:
         if self._output_ended and (self._connection.is_closed or not self._is_reading):
             self._done.set()
-            self._poller.remove(self._fd)  # else the kernel names it again and again until the task is at its end
+            self._leave_poller()  # else the kernel names it again and again until the task is at its end
+
+    def _leave_poller(self) -> None:
+        if self._fd != CLOSED:
+            self._poller.remove(self._fd)
+
+    def _close_socket(self) -> None:
+        """Give the descriptor back: from now on its number may be another connection's."""
+        self._leave_poller()
+        self._fd = CLOSED
+        self._sock.close()
 
     def _wait_for(self, *, reads: bool, writes: bool) -> None:
         self._is_reading = reads
@@ -192,7 +205,7 @@ class Pump:
             elif count < 0:
                 self._lose(os.strerror(-1 - count))
         self._turns.arrived(connection)
-        self.is_heavy = connection.is_heavy()
+        self.is_heavy = connection.peer is None or connection.is_heavy()
         if connection.has_rest() and not self._is_stopped:
             self._poller.go_on(self._fd)
         if not self._knows_peer and connection.peer is not None:

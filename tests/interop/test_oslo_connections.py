@@ -23,7 +23,7 @@ from tests.helpers.oslo import (
     oslo_url,
     outcomes,
 )
-from tests.helpers.processes import MeshProcesses, parse_log, wait_until
+from tests.helpers.processes import MeshProcesses, RouterProcess, parse_log, wait_until
 
 pytestmark = [pytest.mark.interop, needs_oslo]
 
@@ -79,13 +79,14 @@ def test_cleanup_is_quick_whatever_is_under_way(field: Field) -> None:
     field.servers.wait_keys("busy", "echo", {2})
     assert field.callers.do("cleanup", transport="B") < 2
     assert field.servers.do("cleanup", transport="A") < 2
-    for router, container in (("A", "cleaned-server"), ("B", "cleaned-caller")):
-        closed = [
-            line.fields["reason"]
-            for line in field.mesh[router].log_lines("connection_closed")
-            if line.fields["container"] == container
-        ]
-        assert closed == [""]  # no fault
+    ended = [(field.mesh["A"], "cleaned-server"), (field.mesh["B"], "cleaned-caller")]
+    wait_until(lambda: all(_reasons_of_ends(*connection) for connection in ended), "both ends are told", 60)
+    assert [_reasons_of_ends(*connection) for connection in ended] == [[""], [""]]  # no fault
+
+
+def _reasons_of_ends(router: RouterProcess, container: str) -> list[str]:
+    lines = router.log_lines("connection_closed")
+    return [line.fields["reason"] for line in lines if line.fields["container"] == container]
 
 
 def test_an_idle_connection_is_kept_by_heartbeats_both_ways(field: Field) -> None:

@@ -37,7 +37,7 @@ async def test_of_a_crowd_a_few_are_accepted_between_the_turns_of_others() -> No
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(count_turns)
-            nursery.start_soon(listener.accept, nursery, serve, lambda *told: full.append(told))
+            nursery.start_soon(listener.accept, nursery, serve, lambda *told: full.append(told), trio.Lock())
             while len(served) + listener.refused < len(crowd):
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
@@ -63,6 +63,7 @@ class Stand:
         self.guests: list[Guest] = []
         self.given_up: list[Guest] = []
         self.refused: list[tuple[Refusal, str]] = []
+        self.leaving = trio.Lock()
 
     async def serve(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
         over = trio.Event()
@@ -97,7 +98,11 @@ async def stand(**settings: int) -> AsyncIterator[Stand]:
     bench = Stand(**settings)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(
-            bench.listener.accept, nursery, bench.serve, lambda _, reason, host: bench.refused.append((reason, host))
+            bench.listener.accept,
+            nursery,
+            bench.serve,
+            lambda _, reason, host: bench.refused.append((reason, host)),
+            bench.leaving,
         )
         yield bench
         nursery.cancel_scope.cancel()
@@ -137,3 +142,15 @@ async def test_a_connection_whose_descriptor_is_for_others_is_refused_and_told_o
         await bench.come(5)
         assert bench.listener.refused > 1
         assert bench.refused == [(Refusal.FILES_SHORT, "127.0.0.1")]
+
+
+async def test_nobody_is_accepted_while_others_wait_to_leave() -> None:
+    async with stand() as bench:
+        await bench.come(1)
+        async with bench.leaving:
+            bench.crowd.append(socket.create_connection((bench.listener.host, bench.listener.port)))
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert len(bench.guests) == 1
+        with trio.fail_after(20):
+            while len(bench.guests) < 2:
+                await trio.lowlevel.checkpoint()

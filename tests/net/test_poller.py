@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from router.net.poller import HEAVY_S, LINGER_MS, Poller
+from router.net.poller import HEAVY_S, LINGER_MS, LONGEST_ROUNDS_S, Poller
 
 
 class Always:
@@ -132,6 +132,32 @@ async def test_heavy_turns_that_take_longer_are_paid_back_by_rounds_of_light_one
         began = len(bench.rounds)
         told = (await bench.until(began + 2))[began:]
         assert told == [["flood"], ["flood"]], "nobody waits while no light channel has anything"
+
+
+async def test_who_comes_has_no_turn_before_those_that_have_waited() -> None:
+    async with stand(HEAVY_S) as bench:
+        old = [Always(bench, name, is_heavy=True) for name in "ab"]
+        await bench.until(4)
+        began = len(bench.rounds)
+        new = [Always(bench, name, is_heavy=True) for name in "cdef"]
+        told = list(itertools.chain.from_iterable((await bench.until(began + 6))[began:]))
+        assert set(told[:3]) >= {channel.name for channel in old}
+        assert set(told) == {channel.name for channel in old + new}
+
+
+@pytest.mark.parametrize("others_s", [0.01, 10.0])
+async def test_sockets_have_as_much_time_as_other_tasks_took_and_a_bounded_one(others_s: float) -> None:
+    counts: list[int] = []
+    async with stand(0.0) as bench:
+        Always(bench, "call")
+        with trio.fail_after(60):
+            for _ in range(10):
+                began = len(bench.rounds)
+                await trio.lowlevel.checkpoint()
+                counts.append(len(bench.rounds) - began)
+                bench.now += others_s
+    given_s = [count * LINGER_MS / 1000 for count in counts[2:]]
+    assert given_s == pytest.approx([min(others_s, LONGEST_ROUNDS_S)] * 8, abs=2 * LINGER_MS / 1000)
 
 
 async def test_one_that_an_earlier_one_of_the_round_has_ended_has_no_turn() -> None:

@@ -118,8 +118,38 @@ async def test_connections_that_end_at_once_leave_one_by_one_and_cost_no_rounds_
                     await trio.lowlevel.checkpoint()
                 assert poller.rounds == rounds
                 assert left == []
+                assert [ours.fileno() for ours, _ in pairs] == [-1] * len(pairs), "their descriptors are free at once"
             while len(left) < len(pairs):
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
     assert len(set(left)) == len(left)
+    poller.close()
+
+
+async def test_who_has_not_said_who_it_is_waits_for_those_who_are_served() -> None:
+    runtime = Runtime(RouterSettings(id="A"), clock=trio.current_time, instance=1, rng=random.Random(1))
+    poller = Poller(trio.current_time, runtime)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    connection = runtime.new_connection(ListenerSettings(), is_server=True)
+    pump = Pump(ours, connection, runtime, poller)
+    runtime.add_connection(connection, pump.flush)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poller.run)
+            nursery.start_soon(pump.run)
+            assert pump.is_heavy
+            theirs.sendall(frames.AMQP_HEADER)
+            rounds = poller.rounds
+            while poller.rounds == rounds:
+                await trio.lowlevel.checkpoint()
+            assert pump.is_heavy
+            theirs.sendall(frames.write(0x10, ["who"]))
+            while connection.peer is None:
+                await trio.lowlevel.checkpoint()
+            assert not pump.is_heavy
+            theirs.close()
+            while ours.fileno() >= 0:
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
     poller.close()
