@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 
@@ -70,9 +71,10 @@ async def deaf_peer(is_closed_by_us: bool) -> None:
 
 
 async def beat(sock: socket.socket) -> None:
-    while True:
-        sock.sendall(HEARTBEAT)
-        await trio.sleep(1)
+    with contextlib.suppress(BrokenPipeError):  # it is given up
+        while True:
+            sock.sendall(HEARTBEAT)
+            await trio.sleep(1)
 
 
 async def serve(pump: Pump, others: trio.CancelScope) -> None:
