@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import random
 import resource
 import signal
@@ -74,6 +75,7 @@ class Daemon:
         runtime = self.runtime
         runtime.deadline_changed = self._wake_timer
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)  # they were held back since the start of the process
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
                 nursery.start_soon(self._keep_up, self._keep_time)
@@ -85,7 +87,10 @@ class Daemon:
                     runtime.log.info(
                         "listening", host=listener.host, port=listener.port, role=listener.settings.role.value
                     )
-                runtime.log.info("started", version=__version__, instance=runtime.instance, speed=speed.SPEED)
+                runtime.log.info(
+                    "started", version=__version__, instance=runtime.instance, speed=speed.SPEED, pid=os.getpid()
+                )
+                runtime.recorder.check_directory()
                 if speed.SPEED == speed.INTERPRETED:
                     runtime.log.warning("interpreted", reason=speed.REASON)
                 task_status.started()

@@ -25,6 +25,8 @@ from router.core.recording.recorded import OutsideFault, RecordedPlane, Segment
 
 SIGNAL: Final = "signal"
 """The reason of a recording that somebody has asked for."""
+START: Final = "start"
+"""What is told instead of a reason when none could be written."""
 FAULT_PAUSE_S: Final = 60.0
 """Between two recordings because of faults: those in between are marked in the next one."""
 SUFFIX: Final = ".recording"
@@ -85,6 +87,13 @@ class FlightRecorder:
                 )
             except Exception as error:  # a router without a recorder is better than none
                 self._fail(error)
+
+    def check_directory(self) -> None:
+        """Tell in time when no recording can be written to the directory of the settings. Never raises."""
+        directory = self._settings.directory
+        if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
+            why = "is no directory" if not Path(directory).is_dir() else "may not be written to"
+            self._tell_of_failure(START, directory, why)
 
     # Faults and signals
 
@@ -152,14 +161,14 @@ class FlightRecorder:
     # In a thread
 
     def _write_file(self, header: Mapping[str, object], segments: Sequence[Segment], end: Mapping[str, object]) -> None:
-        reason, path = str(header["reason"]), ""
+        folder = Path(self._settings.directory or tempfile.gettempdir())
+        reason, path = str(header["reason"]), str(folder)
         try:
-            folder = Path(self._settings.directory or tempfile.gettempdir())
             prefix = f"amqp-mesh-{_file_word(self._control.router_id)}-"
             there = sum(each.name.startswith(prefix) and each.name.endswith(SUFFIX) for each in folder.iterdir())
             if there >= self._settings.max_files:
                 refusal = f"{there} recordings of this router are there already, as many as `max_files` allows"
-                self._tell_of_failure(reason, str(folder), refusal)
+                self._tell_of_failure(reason, path, refusal)
                 return
             file = folder / f"{prefix}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns()}{SUFFIX}"
             path = str(file)

@@ -17,7 +17,7 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import FindingsError
 from router.cli.options import file_argument
 from router.core.errors import LocalError
-from router.daemon import OTHERS
+from router.daemon import OTHERS, STOPPING
 from router.daemon import run as run_daemon
 
 
@@ -42,7 +42,9 @@ def run(file: str, router_id: str | None, log_level: str) -> None:
     closes every connection and exits with status 0. Exit status 1: its settings are wrong, or a listener cannot be
     bound.
     """
-    with _ignored(OTHERS):  # until the daemon listens to them, and after it has stopped
+    # Until the daemon listens: those that stop it come to it then, the others end nothing, also after it has stopped.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    with _ignored(OTHERS):
         _run(file, router_id, log_level)
 
 

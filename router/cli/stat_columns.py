@@ -181,6 +181,7 @@ LINKS: Final = View(
     ),
     order=lambda entity: (
         not entity["isBlocked"],
+        not entity["deliveriesStuck"],
         -entity["zeroCreditSeconds"],
         -entity["undeliveredCount"],
         -entity["deliveriesStuck"],

@@ -32,7 +32,7 @@ address of a dynamic source. Its application properties say what is wanted:
 | `entityType` | string | the type that QUERY and the GET operations are about; all types when absent |
 | `name`, `identity` | string | which entity, for READ; one of them, and neither for `router` |
 | `offset`, `count` | integer | part of a QUERY; {DEFAULT_COUNT} entities when `count` is absent, at most {MAX_COUNT} |
-| `key` | string | of an address: a QUERY of {_OF_ADDRESS} gives what belongs to that one alone |
+| `key` | string | of an address, such as `M0jobs`: a QUERY of {_OF_ADDRESS} gives what belongs to that one alone |
 
 Names of types may be written without `{PREFIX}`. Those that begin with `{OWN_PREFIX}` are unknown to
 Qpid Dispatch.

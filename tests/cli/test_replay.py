@@ -163,7 +163,18 @@ def test_a_directory_that_is_none_is_told_of(bench: Bench, directory: str) -> No
     recorder = recorder_of(router, log, directory=directory)
     recorder.write(SIGNAL)
     recorder.close()
-    assert [event for _, event, _ in log.lines] == ["recording_failed"]
+    assert [(event, fields["path"]) for _, event, fields in log.lines] == [("recording_failed", directory)]
+
+
+def test_a_directory_where_nothing_can_be_written_is_told_of_at_the_start(bench: Bench, tmp_path: Path) -> None:
+    router, log = bench.router("A"), Log()
+    for directory in (None, str(tmp_path)):
+        recorder_of(router, log, directory=directory).check_directory()
+    assert log.lines == []
+    for directory, reason in (("/nonexistent", "is no directory"), ("/dev/null", "is no directory")):
+        recorder_of(router, log, directory=directory).check_directory()
+        fields = {"path": directory, "of": "start", "reason": reason}
+        assert log.lines.pop() == ("warning", "recording_failed", fields)
 
 
 def test_a_recorder_that_is_off_keeps_nothing_and_says_so(bench: Bench, tmp_path: Path) -> None:

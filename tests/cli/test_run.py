@@ -190,6 +190,19 @@ def test_sigterm_and_sigint_stop_a_router_in_order(alpha: subprocess.Popen[str],
     assert alpha.wait(STOP_S) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_that_is_told_to_stop_while_it_starts_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    file = tmp_path / "router.yaml"
+    os.mkfifo(file)
+    with running(str(file)) as process:
+        with file.open("w", encoding="utf-8") as writer:  # waits until the router reads its settings
+            process.send_signal(number)
+            writer.write("router: {id: A, listeners: [{port: 0}]}")
+        assert said_until(process, "stopping")["signal"] == number.name
+        said_until(process, "stopped")
+        assert process.wait(STOP_S) == 0
+
+
 def stops(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGTERM)
     said_until(process, "stopped")

@@ -11,10 +11,13 @@ import click
 
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import BAD_INPUT, CommandError
+from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import folder_argument, json_option
 from router.cli.whatif.progress_bar import progress
 
+NAMED: Final = 10
+"""Routers in a line, at most."""
 GOALS: Final = ("distance", "traffic", "resilience", "utilisation")
 
 
@@ -78,6 +81,8 @@ def suggest(
                 raise CommandError(f"no address `{text}` in the model", BAD_INPUT)
         wish = suggesting.SuggestOptions(count=count, cost=cost, max_km=max_km)
         mesh = suggesting.SuggestInput(model, network, kernel, wish)
+        if max_km is not None:
+            _tell_of_unplaced(model)
         rows: list[dict[str, Any]] = []
         with progress() as on_progress:
             if has_links:
@@ -89,6 +94,16 @@ def suggest(
         say_json(rows)
     else:
         _say_suggestions(rows)
+
+
+def _tell_of_unplaced(model: Any) -> None:
+    """Say which links `--max-km` leaves out, whatever their length: those of routers whose place is not known."""
+    unplaced = [router.id for router in model.routers if None in (router.latitude, router.longitude)]
+    if len(unplaced) == len(model.routers):
+        raise CommandError("--max-km: no router of the model has a latitude and a longitude", BAD_INPUT)
+    if unplaced:
+        names = ", ".join(unplaced[:NAMED]) + (" and others" if len(unplaced) > NAMED else "")
+        click.echo(printable(f"no new link to routers without latitude and longitude: {names}"), err=True)
 
 
 def _links(

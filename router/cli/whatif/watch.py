@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -107,16 +107,21 @@ def _watch(
     folders = importlib.import_module("router.whatif.formats.model_folder")
     links = () if model is None else folders.read_model(model).links
     what = stream.Watch(urls=urls, connect=CONNECT, checkpoint=checkpoint, out=output, links=links, **capacities)
-    screen = Screen()
+    ask = importlib.import_module("router.whatif.telemetry.link_counters").reachable
+    screen = Screen(lambda: stream.ask_any(urls, connect, ask))
     job = stream.Job(what, screen.show)
+    stopped = threading.Event()
     try:
-        with _stops() as stopped:
+        with _set_by_signals(stopped):
             address = spark.SparkAddress(settings=spark_settings(settings), workers=1)
-            session = spark.start(address, checkpoint / stream.LOG)
-            if once:
-                _once(job, session, screen, interval_s, stopped)
-            else:
-                _keep_on(job, session, screen, interval_s, stopped)
+            with (
+                spark.session(address, checkpoint / stream.LOG) as session,
+                _set_by_signals(stopped),  # again: pyspark has taken SIGINT, to raise KeyboardInterrupt
+            ):
+                if once:
+                    _once(job, session, screen, interval_s, stopped)
+                else:
+                    _keep_on(job, session, screen, interval_s, stopped)
     finally:
         job.close()
 
@@ -133,6 +138,7 @@ def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: th
 
 def _keep_on(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
     patience_s = 2 * interval_s + len(job.watch.urls) * TIMEOUT_S
+    screen.complain(0.0, job.watch.urls)
     _run(
         lambda: job.start(session, interval_s=interval_s),
         stopped,
@@ -169,16 +175,15 @@ def _await(query: Any, stopped: threading.Event, look: Callable[[], None] | None
 
 
 @contextmanager
-def _stops() -> Iterator[threading.Event]:
-    """Set by Ctrl-C and SIGTERM, which end the command in order."""
-    stopped = threading.Event()
+def _set_by_signals(stopped: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM set *stopped*, which ends the command in order."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopped.set()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stopped
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -216,9 +221,14 @@ class _Client:
 
 
 class Screen:
-    """Screen that shows the intervals."""
+    """Screen that shows the intervals.
 
-    def __init__(self) -> None:
+    Args:
+        reachable: asks which routers can be reached now, itself no traffic on a link; None when none answers.
+    """
+
+    def __init__(self, reachable: Callable[[], Collection[str] | None]) -> None:
+        self._reachable = reachable
         self.count = 0
         """Intervals shown."""
         self._console = console()
@@ -256,15 +266,23 @@ class Screen:
             self._console.print(f"and {len(found) - ROWS:,} more")
 
     def complain(self, patience_s: float, urls: tuple[str, ...]) -> None:
-        """Say once when nothing has come for so long.
+        """Say once when nothing has come for so long, and nothing can come: Spark may be late by itself.
 
         Args:
             patience_s: seconds.
-            urls: of the routers that were asked.
+            urls: of the routers that are asked.
         """
-        if not self._has_complained and time.monotonic() - self._told_at > patience_s:
-            self._has_complained = True
-            click.echo(f"no router answers at {' or '.join(urls)}, or none has a link; going on", err=True)
+        if self._has_complained or time.monotonic() - self._told_at < patience_s:
+            return
+        self._told_at = time.monotonic()
+        routers = self._reachable()
+        if routers is None:
+            click.echo(f"no router answers at {' or '.join(urls)}; going on", err=True)
+        elif len(routers) == 1:
+            click.echo(f"the router at {' or '.join(urls)} reaches no other; going on", err=True)
+        else:
+            return
+        self._has_complained = True
 
 
 def _share(value: float | None) -> str:

@@ -114,6 +114,21 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
         raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}") from error
 
 
+@contextlib.contextmanager
+def session(address: SparkAddress, log: Path) -> Iterator[SparkSession]:
+    """Start a session as `start` does; one that is new is stopped at the end, which else ends with a traceback.
+
+    Raises: RunError when Spark can't be started.
+    """
+    before = SparkSession.getActiveSession()
+    found = start(address, log)
+    try:
+        yield found
+    finally:
+        if found is not before:
+            found.stop()
+
+
 def _connect(remote: str, address: SparkAddress) -> SparkSession:
     # Not by the usual builder, which refuses a process that has a session of the other kind.
     builder = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(remote)

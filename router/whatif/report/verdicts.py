@@ -234,19 +234,22 @@ def _availability(facts: Facts) -> Iterator[Verdict]:
     found = facts.availability
     if found is None or (share := found.demand or found.pairs) is None:
         return
-    what = "of all messages" if found.demand else "of all pairs"
-    value = served(share.at_least)
-    note = f"{what}, at least: {per_year(1 - share.at_least)} a year are lost"
-    note += f"; {percent(found.residual)} of the time is not covered by the scenarios." if found.residual else "."
+    arrive = "of all messages arrive" if found.demand else "of all pairs reach each other"
+    lost = per_year(1 - share.at_least)
+    value = f"at least {served(share.at_least)}"
+    note = f"So much {arrive}: at most {lost} a year are lost"
+    if found.residual:
+        note += f", with the {percent(found.residual)} of the time that the scenarios do not cover taken as lost"
     if found.residual > VAGUE:
         value = f"{served(share.at_least)} to {served(share.at_most)}"
-        note = f"{what}: {percent(found.residual)} of the time more is down at once than was played."
+        note = f"So much {arrive}: {percent(found.residual)} of the time more is down at once than was played"
+    note += "."
     if without := unrated(facts.model):
         note += f" Without rates, and taken never to fail: {without}."
     yield Verdict(
         topic="availability",
         label="Availability",
         value=value,
-        note=note[0].upper() + note[1:],
+        note=note,
         state=State.PLAIN,
     )

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 import attrs
 import pyarrow as pa
@@ -43,6 +43,7 @@ PASSED: Final = """
     link string, src string, dst string, begun bigint, ended bigint, messages bigint, bytes bigint, is_reset boolean
 """
 
+T = TypeVar("T")
 Connect = Callable[[str], AbstractContextManager[link_counters.ManagementQueries]]
 """Makes a client of management of a router's address; it raises OSError when there is no answer."""
 
@@ -100,16 +101,12 @@ class CounterReader(DataSourceStreamReader):
     ) -> dict[str, str]:
         """The counters as they are now; *start* itself when no router answers: then there is no batch."""
         before = self._last if start is None else start  # Spark before 4.2 doesn't tell
-        for url in self._urls:
-            try:
-                with self._connect(url) as client:
-                    reading = link_counters.read(client, _now)
-            except OSError:
-                continue
-            known = link_counters.from_text(before["reading"])
-            self._last = {"reading": link_counters.to_text(link_counters.merged(known, reading))}
-            return self._last
-        return before
+        reading = ask_any(self._urls, self._connect, lambda client: link_counters.read(client, _now))
+        if reading is None:
+            return before
+        known = link_counters.from_text(before["reading"])
+        self._last = {"reading": link_counters.to_text(link_counters.merged(known, reading))}
+        return self._last
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """One: there is little to compute."""
@@ -121,6 +118,24 @@ class CounterReader(DataSourceStreamReader):
         before, after = link_counters.from_text(partition.before), link_counters.from_text(partition.after)
         for row in link_counters.passed(before, after, self._links):
             yield attrs.astuple(row)
+
+
+def ask_any(urls: Sequence[str], connect: Connect, ask: Callable[[link_counters.ManagementQueries], T]) -> T | None:
+    """Ask the first router that answers.
+
+    Args:
+        urls: of routers of one mesh.
+        connect: makes a client of one.
+        ask: asks it.
+    Returns: what it has said, None when none answers.
+    """
+    for url in urls:
+        try:
+            with connect(url) as client:
+                return ask(client)
+        except OSError:
+            continue
+    return None
 
 
 def _now() -> int:

@@ -79,6 +79,15 @@ class LinkTraffic:
     known."""
 
 
+def reachable(client: ManagementQueries) -> dict[str, int]:
+    """Ask the router that the client is connected to which routers it reaches, itself among them.
+
+    Returns: boot numbers by id.
+    """
+    nodes = client.query("router.node", NODE, router=None)
+    return {str(node["id"]): int(node["instance"] or 0) for node in nodes if node["isReachable"]}
+
+
 def read(client: ManagementQueries, now: Callable[[], int]) -> Reading:
     """Ask every router that can be reached.
 
@@ -89,19 +98,14 @@ def read(client: ManagementQueries, now: Callable[[], int]) -> Reading:
     """
     me = client.attached_to()
     found = {}
-    for node in client.query("router.node", NODE, router=None):
-        router = str(node["id"])
-        if not node["isReachable"]:
-            continue
+    for router, instance in reachable(client).items():
         try:
             rows = client.query("connection", CONNECTION, router=None if router == me else router)
         except OSError:
             if router == me:
                 raise
             continue  # it has just gone
-        found[router] = RouterCounters(
-            instance=int(node["instance"] or 0), at=now(), connections=dict(_connections(router, rows))
-        )
+        found[router] = RouterCounters(instance=instance, at=now(), connections=dict(_connections(router, rows)))
     return dict(sorted(found.items()))
 
 

@@ -246,7 +246,7 @@ def test_of_many_links_the_busiest_are_shown(capsys: pytest.CaptureFixture[str])
         }
         for number in range(50)
     ]  # fmt: skip
-    Screen().show(from_rows("link_rate", rates))
+    Screen(lambda: None).show(from_rows("link_rate", rates))
     title, _, *lines, more = capsys.readouterr().out.splitlines()
     assert title.strip() == "2026-11-20 12:00:05 UTC, 5.0 s"
     assert len(lines) == ROWS
@@ -254,13 +254,23 @@ def test_of_many_links_the_busiest_are_shown(capsys: pytest.CaptureFixture[str])
     assert more == "and 10 more"
 
 
-def test_that_nobody_answers_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Screen()
+@pytest.mark.parametrize(
+    ("routers", "said"),
+    [
+        (None, "no router answers at amqp://a or amqp://b; going on\n"),
+        (["A"], "the router at amqp://a or amqp://b reaches no other; going on\n"),
+        (["A", "B"], ""),
+    ],
+)
+def test_why_there_is_no_interval_is_said_once_when_it_is_not_sparks_fault(
+    routers: list[str] | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = Screen(lambda: routers)
     screen.complain(60.0, ("amqp://a",))
     assert capsys.readouterr().err == ""
     for _ in range(3):
-        screen.complain(-1.0, ("amqp://a", "amqp://b"))
-    assert capsys.readouterr().err == "no router answers at amqp://a or amqp://b, or none has a link; going on\n"
+        screen.complain(0.0, ("amqp://a", "amqp://b"))
+    assert capsys.readouterr().err == said
 
 
 def start_watch(mesh: MeshProcesses, folder: Path) -> subprocess.Popen[bytes]:
@@ -291,7 +301,7 @@ def test_killed_and_started_again_it_has_lost_nothing_and_counted_nothing_twice(
             sent += 100 + number
             if number == 1:
                 wait_until(lambda sent=sent: forth(tmp_path / "out", "R1--R2") >= sent, "all intervals", 30.0)
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGINT)
                 assert process.wait(30.0) == 0
         finally:
             if process.poll() is None:
