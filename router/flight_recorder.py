@@ -26,7 +26,7 @@ from router.core.recording.recorded import OutsideFault, RecordedPlane, Segment
 SIGNAL: Final = "signal"
 """The reason of a recording that somebody has asked for."""
 START: Final = "start"
-"""What is told instead of a reason when none could be written."""
+"""Told in place of a reason when none could be written."""
 FAULT_PAUSE_S: Final = 60.0
 """Between two recordings because of faults: those in between are marked in the next one."""
 SUFFIX: Final = ".recording"

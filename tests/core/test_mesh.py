@@ -344,14 +344,14 @@ def settled_mesh(routers: int, meshes: list[Mesh]) -> tuple[Mesh, float]:
     return mesh, time.process_time() - start
 
 
-def test_two_hundred_routers_settle_at_a_few_times_the_cost_of_a_hundred(meshes: list[Mesh]) -> None:
-    _, few = settled_mesh(100, meshes)
-    mesh, many = settled_mesh(200, meshes)
+def test_twice_the_routers_settle_at_a_few_times_the_cost(meshes: list[Mesh]) -> None:
+    _, few = settled_mesh(60, meshes)
+    mesh, many = settled_mesh(120, meshes)
     assert many < 10 * few, "each router hears of each link: four times, and a little for the larger graph"
     mesh.run_for(0.5)
-    mesh.kill("r100")
+    mesh.kill("r060")
     assert settle(mesh, step_s=0.005) < 0.05
-    for root in ("r000", "r050", "r199"):
+    for root in ("r000", "r050", "r119"):
         assert not multicast_faults(mesh, RouterId(root))
 
 

@@ -65,7 +65,7 @@ class Totals:
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.timeout(3600 if PLAYS else 120)
+@pytest.mark.timeout(3600 if PLAYS else 300)
 def test_in_calm_plays_the_sums_hold_at_each_step_and_all_get_each_message_once(chunk: int) -> None:
     total = Totals()
     for seed in seeds(chunk, 15):
@@ -85,7 +85,7 @@ def test_in_calm_plays_the_sums_hold_at_each_step_and_all_get_each_message_once(
 
 @pytest.mark.parametrize("kind", [Kind.UNRULY, Kind.ROUGH])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.timeout(3600 if PLAYS else 120)
+@pytest.mark.timeout(3600 if PLAYS else 300)
 def test_live_subscribers_miss_nothing_and_afterwards_the_sums_hold_again(chunk: int, kind: Kind) -> None:
     total = Totals()
     for seed in seeds(chunk, 15):

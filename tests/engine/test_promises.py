@@ -40,7 +40,7 @@ def play(kind: Kind, default: int, chunk: int = 0, **options: Any) -> None:
 @pytest.mark.parametrize("chunk", PARTS)
 @pytest.mark.parametrize("kind", ALL)
 def test_promises_hold_whatever_clients_and_neighbors_do(kind: Kind, chunk: int) -> None:
-    play(kind, 40, chunk)
+    play(kind, 25, chunk)
 
 
 @pytest.mark.slow
@@ -48,27 +48,27 @@ def test_promises_hold_whatever_clients_and_neighbors_do(kind: Kind, chunk: int)
 @pytest.mark.parametrize("kind", ALL)
 def test_promises_hold_for_multicasts(kind: Kind) -> None:
     # a stalled subscriber is not excluded in calm times, or the sums would not be of the same subscribers
-    play(kind, 50, addresses=(promises.FANOUT,), forwarding={"grace_s": 3600.0 if kind is Kind.CALM else 1.0})
+    play(kind, 25, addresses=(promises.FANOUT,), forwarding={"grace_s": 3600.0 if kind is Kind.CALM else 1.0})
 
 
 @pytest.mark.slow
 @LONG
 @pytest.mark.parametrize("kind", [Kind.CALM, Kind.SOFT])
 def test_promises_hold_for_reply_addresses(kind: Kind) -> None:
-    play(kind, 50, addresses=(promises.REPLY, promises.BALANCED))
+    play(kind, 25, addresses=(promises.REPLY, promises.BALANCED))
 
 
 @pytest.mark.slow
 @LONG
 def test_datagrams_of_anonymous_senders_between_messages_on_credit() -> None:
-    play(Kind.ROUGH, 50, has_anonymous=True)
+    play(Kind.ROUGH, 25, has_anonymous=True)
 
 
 @pytest.mark.slow
 @LONG
 @pytest.mark.parametrize("forwarding", [{"max_circuits": 1}, {"brokered_messages": 2}], ids=str)
 def test_narrow_settings(forwarding: dict[str, int]) -> None:
-    play(Kind.ROUGH, 50, forwarding=forwarding)
+    play(Kind.ROUGH, 25, forwarding=forwarding)
 
 
 # Cases

@@ -19,7 +19,7 @@ KINDS = (
 SEED = 3
 RATE = 300.0
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
 def test_every_message_has_one_true_outcome_and_nothing_is_left_whatever_fails(tmp_path: Path) -> None:

@@ -293,6 +293,24 @@ def command(*words: object) -> Any:
     return CliRunner().invoke(main, ["whatif", *map(str, words)])
 
 
+@pytest.mark.parametrize(
+    ("placed", "status", "said"),
+    [
+        ("", 2, "Error: --max-km: no router of the model has a latitude and a longitude\n"),
+        ("AB", 0, "no new link to routers without latitude and longitude: C, D\n"),
+        ("ABCD", 0, ""),
+    ],
+)
+def test_links_whose_length_nobody_knows_are_told_of(placed: str, status: int, said: str, tmp_path: Path) -> None:
+    routers = [
+        RouterNode(id=name, latitude=0.0 if name in placed else None, longitude=0.0 if name in placed else None)
+        for name in "ABCD"
+    ]
+    write_model(attrs.evolve(mesh("A-B B-C C-D"), routers=routers), tmp_path / "model")
+    told = command("suggest", tmp_path / "model", "--no-subscribers", "--max-km", 5)
+    assert (told.exit_code, told.stderr) == (status, said)
+
+
 def test_the_commands_suggest_and_credit_answer_for_models_and_runs(whole: Path, tmp_path: Path) -> None:
     write_model(everything(), tmp_path / "model")
     for folder in (whole, tmp_path / "model"):

@@ -19,7 +19,7 @@ from tests.whatif.cluster import connect, environment, standalone
 from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
 REQUEST = Request(families="links:1-2,srlg", growth="2")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # processes of Java, up to seven at once
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # processes of Java, up to seven at once
 OPTIONS = ("--fail", "links:1-2,srlg", "--growth", "2", "--no-report")
 
 

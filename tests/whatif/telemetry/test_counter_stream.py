@@ -34,7 +34,7 @@ from tests.helpers.sockets import Sockets
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]  # on a busy machine Spark takes its time to start
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]  # on a busy machine Spark takes its time to start
 
 LINKS = ("R1--R2", "R2--R3")
 
