@@ -308,7 +308,8 @@ def test_links_whose_length_nobody_knows_are_told_of(placed: str, status: int, s
     ]
     write_model(attrs.evolve(mesh("A-B B-C C-D"), routers=routers), tmp_path / "model")
     told = command("suggest", tmp_path / "model", "--no-subscribers", "--max-km", 5)
-    assert (told.exit_code, told.stderr) == (status, said)
+    lines = [line for line in told.stderr.splitlines(keepends=True) if "looking for" not in line]
+    assert (told.exit_code, "".join(lines)) == (status, said)
 
 
 def test_the_commands_suggest_and_credit_answer_for_models_and_runs(whole: Path, tmp_path: Path) -> None:
