@@ -167,7 +167,7 @@ class FlightRecorder:
             prefix = f"amqp-mesh-{_file_word(self._control.router_id)}-"
             there = sum(each.name.startswith(prefix) and each.name.endswith(SUFFIX) for each in folder.iterdir())
             if there >= self._settings.max_files:
-                refusal = f"{there} recordings of this router are there already, as many as `max_files` allows"
+                refusal = f"as many recordings of this router are there already as `max_files` allows: {there}"
                 self._tell_of_failure(reason, path, refusal)
                 return
             file = folder / f"{prefix}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns()}{SUFFIX}"
