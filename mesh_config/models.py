@@ -506,7 +506,7 @@ class ForwardingSettings:
         beyond="the link is refused, `amqp:resource-limit-exceeded`",
     )
     max_session_links: int = setting(
-        "Links of one session of a client. They end with it at once, in a time that grows by the square of their number.",
+        "Links of one session of a client. They end with it at once, in a time by the square of their number.",
         default=2048,
         unit="links",
         low=1,

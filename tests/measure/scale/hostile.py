@@ -237,6 +237,24 @@ def half_open(connect: Connect) -> None:
     connect("hostile").rest(0.5)
 
 
+def brief_visits(connect: Connect) -> None:
+    """Connections that say much of themselves, subscribe to a multicast and end at once."""
+    properties = {symbol(f"property {number}"): f"value {number}" for number in range(200)}
+    opening = write(OPEN, ["visitor", "host", *[None] * 7, properties])
+    for _ in range(100):
+        client = connect(None)
+        client.write(AMQP_HEADER + opening + begin() + receiver(0, "openstack.org/om/rpc/multicast/visited", credit=9))
+        client.close()
+
+
+def other_protocols(connect: Connect) -> None:
+    """Requests of HTTP, each on a connection of its own."""
+    for _ in range(100):
+        client = connect(None)
+        client.write(b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
+        client.close()
+
+
 def echoes(connect: Connect) -> None:
     """Flows that want an answer which nobody reads."""
     client = connect("hostile")
@@ -316,6 +334,8 @@ KINDS: tuple[Callable[[Connect], None], ...] = (
     shadows,
     loud_names,
     half_open,
+    brief_visits,
+    other_protocols,
     echoes,
     unread_answers,
     sessions,
