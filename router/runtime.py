@@ -403,6 +403,7 @@ class Runtime(RunToCompletion):
                 ):
                     self.data_plane.reconsider(entry)
             case WithdrawRouter():
+                self.data_plane.credit_manager.rerouted.add(action.router)  # some of its addresses are withdrawn later
                 for entry in self.fib.withdraw_router(action.router):
                     self.data_plane.reconsider(entry)
             case TopologyChanged():

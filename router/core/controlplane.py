@@ -419,11 +419,14 @@ class ControlPlane:
             self._link_state.expect_flux(now)
         self._link_state.requests.ask(now)
         self._addresses.ask(now)
+        self._addresses.install(now)
         return self._outbox.take()
 
     def _install(self, change: RoutesDiff, now: float) -> None:
         for router in change.lost:
             self._addresses.lose(router)
+        self._addresses.install(now)  # where they are few, a router's addresses go before it
+        for router in change.lost:
             self._outbox.do(WithdrawRouter(router=router))
             self._outbox.do(Report.info("router_unreachable", remote=router))
         for router in (*change.moved, *change.found):

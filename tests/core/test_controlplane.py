@@ -367,8 +367,8 @@ def test_a_router_behind_a_lost_one_goes_and_returns_with_it_without_any_questio
     play >> ControlLinkDown(connection=TO_B)
     withdrawn = others(play.rest())
     assert withdrawn == [
-        WithdrawRouter(router=B),
         WithdrawAddress(address="x", router=far),
+        WithdrawRouter(router=B),
         WithdrawRouter(router=far),
         TopologyChanged(),
     ]
@@ -379,8 +379,8 @@ def test_a_router_behind_a_lost_one_goes_and_returns_with_it_without_any_questio
     assert others(actions) == [
         InstallRouter(router=B, connection=again, next_hop=B, cost=1),
         InstallRouter(router=far, connection=again, next_hop=B, cost=2),
-        address,
         TopologyChanged(),
+        address,
     ]
     assert sends(actions, LinkStateRequest) + sends(actions, MobileAddressRequest) == []
 

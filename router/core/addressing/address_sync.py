@@ -16,6 +16,7 @@ import attrs
 
 from mesh_config.models import LinkStateSettings, Treatment
 from router.core.addressing.address import MAX_ADDRESS_BYTES, is_reserved_mobile, volatile_owner
+from router.core.addressing.address_installation import AddressInstallation
 from router.core.addressing.partial_updates import MOST_PARTS, PARTS, Answer, Arriving, pieces
 from router.core.events import (
     ControlReceived,
@@ -82,6 +83,7 @@ class AddressSync:
         self._answers: dict[RouterId, Answer] = {}
         """Answers of which more will be asked for."""
         self._asks = DueRouters()
+        self._installation = AddressInstallation()
         self._count = 0
         """Addresses of all other routers together."""
 
@@ -256,8 +258,12 @@ class AddressSync:
             if arriving.next_part % PARTS == 0:
                 self._ask_for(message.id, held)
             return
-        for address in [address for address in held.addresses if address not in arriving.addresses]:
-            self._withdraw(message.id, held, address)
+        gone = [address for address in held.addresses if address not in arriving.addresses]
+        for address in gone:
+            del held.addresses[address]
+        self._count -= len(gone)
+        if held.is_installed and gone:
+            self._installation.withdraw(message.id, gone)
         held.seq = arriving.mobile_seq
         held.ask_at = None
         held.arriving = None
@@ -278,8 +284,7 @@ class AddressSync:
         if held is None:
             return
         held.is_installed = True
-        for address, treatment in held.addresses.items():
-            self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
+        self._installation.reach(router, held.addresses)
         self._want_rest(router, held, now)
 
     def lose(self, router: RouterId) -> None:
@@ -288,8 +293,7 @@ class AddressSync:
         held = self.routers.get(router)
         if held is None:
             return
-        for address in held.addresses:
-            self._outbox.do(WithdrawAddress(address=address, router=router))
+        self._installation.lose(router, held.addresses)
         held.is_installed = False
         held.arriving = None
         held.ask_at = None
@@ -301,14 +305,22 @@ class AddressSync:
         if held is not None:
             self._count -= len(held.addresses)
         if held is not None and held.is_installed:
-            for address in held.addresses:
-                self._outbox.do(WithdrawAddress(address=address, router=router))
+            self._installation.lose(router, held.addresses)
 
     # Asking
 
     def next_deadline(self) -> float:
-        """Time at which `ask` has something to do, seconds; `math.inf` when never."""
-        return self._asks.next
+        """Time at which `ask` or `install` has something to do, seconds; `math.inf` when never."""
+        return min(self._asks.next, self._installation.next_deadline())
+
+    def install(self, now: float) -> None:
+        """Tell the forwarding side of addresses of routers that were reached or lost.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        for action in self._installation.take(now):
+            self._outbox.do(action)
 
     def ask(self, now: float) -> None:
         """Ask for the addresses that are due.
@@ -370,7 +382,11 @@ class AddressSync:
             return
         held.addresses[address] = treatment
         if held.is_installed:
-            self._outbox.do(InstallAddress(address=address, router=router, treatment=treatment))
+            self._change_one(InstallAddress(address=address, router=router, treatment=treatment))
+
+    def _change_one(self, action: InstallAddress | WithdrawAddress) -> None:
+        if not self._installation.change(action):
+            self._outbox.do(action)
 
     def _has_room(self, router: RouterId, held: RemoteSubscriptions, address: str) -> bool:
         """Whether *router* may have one more address, and this one; what is refused is told of once."""
@@ -397,7 +413,7 @@ class AddressSync:
         del held.addresses[address]
         self._count -= 1
         if held.is_installed:
-            self._outbox.do(WithdrawAddress(address=address, router=router))
+            self._change_one(WithdrawAddress(address=address, router=router))
 
     def check_invariants(self) -> None:
         """Assert that sequences agree, nothing is left untold, and what is missing is asked for while it can be."""

@@ -23,7 +23,7 @@ import attrs
 
 from mesh_config import models
 from router.core import controlplane, events
-from router.core.addressing import address_sync, partial_updates
+from router.core.addressing import address_installation, address_sync, partial_updates
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.linkstate import (
@@ -43,9 +43,9 @@ from router.core.linkstate import (
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
-    address_sync, control_forwarder, controlplane, due_routers, events, hello_sender, link_state_requests, lsdb,
-    messages, models, neighbors, outbox,
-    partial_updates, protocol, rate_limit, routes, spf, throttle,
+    address_installation, address_sync, control_forwarder, controlplane, due_routers, events, hello_sender,
+    link_state_requests, lsdb, messages, models, neighbors, outbox, partial_updates,
+    protocol, rate_limit, routes, spf, throttle,
 )  # fmt: skip
 
 
