@@ -43,9 +43,17 @@ def run(file: str, router_id: str | None, log_level: str) -> None:
     bound.
     """
     # Until the daemon listens: those that stop it come to it then, the others end nothing, also after it has stopped.
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-    with _ignored(OTHERS):
+    with _held_back(STOPPING), _ignored(OTHERS):
         _run(file, router_id, log_level)
+
+
+@contextmanager
+def _held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -207,3 +207,9 @@ def stops(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGTERM)
     said_until(process, "stopped")
     assert process.wait(STOP_S) == 0
+
+
+def test_a_command_that_fails_leaves_the_signals_of_its_process_as_they_were(mesh: str) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert CliRunner().invoke(run, [mesh, "--router", "unread"]).exit_code == 1
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

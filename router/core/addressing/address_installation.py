@@ -43,7 +43,7 @@ class Backlog:
     come: int = 0
     """Those of `coming` that were installed."""
     changes: list[InstallAddress | WithdrawAddress] = attrs.field(factory=list)
-    """What has changed since."""
+    """Changes of single addresses since."""
     changed: int = 0
     """Those of `changes` that were handed on."""
 
