@@ -31,6 +31,8 @@ from router.guard.frame_guard import FrameGuard
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import NULL, Handle, pn_event_type
 
+SEARCHED_SESSIONS: Final = 2000
+"""For so many sessions that a connection had, giving one back takes as long as another link."""
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked.
 
@@ -374,7 +376,9 @@ class Connection(ByteStreams):
         self.close()
 
     def free_some(self, most: int) -> bool:
-        """Give a part back to proton: at most so many links and sessions. No handle may be used any more.
+        """Give a part back to proton: at most so many links, or sessions. No handle may be used any more.
+
+        One of very many sessions counts for several links, since proton looks for it among all.
 
         Returns: whether that was the last of it; then this must not be called again.
         """
@@ -385,17 +389,20 @@ class Connection(ByteStreams):
             pn.pn_transport_free(self._transport)
             pn.pn_collector_free(self._collector)
             self._next_link = pn.pn_link_head(connection, 0)
-        for _ in range(most):
+        left = most
+        while left > 0:
             link = self._next_link
             if link != NULL:
                 self._next_link = pn.pn_link_next(link, 0)  # from the head again would go by the sessions each time
                 pn.pn_link_free(link)
+                left -= 1
                 continue
             session = pn.pn_session_head(connection, 0)
             if session == NULL:
                 pn.pn_connection_free(connection)
                 return True
             pn.pn_session_free(session)
+            left -= 1 + len(self._sessions) // SEARCHED_SESSIONS
         return False
 
     def weigh(self) -> None:

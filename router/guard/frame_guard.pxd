@@ -16,6 +16,7 @@ cdef Py_ssize_t NO_HEAD
 cdef PeerSession NO_SESSION
 cdef Py_ssize_t LINK_WORK
 cdef Py_ssize_t SESSION_WORK
+cdef Py_ssize_t SEARCHED_SESSIONS
 cdef Py_ssize_t MOST_WORK
 
 

@@ -77,6 +77,8 @@ LINK_WORK: Final = 250
 """Cost of an Attach or Detach, counted in deliveries of a disposition: each some tenths of a microsecond."""
 SESSION_WORK: Final = 100
 """Cost of a Begin or End, in the same."""
+SEARCHED_SESSIONS: Final = 8
+"""For so many sessions that there are a Begin costs one more: an engine looks for a free channel from the lowest on."""
 MOST_WORK: Final = 1000
 """Of that much, or a frame more, is what is handed on at once. A frame is small, and what it asks for may be not."""
 
@@ -456,6 +458,7 @@ class FrameGuard(HandshakeGuard):
         return True
 
     def _check_begin(self, data: bytes | memoryview, at: int, channel: int, session: PeerSession | None) -> bool:
+        self._work += self.peer_sessions.count // SEARCHED_SESSIONS
         if channel > self._channel_max:
             return self._break_at(data, at, FRAMING_ERROR, f"channel-max is {self._channel_max}")
         if session is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from router.ended_link_reaper import LINKS_AT_ONCE, MESSAGES_AT_ONCE
+from router.engine.connection import SEARCHED_SESSIONS
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, Plug, allocated
@@ -96,6 +97,21 @@ def test_what_a_connection_had_is_given_back_some_at_a_time(bench: Bench) -> Non
         steps += 1
     assert steps == MANY // LINKS_AT_ONCE
     assert before - allocated() > 1000 * MANY
+
+
+def test_of_very_many_sessions_fewer_are_given_back_at_a_time(bench: Bench) -> None:
+    router = bench.router("A")
+    peer = bench.client(router)
+    count = 2 * SEARCHED_SESSIONS
+    for _ in range(count):
+        peer.session()
+    bench.run()
+    peer.wire.cut()
+    steps = 0
+    while router.next_deadline() <= bench.now:
+        router.handle_deadline()
+        steps += 1
+    assert steps == pytest.approx(3 * count / LINKS_AT_ONCE, rel=0.1), "each counts for three links"
 
 
 def unsettled(bench: Bench, router: Runtime) -> tuple[Peer, list[Sent]]:

@@ -181,6 +181,14 @@ def test_no_more_is_handed_on_at_once_than_others_should_wait_for(work: list[byt
         del frames[:most]
 
 
+def test_a_begin_beside_very_many_sessions_is_handed_on_alone() -> None:
+    tested = FrameGuard(is_server=True, max_frame_bytes=512, channel_max=32767)
+    feed(tested, AMQP_HEADER + OPEN + b"".join(begin(channel=channel) for channel in range(16_000)))
+    left = b"".join(begin(channel=channel) for channel in range(16_000, 16_010))
+    assert tested.check(left) == len(begin(channel=16_000)), "an engine looks for a channel among all of them"
+    assert not tested.is_broken
+
+
 UINTS = [
     b"\x43",
     b"\x52\x07",
