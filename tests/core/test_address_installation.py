@@ -12,10 +12,8 @@ from router.core.addressing import address_installation
 from router.core.addressing.address_installation import FIRST, PAUSE_S, ROUTINE, AddressInstallation
 from router.core.events import Action, ControlLinkDown, InstallAddress, WithdrawAddress, WithdrawRouter
 from router.core.ids_and_conditions import RouterId
-from tests.core.test_addresses_in_parts import parts_of
+from tests.core.test_addresses_in_parts import TO_ME, parts_of
 from tests.core.test_controlplane import TO_B, B, C, D, got, others, star
-
-TO_ME = "amqp:/_topo/0/A/qdrouter.ma"
 
 
 class Side:
@@ -102,6 +100,19 @@ def test_one_that_flaps_keeps_no_more_than_it_has_addresses() -> None:
         assert len(installation.take(0.0)) <= FIRST
         (backlog,) = installation._backlogs.values() or [address_installation.Backlog()]
         assert len(backlog.going) + len(backlog.coming) + len(backlog.changes) <= len(addresses)
+
+
+def test_changes_beside_a_backlog_do_not_let_it_grow() -> None:
+    installation = AddressInstallation()
+    count = 2 * FIRST
+    installation.reach(B, {f"a{number}": None for number in range(count)})
+    handed_on = len(installation.take(0.0))
+    for number in range(count - FIRST):
+        assert installation.change(InstallAddress(address=f"b{number}", router=B, treatment=None))
+        handed_on += len(installation.take(0.0))
+        (backlog,) = installation._backlogs.values()
+        assert handed_on == FIRST + number + 1, "as many as came"
+        assert len(backlog.changes) - backlog.changed <= number + 1
 
 
 def test_a_router_with_many_addresses_holds_up_none_with_few() -> None:

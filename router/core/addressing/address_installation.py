@@ -98,6 +98,8 @@ class AddressInstallation:
         self._backlogs: dict[RouterId, Backlog] = {}
         self._is_first = False
         """A router was reached or lost in this turn."""
+        self._added = 0
+        """Changes since the last turn: as many go in the next one, or who changes much would let them grow."""
         self._due = math.inf
 
     def change(self, action: InstallAddress | WithdrawAddress) -> bool:
@@ -106,6 +108,7 @@ class AddressInstallation:
         if backlog is None:
             return False
         backlog.changes.append(action)
+        self._added += 1
         return True
 
     def reach(self, router: RouterId, addresses: Mapping[str, Treatment | None]) -> None:
@@ -152,10 +155,12 @@ class AddressInstallation:
         Args:
             now: seconds, monotonic.
         """
-        if not self._is_first and now < self._due:
-            return []
-        left = FIRST if self._is_first else ROUTINE
-        self._is_first = False
+        is_due = self._is_first or now >= self._due
+        left = self._added
+        if is_due:
+            left = max(left, FIRST if self._is_first else ROUTINE)
+            self._is_first = False
+        self._added = 0
         actions: list[Action] = []
         while self._backlogs and left > 0:
             router = next(iter(self._backlogs))
@@ -165,5 +170,6 @@ class AddressInstallation:
             actions += taken
             if not backlog.is_empty:
                 self._backlogs[router] = backlog  # behind the others
-        self._due = now + PAUSE_S if self._backlogs else math.inf
+        if is_due or not self._backlogs:
+            self._due = now + PAUSE_S if self._backlogs else math.inf
         return actions
