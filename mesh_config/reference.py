@@ -43,7 +43,7 @@ _TITLES: dict[SettingsClass, tuple[str, str]] = {
 _INTRO = """\
 # Settings
 
-<!-- Made from mesh_config/models.py by `amqp-mesh config reference`; changes belong there. -->
+<!-- Made from mesh_config/models/ by `amqp-mesh config reference`; changes belong there. -->
 
 A settings file is YAML. It describes either one router:
 

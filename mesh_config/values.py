@@ -125,7 +125,7 @@ def found_words(value: object) -> str:
 def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
     """Fault of *value*, of the right type already, when it is out of the setting's range or pattern; else None.
 
-    Source: the field's metadata (`mesh_config.models.setting`).
+    Source: the field's metadata (`mesh_config.models.setting_field.setting`).
     """
     low, high, pattern = (field.metadata.get(key) for key in ("low", "high", "pattern"))
     if isinstance(value, (int, float)) and not isinstance(value, bool):

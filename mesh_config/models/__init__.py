@@ -1,0 +1,34 @@
+"""Settings of one router and of a whole mesh: plain frozen data, checked elsewhere (`mesh_config.check`).
+
+Every field is made by `setting()`, which carries what the generated reference, the JSON Schema and the checks need: a
+sentence, a unit and a range. Units inside the program are seconds, bytes and messages. Each part has its module here;
+the rest of the program imports them from the package.
+"""
+
+from mesh_config.models.addresses import DEFAULT_ADDRESSES, AddressSettings, Treatment
+from mesh_config.models.connections import ConnectionSettings, ConnectorSettings, ListenerSettings, Role
+from mesh_config.models.forwarding import ForwardingSettings
+from mesh_config.models.link_state import LinkStateSettings
+from mesh_config.models.mesh import MeshSettings, RouterSettings
+from mesh_config.models.recorder import RecorderSettings
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, TEXT_PATTERN, setting
+
+__all__ = [
+    "DEFAULT_ADDRESSES",
+    "HOST_PATTERN",
+    "ID_PATTERN",
+    "MIB",
+    "TEXT_PATTERN",
+    "AddressSettings",
+    "ConnectionSettings",
+    "ConnectorSettings",
+    "ForwardingSettings",
+    "LinkStateSettings",
+    "ListenerSettings",
+    "MeshSettings",
+    "RecorderSettings",
+    "Role",
+    "RouterSettings",
+    "Treatment",
+    "setting",
+]

@@ -1,0 +1,124 @@
+"""Settings of listeners and connectors."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, setting
+
+
+class Role(enum.StrEnum):
+    """Role of who is at the other end of a listener's or connector's connections (names of Qpid Dispatch)."""
+
+    NORMAL = "normal"
+    INTER_ROUTER = "inter-router"
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionSettings:
+    """Settings that a listener and a connector have in common: the AMQP side of a connection."""
+
+    role: Role = setting(
+        "Who connects here: clients (`normal`) or other routers (`inter-router`).", default=Role.NORMAL
+    )
+    cost: int = setting(
+        "Cost of the link to the neighbor; the larger of both ends counts.", default=1, low=1, high=65535
+    )
+    max_frame_bytes: int = setting(
+        "Largest frame accepted.",
+        default=32768,
+        unit="bytes",
+        low=512,
+        high=16 * MIB,
+        beyond="closed, `amqp:connection:framing-error`",
+    )
+    max_sessions: int = setting(
+        "Sessions of one connection (channel-max + 1).",
+        default=32768,
+        unit="sessions",
+        low=1,
+        high=32768,
+        beyond="closed, `amqp:connection:framing-error`",
+    )
+    idle_timeout_s: float = setting(
+        "A connection silent for so long is closed; 0 never.", default=16.0, unit="seconds", low=0, high=86400
+    )
+
+
+@attrs.frozen(kw_only=True)
+class ListenerSettings(ConnectionSettings):
+    """A socket that waits for connections."""
+
+    name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
+    host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
+    port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
+    handshake_timeout_s: float = setting(
+        "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600, beyond="closed"
+    )
+    vhost_prefix: bool = setting(
+        "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false);"
+        " other clients mostly put there the host they dialled. A treatment may name the address with it or without.",
+        default=False,
+    )
+    max_message_bytes: int = setting(
+        "Largest message of a client, announced to it; the link of a larger one is closed. 0: no limit.",
+        default=0,
+        unit="bytes",
+        low=0,
+        high=1024 * 1024 * MIB,
+        beyond="its link is closed, `amqp:link:message-size-exceeded`",
+    )
+    max_connections: int = setting(
+        "Connections at one time.",
+        default=10000,
+        unit="connections",
+        low=1,
+        high=1000000,
+        beyond="closed at once, `listener_full`",
+    )
+    max_connections_of_host: int = setting(
+        "Connections at one time of one remote host; 0 for no bound of its own.",
+        default=0,
+        unit="connections",
+        low=0,
+        high=1000000,
+        beyond="closed at once, `host_full`",
+    )
+    max_handshakes: int = setting(
+        "Connections at one time whose peer has not said who it is; one more, and the oldest of them is closed.",
+        default=1000,
+        unit="connections",
+        low=1,
+        high=1000000,
+        beyond="the oldest of them is closed",
+    )
+
+
+@attrs.frozen(kw_only=True)
+class ConnectorSettings(ConnectionSettings):
+    """A connection that this router makes and keeps up."""
+
+    name: str | None = setting("Name in logs and management; host:port when absent.", default=None)
+    role: Role = setting(
+        "What is at the other end: another router. With the role `normal` it would carry nothing, and is refused.",
+        default=Role.INTER_ROUTER,
+    )
+    to: str | None = setting(
+        "Router of the same file to connect to: host and port are those of its inter-router listener.",
+        default=None,
+        pattern=ID_PATTERN,
+    )
+    host: str = setting("Host to connect to.", default="127.0.0.1", pattern=HOST_PATTERN)
+    port: int = setting("TCP port to connect to.", default=5672, low=1, high=65535)
+    reconnect_initial_s: float = setting(
+        "Pause before the first new attempt; doubled each time, with jitter.",
+        default=0.05,
+        unit="seconds",
+        low=0.001,
+        high=3600,
+    )
+    reconnect_max_s: float = setting(
+        "Longest pause between attempts.", default=5.0, unit="seconds", low=0.01, high=3600
+    )

@@ -1,0 +1,238 @@
+"""Settings of the data plane: windows of credit, and bounds of what is held."""
+
+from __future__ import annotations
+
+import attrs
+
+from mesh_config.models.setting_field import MIB, setting
+
+
+@attrs.frozen(kw_only=True)
+class ForwardingSettings:
+    """Windows and bounds of the data plane."""
+
+    publisher_window: int = setting(
+        "Credit that a router makes of its own toward subscribers behind a neighbor that takes no circuits.",
+        default=250,
+        unit="messages",
+        low=1,
+        high=1000000,
+    )
+    anonymous_window: int = setting(
+        "Most credit of a sender that names its destination in each message; it begins with 4, and grows with use.",
+        default=250,
+        unit="messages",
+        low=1,
+        high=1000000,
+    )
+    distance_messages: float = setting(
+        "What a unit of a path's cost is worth to a balanced message: it goes that way while so many messages fewer per"
+        " subscriber are without an outcome there.",
+        default=0.1,
+        unit="messages",
+        low=0,
+        high=1000000,
+    )
+    router_window: int = setting(
+        "Credit given on each data link to a neighbor.", default=1000, unit="messages", low=1, high=1000000
+    )
+    held_message_bytes: int = setting(
+        "A multi-frame message up to this size is held until whole before a client gets it; a larger one streams.",
+        default=16 * MIB,
+        unit="bytes",
+        low=0,
+        high=1024 * MIB,
+        beyond="passed on in parts; a multicast is rejected",
+    )
+    held_connection_bytes: int = setting(
+        "The same for all messages held for one connection.",
+        default=64 * MIB,
+        unit="bytes",
+        low=0,
+        high=16384 * MIB,
+        beyond="passed on in parts; a multicast is rejected",
+    )
+    unfinished_s: float = setting(
+        "A message that is not finished, and of which fewer than `unfinished_bytes` have come in so long, is given up;"
+        " between routers in twice as long. Only time counts in which its sender could go on.",
+        default=30.0,
+        unit="seconds",
+        low=0.1,
+        high=86400,
+        beyond="rejected, and the link of a client closed",
+    )
+    unfinished_bytes: int = setting(
+        "What must come of an unfinished message in `unfinished_s`.",
+        default=32768,
+        unit="bytes",
+        low=1,
+        high=1024 * MIB,
+    )
+    waiting_messages: int = setting(
+        "Messages that may wait for credit at one address, or at one link.",
+        default=10000,
+        unit="messages",
+        low=1,
+        high=10000000,
+        beyond="RELEASED or, pre-settled, dropped and counted",
+    )
+    waiting_bytes: int = setting(
+        "The same in bytes.",
+        default=64 * MIB,
+        unit="bytes",
+        low=1,
+        high=16384 * MIB,
+        beyond="RELEASED or, pre-settled, dropped and counted",
+    )
+    connection_bytes: int = setting(
+        "What may be held of what one client has sent; above this no further message of it is begun, far above nothing "
+        "is read of it. The same of what it is to get; above this nothing more is sent to it.",
+        default=128 * MIB,
+        unit="bytes",
+        low=MIB,
+        high=16384 * MIB,
+        beyond="it has to wait, `connection_above_mark`",
+    )
+    process_bytes: int = setting(
+        "What may be held because of all peers; above this each connection with more than its share has to wait.",
+        default=1024 * MIB,
+        unit="bytes",
+        low=4 * MIB,
+        high=1024 * 1024 * MIB,
+        beyond="who has more than a share has to wait, `process_above_mark`",
+    )
+    stopped_s: float = setting(
+        "A client far above its mark, so that nothing is read of it, is closed after this.",
+        default=60.0,
+        unit="seconds",
+        low=0.1,
+        high=86400,
+        beyond="closed, `amqp:resource-limit-exceeded`",
+    )
+    waiting_s: float = setting(
+        "Longest time that a message waits which is not at its publisher's own router.",
+        default=60.0,
+        unit="seconds",
+        low=0.1,
+        high=86400,
+        beyond="RELEASED or, pre-settled, dropped and counted",
+    )
+    brokered_messages: int = setting(
+        "Of the credit that a subscriber grants, at most so much is lent out at a time.",
+        default=10000,
+        unit="messages",
+        low=1,
+        high=1000000,
+    )
+    quarantine_s: float = setting(
+        "Credit taken back from a client counts as held for so long; longer than a client's round trip.",
+        default=0.05,
+        unit="seconds",
+        low=0.001,
+        high=10,
+    )
+    linger_s: float = setting(
+        "When all subscribers of an address have taken their credit back, publishers lose theirs after this.",
+        default=1.0,
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
+    drain_bound_s: float = setting(
+        "A subscriber's drain is answered after this, even when not all that was lent of its credit has come back.",
+        default=1.0,
+        unit="seconds",
+        low=0.01,
+        high=60,
+    )
+    grace_s: float = setting(
+        "A subscriber of a multicast without credit, or that takes next to nothing, holds up others for so long; a"
+        " neighbor that does not exclude its own, for a bit more than four times as long.",
+        default=1.0,
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
+    kept_multicast_s: float = setting(
+        "Multicasts that have passed are kept for so long: when paths change, who lacks one gets it again.",
+        default=5.0,
+        unit="seconds",
+        low=0,
+        high=60,
+        beyond="forgotten",
+    )
+    kept_multicast_bytes: int = setting(
+        "The same in bytes, all addresses together; the oldest are forgotten first.",
+        default=16 * MIB,
+        unit="bytes",
+        low=0,
+        high=16384 * MIB,
+        beyond="the oldest are forgotten",
+    )
+    circuit_idle_s: float = setting(
+        "A circuit that nobody needs is ended after this.", default=60.0, unit="seconds", low=0.1, high=86400
+    )
+    session_window_frames: int = setting(
+        "Frames of a session that may lie unread here before its sender is stopped.",
+        default=256,
+        unit="frames",
+        low=2,
+        high=65536,
+        beyond="the window of the session is closed until they are read",
+    )
+    address_bytes: int = setting(
+        "Longest address of a link or a message, in UTF-8; a link with a longer one is refused, a message rejected.",
+        default=1024,
+        unit="bytes",
+        low=64,
+        high=16384,
+        beyond="the link is refused, the message rejected",
+    )
+    control_message_bytes: int = setting(
+        "Largest control message that a neighbor may send; a larger one ends its connection.",
+        default=4 * MIB,
+        unit="bytes",
+        low=MIB,
+        high=256 * MIB,
+        beyond="closed",
+    )
+    control_percent: int = setting(
+        "Time for control messages of neighbors that have used up their allowance: 0.5 s, and this part of all time.",
+        default=20,
+        unit="percent",
+        low=1,
+        high=90,
+        beyond="they wait, HELLOs excepted, `control_messages_wait`; above `control_message_bytes` dropped",
+    )
+    management_request_bytes: int = setting(
+        "Largest request to the management node; a larger one is rejected.",
+        default=65536,
+        unit="bytes",
+        low=1024,
+        high=16 * MIB,
+        beyond="rejected, `amqp:link:message-size-exceeded`",
+    )
+    max_links: int = setting(
+        "Links of one connection.",
+        default=65536,
+        unit="links",
+        low=1,
+        high=1000000,
+        beyond="the link is refused, `amqp:resource-limit-exceeded`",
+    )
+    max_session_links: int = setting(
+        "Links of one session of a client. They end with it at once, in a time by the square of their number.",
+        default=2048,
+        unit="links",
+        low=1,
+        high=65536,
+        beyond="the link is refused, `amqp:resource-limit-exceeded`",
+    )
+    max_circuits: int = setting(
+        "Circuits of one connection to a neighbor, both ways together.",
+        default=30000,
+        unit="circuits",
+        low=0,
+        high=31000,
+        beyond="the circuit is refused; messages go as datagrams",
+    )

@@ -1,0 +1,55 @@
+"""Settings of one router and of a whole mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from mesh_config.models.addresses import AddressSettings, Treatment
+from mesh_config.models.connections import ConnectorSettings, ListenerSettings
+from mesh_config.models.forwarding import ForwardingSettings
+from mesh_config.models.link_state import LinkStateSettings
+from mesh_config.models.recorder import RecorderSettings
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, setting
+
+
+@attrs.frozen(kw_only=True)
+class RouterSettings:
+    """Everything one router process needs."""
+
+    id: str = setting(
+        "Name of the router, unique in the mesh, without blanks and `/`, and not `all`.", pattern=ID_PATTERN
+    )
+    host: str | None = setting(
+        "Host by which other routers reach this one; where a listener binds to all addresses, `to` resolves to it.",
+        default=None,
+        pattern=HOST_PATTERN,
+    )
+    site: str | None = setting("Where it stands; routers of one site may fail together.", default=None)
+    listeners: tuple[ListenerSettings, ...] = setting("Sockets that wait for connections.", default=())
+    connectors: tuple[ConnectorSettings, ...] = setting("Connections to make.", default=())
+    addresses: tuple[AddressSettings, ...] = setting("Treatments; they override the built-in ones.", default=())
+    default_treatment: Treatment = setting("Treatment of every other address.", default=Treatment.BALANCED)
+    link_state: LinkStateSettings = setting("Timers of the routing protocol.", factory=LinkStateSettings)
+    forwarding: ForwardingSettings = setting("Windows and bounds of the data plane.", factory=ForwardingSettings)
+    recorder: RecorderSettings = setting("What is kept to explain a fault.", factory=RecorderSettings)
+    reserved_files: int = setting(
+        "Open files kept for connections of routers, but half of all at most; a client that would take one is refused.",
+        default=64,
+        unit="files",
+        low=0,
+        high=1000000,
+        beyond="a client is closed at once, `files_short`",
+    )
+    shutdown_s: float = setting(
+        "On SIGTERM, time for what is in flight to settle.", default=5.0, unit="seconds", low=0, high=3600
+    )
+
+
+@attrs.frozen(kw_only=True)
+class MeshSettings:
+    """A whole mesh, by router id; defaults are already merged into each router."""
+
+    name: str = setting("Name of the mesh, for pictures and reports.", default="mesh")
+    routers: Mapping[str, RouterSettings] = setting("The routers by id.", factory=dict)

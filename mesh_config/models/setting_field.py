@@ -1,0 +1,54 @@
+"""Make the fields of settings: what each carries for the loader, the checks, the JSON Schema and the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+MIB = 1024 * 1024
+
+ID_PATTERN = "(?!all$)[^\\s/\\u0000-\\u001f\\u007f-\\u009f]{1,255}"
+"""Of what a router id consists: it becomes a word of `amqp:/_topo/0/<id>/...`, so no blank and no `/` may be in it, and
+`all` means every router there. Neighbors take no longer one."""
+HOST_PATTERN = "[^\\s/]+"
+"""A host name or an address; IPv6 without brackets."""
+TEXT_PATTERN = "[^\\u0000-\\u001f\\u007f-\\u009f]+"
+"""An address, or a name for people."""
+
+
+def setting(
+    doc: str,
+    *,
+    default: Any = attrs.NOTHING,
+    factory: Callable[[], Any] | None = None,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    pattern: str | None = None,
+    beyond: str = "",
+) -> Any:
+    """One setting: an attrs field whose metadata the loader, the checks, the schema and the reference read.
+
+    Args:
+        doc: a sentence for operators.
+        default: as in `attrs.field`; without it and *factory* the setting must be written.
+        factory: as in `attrs.field`.
+        unit: of a number, in words; empty for a plain number.
+        low: least value of a number, in that unit.
+        high: greatest value of a number, in that unit.
+        pattern: regular expression (common to Python and ECMA 262) that the whole of a text must match.
+        beyond: of a bound, what happens to what is beyond it; for the table in docs/explanation/hostile-peers.md.
+    """
+    metadata: Mapping[str, object] = {
+        "doc": doc,
+        "unit": unit,
+        "low": low,
+        "high": high,
+        "pattern": pattern,
+        "beyond": beyond,
+    }
+    if factory is not None:
+        return attrs.field(factory=factory, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
