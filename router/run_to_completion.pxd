@@ -1,7 +1,8 @@
 import cython
 
 from router.dataplane.credit_manager cimport CreditManager
-from router.dataplane.links cimport Port
+from router.dataplane.links cimport forget_unwritten
+from router.dataplane.port cimport Port
 from router.dataplane.router_data_plane cimport RouterDataPlane
 from router.dataplane.settlement cimport Settlement
 from router.engine.connection cimport Connection

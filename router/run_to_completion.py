@@ -14,7 +14,8 @@ from mesh_config.models import ForwardingSettings
 from router.core.errors import RemoteProtocolError
 from router.core.events import Event
 from router.core.ids_and_conditions import Condition, ConnectionId
-from router.dataplane.links import Port
+from router.dataplane.links import forget_unwritten
+from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.connection import Connection
 from router.peer_memory_account import Log, PeerMemoryAccount
@@ -84,7 +85,7 @@ class RunToCompletion:
     def written(self, connection: Connection) -> None:
         """A connection has written after it was blocked; `settle` follows."""
         if connection.pending() == 0:
-            connection.port.forget_unwritten()
+            forget_unwritten(connection.port)
         self.data_plane.written(connection.port)
 
     def dispatch(self, connection: Connection) -> None:
@@ -159,7 +160,7 @@ class RunToCompletion:
         self.flushers[port.id]()
         self.dispatch(connection)  # and that the writing has caused: a link whose transfers are out may take more
         if port.may_be_unwritten() and connection.pending() == 0:
-            port.forget_unwritten()
+            forget_unwritten(port)
         if connection.weight.is_due(connection.moved_bytes):
             self.account.weigh(connection)
         if port.blocked or port.paused:

@@ -33,7 +33,8 @@ from router.core.events import (
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.internal_errors import InternalErrorCallbacks
-from router.dataplane.links import EgressLink, IngressLink, Port, Transfer
+from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.ended_link_reaper import EndedLinkReaper
 from router.engine import codec

@@ -13,10 +13,11 @@ from router.core.forwarding.fib import Fib, Route
 from router.core.forwarding.local_subscribers import Patience
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.internal_errors import InternalErrorCallbacks
-from router.dataplane.links import EgressCircuitLink, Port, Transfer
+from router.dataplane.links import EgressCircuitLink, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages

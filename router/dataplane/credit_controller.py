@@ -27,13 +27,13 @@ from router.dataplane.links import (
     EgressLink,
     IngressCircuitLink,
     IngressLink,
-    Port,
     PublisherLink,
     SubscriberLink,
     Transfer,
     local_subscribers,
 )
 from router.dataplane.machine_keys import messages_of
+from router.dataplane.port import Port
 from router.dataplane.settlement import RELEASE
 from router.dataplane.transfer_lifecycle import StageError, advance
 

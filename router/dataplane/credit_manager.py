@@ -17,13 +17,13 @@ from router.dataplane.credit_controller import CreditController
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import (
     EgressCircuitLink,
-    Port,
     Transfer,
     local_subscribers,
 )
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_controller import MulticastController
 from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages

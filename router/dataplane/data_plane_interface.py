@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from router.binding.proton_functions import Handle
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, Port, PublisherLink
+from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLink, IngressLink, PublisherLink
+from router.dataplane.port import Port
 
 
 class EventReader:

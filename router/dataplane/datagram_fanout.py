@@ -11,10 +11,11 @@ import cython
 
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.links import IngressCircuitLink, Port, Transfer
+from router.dataplane.links import IngressCircuitLink, Transfer
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.port import Port
 from router.dataplane.settlement import RELEASE, Settlement
 
 if not cython.compiled:  # else they come by the .pxd

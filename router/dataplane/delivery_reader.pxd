@@ -7,7 +7,8 @@ from router.dataplane.data_plane_interface cimport EventReader
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, EgressLargeMessageLink, IngressCircuitLink, IngressLink
-from router.dataplane.links cimport Port, SubscriberLink, Transfer, new_transfer
+from router.dataplane.links cimport SubscriberLink, Transfer, new_transfer
+from router.dataplane.port cimport Port
 from router.dataplane.partial_message_progress cimport PartialMessageProgress
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import attrs
 
 from router.core.forwarding.fib import AddressEntry
-from router.dataplane.links import Port, Transfer
+from router.dataplane.links import Transfer
+from router.dataplane.port import Port
 
 
 @attrs.frozen

@@ -7,52 +7,9 @@ from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.partial_message_progress cimport PartialMessageProgress
+from router.dataplane.port cimport Port
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.transfer_stages cimport *
-
-
-cdef class Port:
-    cdef public object id
-    cdef public object touched
-    cdef public bint is_dirty
-    cdef public bint is_router
-    cdef public object neighbor
-    cdef public bint takes_numbers
-    cdef public object vhost
-    cdef public list data_links
-    cdef public object open_stream
-    cdef public list streams
-    cdef public object open_circuit
-    cdef public object close_circuit
-    cdef public object close_link
-    cdef public object end_circuit
-    cdef public object withdraw
-    cdef public object tell_circuits
-    cdef public dict circuits_in
-    cdef public dict circuits_out
-    cdef public list unwritten
-    cdef Py_ssize_t _unwritten_room
-    cdef public Py_ssize_t unwritten_bytes
-    cdef public dict lost_bytes
-    cdef public Py_ssize_t held_bytes
-    cdef public Py_ssize_t leaving_bytes
-    cdef public object charge
-    cdef public bint is_over
-    cdef public bint is_laden
-    cdef public bint is_leaving
-    cdef public bint is_stopped
-    cdef public dict stopped
-    cdef public Transfer asking
-    cdef public list paused
-    cdef public dict blocked
-
-    cpdef object keep_unwritten(self, Transfer transfer)
-    @cython.locals(transfer=Transfer)
-    @cython.locals(transfer=Transfer)
-    cpdef object forget_unwritten(self)
-    cpdef bint may_be_unwritten(self)
-    cpdef object lose_unwritten(self, Py_ssize_t size)
-    cpdef object touch(self)
 
 
 cdef class IngressLink:
@@ -205,3 +162,10 @@ cpdef Transfer new_transfer(IngressLink ingress, size_t delivery, double now)
 
 
 cpdef list local_subscribers(AddressEntry entry)
+
+
+cpdef object keep_unwritten(Port port, Transfer transfer)
+
+
+@cython.locals(transfer=Transfer)
+cpdef object forget_unwritten(Port port)

@@ -1,7 +1,7 @@
-"""Ports, links and the passage of one message, which the engine and the data plane have in common.
+"""Links, and the passage of one message, which the engine and the data plane have in common.
 
-They carry state and no rules. The engine makes a `Port` for each connection and a link object for each data link, and
-hears of the data plane through the port's callbacks. A message's `Transfer` belongs to the data plane.
+They carry state and no rules. The engine makes an object for each link on which messages come or go, on the `Port` of
+its connection. A message's `Transfer` belongs to the data plane.
 
 Sizes are bytes, credit is messages; `handle` fields are proton's pointers and valid as long as the link is registered.
 """
@@ -9,18 +9,16 @@ Sizes are bytes, credit is messages; `handle` fields are proton's pointers and v
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 import cython
 
-from router.core.errors import RemoteProtocolError
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import MULTICAST, AddressEntry
 from router.core.ids_and_conditions import ConnectionId, LinkId, RouterId
-from router.dataplane.connection_account import ConnectionAccount
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.partial_message_progress import PartialMessageProgress
+from router.dataplane.port import UNWRITTEN_ROOM, Port
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
 
@@ -36,151 +34,14 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_session,
         pn_session_outgoing_bytes,
     )
-    from router.dataplane.transfer_stages import NEW, PIECE_BYTES, SENT, STREAM_BUFFER_BYTES
+    from router.dataplane.transfer_stages import NEW, SENT, STREAM_BUFFER_BYTES
 
 SIZES_ROOM: Final = 64
 """Sizes of pre-settled messages that a link keeps before it looks which are written."""
-UNWRITTEN_ROOM: Final = 1000
-"""Messages to a neighbor that are kept until they are written, before those with an outcome are looked for."""
 HEAD_BYTES: Final = MAX_LEADING_BYTES + 32
 """The scanner looks at no more."""
 SMALL_BYTES: Final = 4096
 """Parts of a message that are not larger together become one."""
-
-
-def _absent(*_: object) -> None:
-    raise AssertionError("nobody on this connection is asked for that")
-
-
-class Port:
-    """One connection, as the data plane sees it."""
-
-    __slots__ = (
-        "_unwritten_room", "asking", "blocked", "charge", "circuits_in", "circuits_out", "close_circuit",
-        "close_link", "data_links", "end_circuit", "held_bytes", "id", "is_dirty", "is_laden", "is_leaving",
-        "is_over", "is_router", "is_stopped", "leaving_bytes", "lost_bytes", "neighbor", "open_circuit",
-        "open_stream", "paused", "stopped", "streams", "takes_numbers", "tell_circuits", "touched", "unwritten",
-        "unwritten_bytes", "vhost", "withdraw",
-    )  # fmt: skip
-
-    def __init__(
-        self, port_id: ConnectionId, touched: Callable[[Port], None], withdraw: Callable[[EgressLink, int], None]
-    ) -> None:
-        self.id = port_id
-        self.touched = touched
-        """Called when there is something new to write and `is_dirty` was False."""
-        self.is_dirty = False
-        self.is_router = False
-        self.neighbor: RouterId | None = None
-        self.takes_numbers = False
-        """The neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
-        self.vhost: str | None = None
-        """Prefix of every address of this client, from the host name of its Open."""
-        self.data_links: list[EgressDataLink] = []  # to a neighbor, by priority, lowest first
-        self.open_stream: Callable[[], EgressLargeMessageLink] | None = None
-        """Attaches one more data link in a session of its own, when the neighbor allows it."""
-        self.streams: list[EgressLargeMessageLink] = []  # those links, in the order in which they were attached
-        self.open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None] | None = None
-        """Attaches a circuit for an address, its root, and whether it is a multicast; None where there can be none."""
-        self.close_circuit: Callable[[EgressCircuitLink], None] = _absent
-        """Ends a circuit of our own, which `RouterDataPlane.remove_egress` has forgotten already."""
-        self.end_circuit: Callable[[IngressCircuitLink], None] = _absent
-        """Ends a neighbor's circuit to an address that is no more; tells it so, that it does not try again at once."""
-        self.close_link: Callable[[IngressLink, RemoteProtocolError], None] = _absent
-        """Closes a link whose peer broke its rules: a client's alone, a neighbor's with its connection."""
-        self.tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None] = _absent
-        """Tells the neighbor the weights of our circuits, which of its own are closed, and loads where these lead."""
-        self.withdraw = withdraw
-        """Lets the engine know that a link has no credit at all, which it counts as so many below zero."""
-        self.circuits_in: dict[str, IngressCircuitLink] = {}  # by link name
-        self.circuits_out: dict[str, EgressCircuitLink] = {}
-        self.unwritten: list[Transfer] = []
-        """Of a neighbor: unsettled messages whose bytes may not be with the kernel yet."""
-        self._unwritten_room = UNWRITTEN_ROOM
-        self.unwritten_bytes = 0
-        """Of messages, given to the engine since the kernel had everything; what it has encoded it tells nobody."""
-        self.lost_bytes: dict[int, int] = {}
-        """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
-        self.held_bytes = 0
-        self.leaving_bytes = 0  # of large messages on their way to it, what the engine was not given yet
-        self.charge = ConnectionAccount()
-        self.is_over = False  # it has sent too much: no message of it is begun, and its publishers get no credit
-        self.is_leaving = False  # it has ended, and still has links: nothing is sent to it either
-        self.is_laden = False  # it takes too little: nothing more is sent to it
-        self.is_stopped = False  # so much more that nothing is read from its socket; of a neighbor, they are released
-        self.stopped: dict[IngressLink, None] = {}
-        """Ingress links that are not read while `is_over`."""
-        self.asking: Transfer | None = None
-        """While `is_over`, the last message that was begun though its address was not known."""
-        self.paused: list[IngressLink] = []
-        """Ingress links that are not read until this connection has written more."""
-        self.blocked: dict[EgressLink, None] = {}  # its own links that have credit and too many bytes unwritten
-
-    def serve_client(self, vhost: str | None, close_link: Callable[[IngressLink, RemoteProtocolError], None]) -> None:
-        """Tell that it is a client."""
-        self.vhost = vhost
-        self.close_link = close_link
-
-    def lead_to(
-        self,
-        neighbor: RouterId,
-        close_link: Callable[[IngressLink, RemoteProtocolError], None],
-        *,
-        takes_numbers: bool,
-        open_stream: Callable[[], EgressLargeMessageLink] | None,
-    ) -> None:
-        """Tell that it is a neighbor."""
-        self.close_link = close_link
-        self.is_router = True
-        self.neighbor = neighbor
-        self.takes_numbers = takes_numbers
-        self.open_stream = open_stream
-
-    def serve_circuits(
-        self,
-        open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None],
-        close_circuit: Callable[[EgressCircuitLink], None],
-        end_circuit: Callable[[IngressCircuitLink], None],
-        tell_circuits: Callable[[Mapping[str, int], Sequence[str], Mapping[str, tuple[int, int]]], None],
-    ) -> None:
-        """Tell that it is a neighbor that takes circuits."""
-        self.open_circuit = open_circuit
-        self.close_circuit = close_circuit
-        self.end_circuit = end_circuit
-        self.tell_circuits = tell_circuits
-
-    def open_no_more(self) -> None:
-        """Make no more links: the neighbor is gone."""
-        self.open_stream = self.open_circuit = None
-
-    def keep_unwritten(self, transfer: Transfer) -> None:
-        """Keep a message that may have to be sent a second time."""
-        self.unwritten.append(transfer)
-        if len(self.unwritten) > self._unwritten_room:  # on a busy connection the kernel never has all of it
-            self.unwritten = [one for one in self.unwritten if one.state == SENT]
-            self._unwritten_room = 2 * len(self.unwritten) + UNWRITTEN_ROOM
-
-    def forget_unwritten(self) -> None:
-        """Forget what may be unwritten: the kernel has all of it, and no message need be sent a second time."""
-        self.unwritten_bytes = 0
-        for transfer in self.unwritten:
-            if transfer.state == SENT:
-                transfer.clear()
-        self.unwritten.clear()
-
-    def lose_unwritten(self, size: int) -> None:
-        """Count off bytes that will never be written: their link is gone."""
-        self.unwritten_bytes = max(0, self.unwritten_bytes - size)
-
-    def may_be_unwritten(self) -> bool:
-        """Whether to look if the kernel has everything, and tell so by `forget_unwritten`."""
-        return bool(self.unwritten) or self.unwritten_bytes > PIECE_BYTES
-
-    def touch(self) -> None:
-        """Ask for a flush: there is something to write."""
-        if not self.is_dirty:
-            self.is_dirty = True
-            self.touched(self)
 
 
 class IngressLink:
@@ -598,3 +459,20 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
 def local_subscribers(entry: AddressEntry) -> list[SubscriberLink]:
     """The subscribers of an address at this router."""
     return cast("list[SubscriberLink]", entry.subscribers)  # the FIB knows them by what it asks of them
+
+
+def keep_unwritten(port: Port, transfer: Transfer) -> None:
+    """Keep a message that was sent to a neighbor: it may have to be sent a second time."""
+    port.unwritten.append(transfer)
+    if len(port.unwritten) > port.unwritten_room:  # on a busy connection the kernel never has all of it
+        port.unwritten = [one for one in port.unwritten if one.state == SENT]
+        port.unwritten_room = 2 * len(port.unwritten) + UNWRITTEN_ROOM
+
+
+def forget_unwritten(port: Port) -> None:
+    """Forget what may be unwritten: the kernel has all of it, and no message need be sent a second time."""
+    port.unwritten_bytes = 0
+    for transfer in port.unwritten:
+        if transfer.state == SENT:
+            transfer.clear()
+    port.unwritten.clear()

@@ -27,7 +27,6 @@ from router.dataplane.links import (
     IngressCircuitLink,
     IngressDataLink,
     IngressLink,
-    Port,
     PublisherLink,
     SubscriberLink,
     Transfer,
@@ -35,6 +34,7 @@ from router.dataplane.links import (
 )
 from router.dataplane.machine_keys import publishers_of
 from router.dataplane.message_sender import MessageSender
+from router.dataplane.port import Port
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import scan
 from router.dataplane.settlement import FAIL, RELEASE, Settlement

@@ -20,12 +20,13 @@ from router.dataplane.links import (
     EgressLargeMessageLink,
     EgressLink,
     IngressLink,
-    Port,
     PublisherLink,
     SubscriberLink,
     Transfer,
+    keep_unwritten,
     new_transfer,
 )
+from router.dataplane.port import Port
 from router.dataplane.settlement import FAIL, RELEASE, Settlement
 from router.dataplane.transfer_lifecycle import advance
 from router.dataplane.waiting_messages import WaitingMessages
@@ -289,7 +290,7 @@ class MessageSender:
             return
         advance(transfer, WRITTEN)
         if transfer.size:
-            link.port.keep_unwritten(transfer)
+            keep_unwritten(link.port, transfer)
         link.outstanding += 1
         if link.load is not None:
             link.load.sent()

@@ -2,7 +2,8 @@ from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry, Fib
 from router.core.forwarding.sequence_window cimport SequenceWindow
 from router.dataplane.message_sender cimport MessageSender
-from router.dataplane.links cimport Port, Transfer, new_transfer
+from router.dataplane.links cimport Transfer, new_transfer
+from router.dataplane.port cimport Port
 
 
 cdef class Stream:

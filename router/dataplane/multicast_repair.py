@@ -22,8 +22,9 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.sequence_window import SequenceWindow
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.links import Port, new_transfer
+from router.dataplane.links import new_transfer
 from router.dataplane.message_sender import MessageSender
+from router.dataplane.port import Port
 from router.dataplane.section_scanner import scan
 
 if not cython.compiled:  # else they come by the .pxd

@@ -9,7 +9,8 @@ from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.data_plane_interface cimport DataPlaneInterface
 from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.links cimport EgressCircuitLink, EgressDataLink, EgressLink, EgressLargeMessageLink
-from router.dataplane.links cimport IngressCircuitLink, IngressDataLink, IngressLink, Port
+from router.dataplane.links cimport IngressCircuitLink, IngressDataLink, IngressLink
+from router.dataplane.port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer
 from router.dataplane.delivery_reader cimport Reader
 from router.dataplane.multicast_repair cimport MulticastRepair

@@ -26,7 +26,6 @@ from router.dataplane.links import (
     IngressCircuitLink,
     IngressDataLink,
     IngressLink,
-    Port,
     PublisherLink,
     SubscriberLink,
     Transfer,
@@ -34,6 +33,7 @@ from router.dataplane.links import (
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
+from router.dataplane.port import Port
 from router.dataplane.settlement import Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError

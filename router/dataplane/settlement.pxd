@@ -8,7 +8,8 @@ from router.core.forwarding.link_window cimport change as change_of
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
-from router.dataplane.links cimport EgressLink, IngressLink, Port, PublisherLink, Transfer
+from router.dataplane.links cimport EgressLink, IngressLink, PublisherLink, Transfer
+from router.dataplane.port cimport Port
 from router.dataplane.transfer_lifecycle cimport advance
 from router.dataplane.transfer_stages cimport *
 

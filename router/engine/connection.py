@@ -21,7 +21,8 @@ from router.binding.proton_functions import text
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.dataplane.data_plane_interface import DataPlaneInterface
-from router.dataplane.links import EgressLink, IngressLink, Port
+from router.dataplane.links import EgressLink, IngressLink
+from router.dataplane.port import Port
 from router.engine.byte_streams import ByteStreams
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
