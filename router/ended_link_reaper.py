@@ -21,6 +21,8 @@ LINKS_AT_ONCE: Final = 50
 """Links that are taken away at once: whoever has no more of them waits for nothing."""
 MESSAGES_AT_ONCE: Final = 1000
 """The same of messages that get their outcomes."""
+UNBINDING_S: Final = 0.001
+"""Pause after which to look whether a thread is through with a connection's sessions."""
 
 
 @attrs.define(eq=False)
@@ -107,10 +109,17 @@ class EndedLinkReaper:
             break
         if self._freeing and self._freeing[0].free_some(LINKS_AT_ONCE):
             self._freeing.popleft()
+        elif self._freeing and self._freeing[0].is_unbinding():
+            self._freeing.rotate(-1)
         self._look_on(now)
 
     def _look_on(self, now: float) -> None:
-        self._look_at(now if self._left or self._freeing else math.inf)
+        if self._left:
+            self._look_at(now)
+        elif self._freeing:
+            self._look_at(now + UNBINDING_S if self._freeing[0].is_unbinding() else now)
+        else:
+            self._look_at(math.inf)
 
     def has(self, connection: Connection) -> bool:
         """Whether a connection still has links to be taken away."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import cproton
 from proton import Array, Data, Described, ProtonException, char, int32, symbol
@@ -21,6 +21,9 @@ from router.binding.proton_functions import (
 LIFETIME_POLICY = "lifetime-policy"
 DELETE_ON_CLOSE = 0x2B
 """Descriptor of the lifetime of an address that goes with the link that it was made for (AMQP part 3, 3.5.10)."""
+
+MOST_PROPERTIES: Final = 32
+"""Properties that are read of a map. Routers have ten, and each takes five microseconds."""
 
 UNREADABLE = (ProtonException, ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """A peer may write what Python has no value for: a map with a list as key, a char beyond Unicode, lists without end."""
@@ -84,9 +87,36 @@ def read_single_symbol(handle: Handle) -> str | None:
 
 
 def read_map(handle: Handle) -> dict[str, object]:
-    """Properties with text keys; whatever else the peer sent is left out."""
-    value = read(handle)
-    return {str(key): item for key, item in value.items() if isinstance(key, str)} if isinstance(value, dict) else {}
+    """Properties with text keys: of the first `MOST_PROPERTIES`. Whatever else the peer sent is left out.
+
+    Returns: empty when it is no map, or one of these can't be read.
+    """
+    if handle == NULL:
+        return {}
+    data = _data(handle)
+    data.rewind()
+    if data.next() != Data.MAP:
+        data.rewind()
+        return {}
+    values: dict[str, object] = {}
+    data.enter()
+    try:
+        for _ in range(MOST_PROPERTIES):
+            if data.next() is None:
+                break
+            key = data.get_object()
+            if data.next() is None:
+                return {}  # a key without a value
+            value = data.get_object()
+            if _has_surrogate(key) or _has_surrogate(value):
+                return {}
+            if isinstance(key, str):
+                values[str(key)] = value
+    except UNREADABLE:
+        return {}
+    finally:
+        data.rewind()
+    return values
 
 
 def write_symbols(handle: Handle, symbols: tuple[str, ...]) -> None:

@@ -25,6 +25,7 @@ cdef class Connection(ByteStreams):
     cdef public MemoryMeter weight
     cdef public object _failure
     cdef public Py_ssize_t _after_end
+    cdef public object _unbinding
     cdef public bint _is_unbound
     cdef public size_t _next_link
     cdef public DataPlaneInterface _data_plane

@@ -9,6 +9,7 @@ Source: AMQP 1.0 part 2; part 5, 5.3 (SASL).
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -18,6 +19,7 @@ from mesh_config.models import ConnectionSettings, Role
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import text
+from router.binding.unbinding import begin_unbinding
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.dataplane.data_plane_interface import DataPlaneInterface
@@ -33,7 +35,8 @@ if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import NULL, Handle, pn_event_type
 
 SEARCHED_SESSIONS: Final = 2000
-"""For so many sessions that a connection had, giving one back takes as long as another link."""
+"""For so many sessions that a connection had, giving one back takes as long as another link. With more of them a thread
+takes the transport from them all."""
 LSU_PUSH: Final = "amqp-mesh.lsu-push.1"
 """Capability: link-state updates may be flooded to this router unasked.
 
@@ -122,6 +125,8 @@ class Connection(ByteStreams):
         self._failure: RemoteProtocolError | None = None
         self._after_end = 0
         """Begins and Attaches that came after the end."""
+        self._unbinding: threading.Thread | None = None
+        """Takes the transport from its very many sessions."""
         self._is_unbound = False
         """Its parts are being freed."""
         self._next_link: Handle = NULL
@@ -379,14 +384,19 @@ class Connection(ByteStreams):
     def free_some(self, most: int) -> bool:
         """Give a part back to proton: at most so many links, or sessions. No handle may be used any more.
 
-        One of very many sessions counts for several links, since proton looks for it among all.
+        One of very many sessions counts for several links, since proton looks for it among all. Before the first of
+        these is freed a thread has to end, meanwhile nothing is.
 
         Returns: whether that was the last of it; then this must not be called again.
         """
         connection = self._connection
         if not self._is_unbound:
+            if len(self._sessions) > SEARCHED_SESSIONS:
+                self._unbinding = self._unbinding or begin_unbinding(self._transport)
+                if self.is_unbinding():
+                    return False
             self._is_unbound = True
-            pn.pn_transport_unbind(self._transport)
+            pn.pn_transport_unbind(self._transport)  # which finds nothing to do behind the thread
             pn.pn_transport_free(self._transport)
             pn.pn_collector_free(self._collector)
             self._next_link = pn.pn_link_head(connection, 0)
@@ -405,6 +415,10 @@ class Connection(ByteStreams):
             pn.pn_session_free(session)
             left -= 1 + len(self._sessions) // SEARCHED_SESSIONS
         return False
+
+    def is_unbinding(self) -> bool:
+        """Whether `free_some` has to wait for a thread."""
+        return self._unbinding is not None and self._unbinding.is_alive()
 
     def weigh(self) -> None:
         """Count what is held because of its peer, and tell its port."""

@@ -73,7 +73,7 @@ MAX_NAME_BYTES: Final = 4096
 """Of a link. An engine compares each new name with all of its session."""
 PLAIN_ATTACH_BYTES: Final = 512
 """Few attaches are larger; what they have beyond it is counted."""
-LINK_WORK: Final = 250
+LINK_WORK: Final = 500
 """Cost of an Attach or Detach, counted in deliveries of a disposition: each some tenths of a microsecond."""
 SESSION_WORK: Final = 100
 """Cost of a Begin or End, in the same."""

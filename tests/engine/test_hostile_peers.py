@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from proton import symbol, ubyte, ushort
+from proton import char, symbol, ubyte, ushort
 
 from mesh_config.models import Role
 from router.binding.library import ffi, lib
+from router.binding.proton_data import MOST_PROPERTIES
 from router.dataplane.message_sender import MAX_STREAMS
 from router.engine.byte_streams import ByteStreams
 from router.engine.connection import MAX_REFUSED, MAX_UNANSWERED, Connection
@@ -53,6 +54,29 @@ def test_a_second_open_ends_the_connection(bench: Bench, role: Role) -> None:
     bench.run()
     assert "amqp:connection:framing-error" in closing(stranger.read)[0]
     assert not router.connections or not router._peers.neighbors
+
+
+def test_of_very_many_properties_the_first_are_read(bench: Bench) -> None:
+    router = bench.router("A")
+    stranger = bench.raw(router)
+    properties = {symbol("product"): "x"} | {symbol(f"key {number}"): number for number in range(200)}
+    stranger.write(frames.AMQP_HEADER + frames.write(0x10, ["talker", *[None] * 8, properties]))
+    bench.run()
+    (connection,) = router.connections.values()
+    assert connection.peer is not None
+    assert list(connection.peer.properties) == ["product", *(f"key {number}" for number in range(MOST_PROPERTIES - 1))]
+
+
+def test_properties_that_cannot_be_read_are_none(bench: Bench) -> None:
+    router = bench.router("A")
+    for number, properties in enumerate((["a list"], {symbol("good"): 1, symbol("half a pair"): char("\ud800")})):
+        stranger = bench.raw(router)
+        stranger.write(frames.AMQP_HEADER + frames.write(0x10, [f"talker {number}", *[None] * 8, properties]))
+        bench.run()
+    assert [dict(connection.peer.properties) for connection in router.connections.values() if connection.peer] == [
+        {},
+        {},
+    ]
 
 
 def test_heartbeats_that_are_wanted_all_the_time_are_refused(bench: Bench) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from router.ended_link_reaper import LINKS_AT_ONCE, MESSAGES_AT_ONCE
+from router.ended_link_reaper import LINKS_AT_ONCE, MESSAGES_AT_ONCE, UNBINDING_S
 from router.engine.connection import SEARCHED_SESSIONS
 from router.runtime import Runtime
 from tests.helpers import frames
@@ -106,7 +108,11 @@ def test_of_very_many_sessions_fewer_are_given_back_at_a_time(bench: Bench) -> N
     for _ in range(count):
         peer.session()
     bench.run()
+    connection = plug_of(peer).connection
     peer.wire.cut()
+    while connection.is_unbinding():
+        os.sched_yield()
+    bench.now += UNBINDING_S
     steps = 0
     while router.next_deadline() <= bench.now:
         router.handle_deadline()

@@ -159,7 +159,7 @@ def test_what_the_protocol_allows_is_handed_on(frames: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("work", "most"),
     [
-        ([RECEIVER, write(0x16, [0, True])], 4),
+        ([RECEIVER, write(0x16, [0, True])], 2),
         ([write(0x11, [None, 0, 100, 100], channel=1), write(0x17, [], channel=1)], 10),
         ([write(0x15, [True, 0, 99, True])], 11),
         ([write(0x15, [True, 0, 2**31 - 1])], 1),

@@ -2,7 +2,8 @@
 
 The callers and their server are in this process, the hostile client in one of its own, on raw sockets. It does what it
 does over and over, and comes back when its connection is ended. As a control the same client attacks another router,
-which takes as much of the processors: what calls take longer then isn't the router's doing.
+which takes as much of the processors: what calls take longer then isn't the router's doing. Routers and callers have
+priority over the hostile client, or they would wait for the system's scheduler.
 
 Sizes are callers. Times are the median of several turns, each of an idle router, an attack beside, and one elsewhere.
 """
@@ -23,7 +24,7 @@ from router.bench.measuring import measure as measure_load
 from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, write
 from tests.measure.credit.tasks import Parent, Task
-from tests.measure.scale.beside import client_first, p99, path
+from tests.measure.scale.beside import client_first, p99, path, routers_first
 from tests.measure.scale.stand import Bench, Stand, Table
 
 SIZES = (50,)
@@ -349,6 +350,8 @@ def measure(stand: Stand, sizes: Sequence[int]) -> Table:
     """How long calls take beside each kind."""
     table = Table("calls beside one hostile client; sizes are callers")
     with stand.line() as here, stand.line() as elsewhere, client_first():
+        for bench in (here, elsewhere):
+            routers_first(bench)
         for size in sizes:
             for kind in KINDS:
                 _measure_kind(table, here, elsewhere, kind, size)
