@@ -49,7 +49,7 @@ def is_passed(named: list[str], entered: list[str]) -> bool:
 @pytest.mark.parametrize(
     ("page", "mark", "first", "count"),
     [
-        ("walk-of-a-message", "there", "router/net/poller.py", 16),
+        ("walk-of-a-message", "there", "router/net/poller.py", 15),
         ("walk-of-a-message", "back", "router/net/poller.py", 7),
         ("walk-of-an-update", "lost", "router/net/pump.py", 19),
     ],

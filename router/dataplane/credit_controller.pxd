@@ -30,6 +30,7 @@ cdef class CreditController:
     cpdef object touch(self, EgressLink link=*)
     cpdef object flowed(self, EgressLink link)
     cpdef object returned(self, IngressCircuitLink link)
+    cpdef object begin(self, IngressLink link, Transfer transfer, bytes data)
     @cython.locals(link=IngressLink, is_ready=bint)
     cpdef object take(self, Transfer transfer)
     @cython.locals(machine=CreditScheduler, circuit=IngressCircuitLink, is_behind=bint, is_kept=bint, result=Py_ssize_t)

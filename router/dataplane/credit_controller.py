@@ -167,6 +167,15 @@ class CreditController:
 
     # Messages
 
+    def begin(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
+        """Take the first part of a message, or all of it, that came on a link of the address."""
+        transfer.append(data)
+        transfer.entry = self.entry
+        transfer.to = link.address
+        if isinstance(link, PublisherLink):
+            self.entry.ingress += 1
+        self.take(transfer)
+
     def take(self, transfer: Transfer) -> None:
         """Send a message of the address, or let it wait."""
         link = transfer.ingress

@@ -70,6 +70,8 @@ cdef class Reader(EventReader):
     cdef _watch(self, IngressLink link, Py_ssize_t received)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
     cdef bint _take(self, IngressLink link, size_t delivery) except -1
+    @cython.locals(controller=CreditController)
+    cdef _pass_on(self, IngressLink link, Transfer transfer, bytes data)
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin(self, IngressLink link, size_t delivery)
     cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)

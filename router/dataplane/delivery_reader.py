@@ -64,7 +64,7 @@ if not cython.compiled:  # else they come by the .pxd
         receive,
         tag_of_size,
     )
-    from router.dataplane.transfer_stages import DONE, STREAM_BUFFER_BYTES, STREAMING, WAITING
+    from router.dataplane.transfer_stages import DONE, NEW, STREAM_BUFFER_BYTES, STREAMING, WAITING
 
 
 class Reader(EventReader):
@@ -392,7 +392,7 @@ class Reader(EventReader):
         elif self._must_pause(link, transfer) or (pending == 0 and not is_complete):
             return False
         while pending > PART_BYTES:  # the allocator keeps small parts for the next ones, and gives large ones back
-            self._forwarder.progress(transfer, receive(link.handle, PART_BYTES))
+            self._pass_on(link, transfer, receive(link.handle, PART_BYTES))
             self._count(link, PART_BYTES, pending)
             pending -= PART_BYTES
             if self._must_pause(link, transfer) or self._has_read_enough(link, PART_BYTES):
@@ -402,9 +402,17 @@ class Reader(EventReader):
             self._complete(link, transfer, delivery)
         else:
             self._count(link, pending, pending)
-        self._forwarder.progress(transfer, data)
+        self._pass_on(link, transfer, data)
         self._has_read_enough(link, pending)
         return bool(is_complete)
+
+    def _pass_on(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
+        """Hand on what was read of a message: to the controller of its link's address, if it has one."""
+        controller = link.controller
+        if controller is not None and transfer.entry is None and transfer.state == NEW:
+            controller.begin(link, transfer, data)
+        else:
+            self._forwarder.progress(transfer, data)
 
     def _count(self, link: IngressLink, received: int, unread: int) -> None:
         """Note bytes *received* of a message whose end has not come, of those *unread* that were there."""

@@ -1,8 +1,8 @@
-"""Forwarding: which address a message belongs to, which egress it takes, and whether it is held or waits first.
+"""Forwarding: the address of a message that names it itself, its egress, and whether it is held or waits first.
 
-`progress` is called with every part that was read. `_route` finds the address, `dispatch` hands the message to its
-controller or chooses an egress (`core.forwarding.egress_selection`), `MessageSender` writes. A message in parts goes to
-a client only when it is whole.
+`progress` is called with every part that was read, but for the first of a message on a link whose address has a
+controller. `_route` finds the address, `dispatch` hands the message to its controller or chooses an egress
+(`core.forwarding.egress_selection`), `MessageSender` writes. A message in parts goes to a client only when it is whole.
 """
 
 from __future__ import annotations
