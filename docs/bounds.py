@@ -19,7 +19,15 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "explanation" / "hostile-peers.md"
 BEGIN = "<!-- Made from the program by docs/bounds.py; changes belong there, or into mesh_config/models/. -->\n"
 END = "<!-- The end of what is made. -->\n"
-CLASSES = ("ListenerSettings", "LinkStateSettings", "ForwardingSettings", "RecorderSettings", "RouterSettings")
+CLASSES = (
+    "ListenerSettings",
+    "VhostSettings",
+    "GroupSettings",
+    "LinkStateSettings",
+    "ForwardingSettings",
+    "RecorderSettings",
+    "RouterSettings",
+)
 HEAD = "| what is bounded | by | default | beyond it |\n|---|---|---|---|\n"
 
 CONSTANTS = (

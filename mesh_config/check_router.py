@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
+from mesh_config.check_vhosts import vhost_findings
 from mesh_config.connector_matching import is_loopback
 from mesh_config.findings import Finding, Severity, Step
 from mesh_config.merging import address_key
@@ -32,6 +33,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     yield from _value_findings(router, (), at)
     yield from _timer_findings(router, at)
     yield from _address_findings(router.addresses, at)
+    yield from vhost_findings(router, at)
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
     for index, connector in enumerate(router.connectors):

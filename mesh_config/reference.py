@@ -13,10 +13,12 @@ from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
     ForwardingSettings,
+    GroupSettings,
     LinkStateSettings,
     ListenerSettings,
     RecorderSettings,
     RouterSettings,
+    VhostSettings,
 )
 from mesh_config.schema import SECTIONS
 from mesh_config.structuring import default_of
@@ -35,6 +37,11 @@ _TITLES: dict[SettingsClass, tuple[str, str]] = {
         "Addresses",
         "Each item of `addresses`, of a router or of the whole mesh: either a prefix or a pattern.",
     ),
+    VhostSettings: (
+        "Virtual hosts",
+        "Each item of `vhosts` of a router, or of `defaults.router`: it should be the same at all routers of a mesh.",
+    ),
+    GroupSettings: ("User groups", "Each item of `groups` of a virtual host."),
     LinkStateSettings: ("Link state", "Below `link_state` of a router."),
     ForwardingSettings: ("Forwarding", "Below `forwarding` of a router."),
     RecorderSettings: ("Recorder", "Below `recorder` of a router."),

@@ -13,11 +13,13 @@ from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
     ForwardingSettings,
+    GroupSettings,
     LinkStateSettings,
     ListenerSettings,
     MeshSettings,
     RecorderSettings,
     RouterSettings,
+    VhostSettings,
 )
 from mesh_config.structuring import default_of, plain_value
 from mesh_config.values import SettingsClass, fields_of, kind_of
@@ -29,6 +31,8 @@ SECTIONS: tuple[SettingsClass, ...] = (
     ListenerSettings,
     ConnectorSettings,
     AddressSettings,
+    VhostSettings,
+    GroupSettings,
     LinkStateSettings,
     ForwardingSettings,
     RecorderSettings,

@@ -14,13 +14,14 @@ from typing import Any
 
 import attrs
 
-from mesh_config.models import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN
+from mesh_config.models import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, VHOST_PATTERN
 
 SettingsClass = type[attrs.AttrsInstance]
 
 _PATTERN_WORDS = {
     ID_PATTERN: "a word of at most 255 characters without blanks, control characters and `/`, and not `all`",
     HOST_PATTERN: "a host name or an address",
+    VHOST_PATTERN: "a name without blanks, `/` and `:`, which does not begin with `$` or `_`",
     TEXT_PATTERN: "text, not empty and without control characters",
 }
 

@@ -29,6 +29,8 @@ from router.core.events import (
 from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MAX_COST, CircuitStates
+from router.core.policy.denial import Denied
+from router.core.policy.policy import Policy
 from router.dataplane.links import EgressLink, IngressLink
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.ended_link_reaper import EndedLinkReaper
@@ -36,6 +38,7 @@ from router.engine import codec
 from router.engine.client_links import ClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
+from router.engine.peer_open import PeerOpen
 
 
 class PeerEvents:
@@ -51,6 +54,7 @@ class PeerEvents:
         freed: Callable[[int], None],
         teardowns: EndedLinkReaper,
         pacer: ControlPacer,
+        policy: Policy,
     ) -> None:
         """Handle nobody yet.
 
@@ -62,6 +66,7 @@ class PeerEvents:
             freed: hears how many links have given back their memory.
             teardowns: take away links of clients that have left.
             pacer: says which control messages have to wait.
+            policy: says which clients may come in, and with which rights.
         """
         self._settings = settings
         self._me = RouterId(settings.id)
@@ -74,6 +79,7 @@ class PeerEvents:
         """Connections whose end has failed: something may refer to their handles still."""
         self._teardowns = teardowns
         self._pacer = pacer
+        self._policy = policy
         self._link_ids = link_ids()
         self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
 
@@ -99,8 +105,12 @@ class PeerEvents:
             self._data_plane.ports[connection.id] = connection.port
         else:
             connection.was_of_use = True
+            if self._policy.is_active and not self._admit(connection, peer):
+                return
             has_vhost = getattr(settings, "vhost_prefix", False) and peer.hostname
-            connection.port.serve_client(peer.hostname if has_vhost else None, partial(self._close_link, connection))
+            close_link, rights = partial(self._close_link, connection), connection.rights
+            vhost = peer.hostname if has_vhost and rights is None else None
+            connection.port.serve_client(vhost, close_link, rights)
         self._log.info(
             "connection_opened",
             connection=connection.id,
@@ -112,6 +122,20 @@ class PeerEvents:
             connection.open(self._settings.id, properties={}, version=__version__)
         elif settings.role is Role.INTER_ROUTER:
             self.neighbors[connection.id].attach_all()
+
+    def _admit(self, connection: Connection, peer: PeerOpen) -> bool:
+        """Ask policy whether a client may come in; one that may not is closed. Returns: whether it may."""
+        hostname = getattr(connection.settings, "vhost", None) or peer.hostname
+        now = self._data_plane.now
+        try:
+            rights = self._policy.admit(hostname, connection.user, remote_address(connection.host), now)
+        except Denied as denied:
+            connection.is_denied = True
+            connection.close(denied.condition, str(denied))
+            connection.end()
+            return False
+        connection.permit(rights, self._policy.rate(rights, now))
+        return True
 
     def link_attached(self, connection: Connection, link: Handle) -> None:
         """A link of a neighbor or of a client."""
@@ -126,7 +150,7 @@ class PeerEvents:
                 self._client_links.attach(connection, link)
         except RemoteProtocolError as error:
             # A router that takes this for a neighbor's listener is refused twenty links in a row.
-            if connection.told_refusal != str(error):
+            if connection.told_refusal != str(error) and not isinstance(error, Denied):  # policy tells of its own
                 connection.told_refusal = str(error)
                 self._log.warning(
                     "attach_refused",
@@ -309,14 +333,17 @@ class PeerEvents:
         if self.neighbors.pop(connection.id, None) is not None:
             self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))
-        container = connection.peer.container if connection.peer is not None else ""
-        self._log.info(
-            "connection_closed",
-            connection=connection.id,
-            host=connection.host,
-            container=container,
-            reason=connection.fault or "",
-        )
+        if connection.rights is not None:
+            self._policy.leave(connection.rights, remote_address(connection.host))
+        if not connection.is_denied:
+            container = connection.peer.container if connection.peer is not None else ""
+            self._log.info(
+                "connection_closed",
+                connection=connection.id,
+                host=connection.host,
+                container=container,
+                reason=connection.fault or "",
+            )
         if fault is not None:
             raise fault
 
@@ -353,6 +380,11 @@ class PeerEvents:
             self._emit(SubscriptionAdded(address=entry.text, treatment=entry.treatment))
         else:
             self._emit(SubscriptionRemoved(address=entry.text))
+
+
+def remote_address(host: str) -> str:
+    """The address in *host*, which is `address:port` or `[address]:port`; empty for none."""
+    return host.rpartition(":")[0].strip("[]")
 
 
 def _throw_away(link: Handle) -> None:

@@ -32,10 +32,13 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
+from router.core.policy.denial import Denied
+from router.core.policy.policy import Policy
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import EgressLink, IngressLink, Transfer
 from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
+from router.denial_log import DenialLog
 from router.ended_link_reaper import EndedLinkReaper
 from router.engine import codec
 from router.engine.connection import Connection
@@ -104,6 +107,8 @@ class Runtime(RunToCompletion):
             measure=clock,
             look_at=self._look_at_waiting,
         )
+        self.denials = DenialLog(self.log)
+        self.policy = Policy(settings.vhosts, self.me, self._denied)
         self._peers = PeerEvents(
             settings,
             self.data_plane,
@@ -112,6 +117,7 @@ class Runtime(RunToCompletion):
             freed=self._count_freed,
             teardowns=self.teardowns,
             pacer=self.pacer,
+            policy=self.policy,
         )
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
@@ -147,6 +153,10 @@ class Runtime(RunToCompletion):
         self.flushers[connection.id] = flush
         self.octets[connection.id] = octets
         self.aborters[connection.id] = abort
+
+    def _denied(self, denied: Denied, vhost: str, user: str, what: str) -> None:
+        self.denials.note(denied, vhost, user, what, self.data_plane.now)
+        self._look_at_waiting(self.denials.due)
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)
@@ -212,6 +222,8 @@ class Runtime(RunToCompletion):
             self._control_fault(error, now)
         if self._resync.at <= now:
             self._install_anew(now)
+        if self.denials.due <= now:
+            self.denials.report(now)
         self._look_at_control(now)
         try:
             self.account.handle_deadline(now)
@@ -257,7 +269,7 @@ class Runtime(RunToCompletion):
 
     def _look_at_control(self, now: float) -> None:
         # What waits stands here too, so that the message path looks at one deadline less.
-        self.control_deadline = min(self._resync.deadline(now), self.pacer.at)
+        self.control_deadline = min(self._resync.deadline(now), self.pacer.at, self.denials.due)
 
     def _look_at_waiting(self, at: float) -> None:
         self.control_deadline = min(self.control_deadline, at)

@@ -110,6 +110,13 @@ RINGS = (
         others=("attrs", "networkx"),
         forbidden=IMPURE,
     ),
+    # The settings file's own rules are applied where they are parsed.
+    Ring(
+        "router.core.policy",
+        ours=("router.core", "mesh_config.models", "mesh_config.access_rules"),
+        others=("attrs",),
+        forbidden=IMPURE,
+    ),
     # The part of the hot path that Cython compiles too.
     Ring(
         "router.core.forwarding",
@@ -206,6 +213,7 @@ RINGS = (
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.fault_recovery", ours=("router.core",)),
+    Ring("router.denial_log", ours=("router.core",), others=("attrs",)),
     Ring("router.control_pacer", ours=("router.core",), others=("attrs",)),
     Ring("router.ended_link_reaper", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),

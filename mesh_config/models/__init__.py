@@ -12,6 +12,7 @@ from mesh_config.models.link_state import LinkStateSettings
 from mesh_config.models.mesh import MeshSettings, RouterSettings
 from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, TEXT_PATTERN, setting
+from mesh_config.models.vhosts import VHOST_PATTERN, GroupSettings, ManagementRight, VhostSettings
 
 __all__ = [
     "DEFAULT_ADDRESSES",
@@ -19,16 +20,20 @@ __all__ = [
     "ID_PATTERN",
     "MIB",
     "TEXT_PATTERN",
+    "VHOST_PATTERN",
     "AddressSettings",
     "ConnectionSettings",
     "ConnectorSettings",
     "ForwardingSettings",
+    "GroupSettings",
     "LinkStateSettings",
     "ListenerSettings",
+    "ManagementRight",
     "MeshSettings",
     "RecorderSettings",
     "Role",
     "RouterSettings",
     "Treatment",
+    "VhostSettings",
     "setting",
 ]

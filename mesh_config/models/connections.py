@@ -7,6 +7,7 @@ import enum
 import attrs
 
 from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, setting
+from mesh_config.models.vhosts import VHOST_PATTERN
 
 
 class Role(enum.StrEnum):
@@ -56,6 +57,11 @@ class ListenerSettings(ConnectionSettings):
     port: int = setting("TCP port; 0 lets the system choose.", default=5672, low=0, high=65535)
     handshake_timeout_s: float = setting(
         "Time until the peer's Open must be there.", default=10.0, unit="seconds", low=0.1, high=3600, beyond="closed"
+    )
+    vhost: str | None = setting(
+        "Virtual host of all its clients, whatever host name they write in their Open.",
+        default=None,
+        pattern=VHOST_PATTERN,
     )
     vhost_prefix: bool = setting(
         "Put the host name of the client's Open before each of its addresses (oslo.messaging with pseudo_vhost=false);"

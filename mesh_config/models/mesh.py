@@ -12,6 +12,7 @@ from mesh_config.models.forwarding import ForwardingSettings
 from mesh_config.models.link_state import LinkStateSettings
 from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, setting
+from mesh_config.models.vhosts import VhostSettings
 
 
 @attrs.frozen(kw_only=True)
@@ -30,6 +31,11 @@ class RouterSettings:
     listeners: tuple[ListenerSettings, ...] = setting("Sockets that wait for connections.", default=())
     connectors: tuple[ConnectorSettings, ...] = setting("Connections to make.", default=())
     addresses: tuple[AddressSettings, ...] = setting("Treatments; they override the built-in ones.", default=())
+    vhosts: tuple[VhostSettings, ...] = setting(
+        "Virtual hosts. With none anybody who reaches a listener may do everything; with one at least, only what they"
+        " say.",
+        default=(),
+    )
     default_treatment: Treatment = setting("Treatment of every other address.", default=Treatment.BALANCED)
     link_state: LinkStateSettings = setting("Timers of the routing protocol.", factory=LinkStateSettings)
     forwarding: ForwardingSettings = setting("Windows and bounds of the data plane.", factory=ForwardingSettings)

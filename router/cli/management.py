@@ -19,6 +19,7 @@ from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import RouterId
+from router.management.node import FORBIDDEN
 
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
@@ -50,15 +51,19 @@ class Reply:
 class ManagementClient:
     """A connection to one router, through which any router of the mesh can be asked."""
 
-    def __init__(self, url: str, *, timeout_s: float = 5.0) -> None:
+    def __init__(self, url: str, *, timeout_s: float = 5.0, vhost: str | None = None) -> None:
         """Connect.
 
+        Args:
+            url: of a listener.
+            timeout_s: for each step.
+            vhost: virtual host to come to; None for the host in *url*.
         Raises: ManagementError when the router cannot be reached within *timeout_s*, or speaks no AMQP 1.0.
         """
         self.url = url
         self.timeout_s = timeout_s
         try:
-            self._connection = BlockingConnection(url, timeout=timeout_s, reconnect=False)
+            self._connection = BlockingConnection(url, timeout=timeout_s, reconnect=False, virtual_host=vhost)
         except (ProtonException, OSError, ValueError) as error:
             raise ManagementError(f"no router answers at {url}: {_reason(error)}") from error
         self._requests: SyncRequestResponse | None = None
@@ -123,6 +128,19 @@ class ManagementClient:
         found = self.request("READ", {"type": kind, **chosen}, router=router).body
         if not isinstance(found, dict):
             raise ManagementError(NO_NODE.format(self.url if router is None else f"router {router}"))
+        return found
+
+    def attached_router(self) -> str:
+        """Id of the router that it is connected to.
+
+        Raises: ManagementError.
+        """
+        try:
+            found: str = self.read("router")["id"]
+        except RefusedError as refused:
+            if refused.status != FORBIDDEN:
+                raise
+            (found,) = self.routers()  # who sees no more than its virtual host is told of this router alone
         return found
 
     def routers(self) -> list[str]:

@@ -51,6 +51,7 @@ WHAT: Final = ("general", *VIEWS, "credit")
 )
 @click.option("--json", "is_json", is_flag=True, help="Write a JSON list, with all attributes.")
 @click.option("--csv", "is_csv", is_flag=True, help="Write CSV, with all attributes.")
+@click.option("--vhost", help="Virtual host to come to, where the router has some; else the host in the URL.")
 @timeout_option
 @click.option("-v", "--verbose", is_flag=True, help="More columns; with credit, the numbers of links.")
 def stat(
@@ -63,13 +64,14 @@ def stat(
     limit: int | None,
     is_json: bool,
     is_csv: bool,
+    vhost: str | None,
     timeout: float,
     verbose: bool,
 ) -> None:
     """Show what a router knows.
 
-    That is itself (general), or its connections, links, addresses, or the routers of the mesh; or the credit of each
-    address: who granted how much, who holds how much, what waits and since when.
+    That is itself (general), or its connections, links, addresses, virtual hosts, or the routers of the mesh; or the
+    credit of each address: who granted how much, who holds how much, what waits and since when.
 
     What needs attention stands first: links that messages wait for, addresses without a subscriber, routers that cannot
     be reached, publishers without credit. Exit status: 1 when a router cannot be asked, else 0.
@@ -89,8 +91,8 @@ def stat(
     failed = False
     found: list[tuple[str, list[dict[str, Any]]]] = []
     try:
-        with ManagementClient(url, timeout_s=timeout) as client:
-            attached = client.read("router")["id"]
+        with ManagementClient(url, timeout_s=timeout, vhost=vhost) as client:
+            attached = client.attached_router()
             for each in client.routers() if all_routers else [router or attached]:
                 try:
                     found.append((each, _ask(client, wanted, each, None if each == attached else each)))

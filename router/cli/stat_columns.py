@@ -266,7 +266,39 @@ ROUTERS: Final = View(
     style=lambda entity: None if entity["isReachable"] else "red",
 )
 
-VIEWS: Final = {"connections": CONNECTIONS, "links": LINKS, "addresses": ADDRESSES, "routers": ROUTERS}
+# Virtual hosts
+
+
+def _denied(entity: Entity) -> int:
+    return sum(entity[name] for name in ("connectionsDenied", "senderDenied", "receiverDenied", "messagesDenied"))
+
+
+VHOSTS: Final = View(
+    kind="vhostStats",
+    noun="virtual hosts",
+    columns=(
+        _text("name", "id"),
+        Column("isolated", lambda entity: "yes" if entity["isIsolated"] else "no"),
+        _number("conn", "connectionsCurrent"),
+        Column("bound", lambda entity: entity["maxConnections"] or None, is_number=True),
+        _number("came in", "connectionsApproved"),
+        _number("denied", "connectionsDenied"),
+        _number("senders denied", "senderDenied"),
+        _number("receivers denied", "receiverDenied"),
+        _number("messages denied", "messagesDenied"),
+        _number("user-ids denied", "userIdsDenied"),
+    ),
+    order=lambda entity: (entity["id"] == "(none)", entity["id"]),
+    style=lambda entity: "yellow" if _denied(entity) else None,
+)
+
+VIEWS: Final = {
+    "connections": CONNECTIONS,
+    "links": LINKS,
+    "addresses": ADDRESSES,
+    "routers": ROUTERS,
+    "vhosts": VHOSTS,
+}
 
 GENERAL: Final = (
     ("router", "id"),

@@ -25,6 +25,8 @@ cdef class Reader(EventReader):
     cdef StalledSenders _unfinished
     cdef public dict unread
     cdef public dict violations
+    cdef public dict slowed
+    cdef public double slowed_due
     cdef dict _alone
     cdef Py_ssize_t _left
     cdef bint _is_resuming
@@ -54,6 +56,10 @@ cdef class Reader(EventReader):
     cdef _pause(self, IngressLink link)
     @cython.locals(delivery=size_t)
     cpdef object read(self, IngressLink link)
+    @cython.locals(now=double, wait_s=double)
+    cdef bint _may_begin(self, IngressLink link) except -1
+    @cython.locals(link=IngressLink)
+    cpdef object resume_slowed(self, double now)
     @cython.locals(pending=Py_ssize_t, has_moved_on=bint)
     cdef bint _take_limited(self, IngressLink link, size_t delivery) except -1
     @cython.locals(transfer=Transfer)

@@ -11,6 +11,7 @@ a turn takes a part: others are to have theirs.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import cython
@@ -90,6 +91,10 @@ class Reader(EventReader):
         """Paused links that are to be read again in the next turn, in their order."""
         self.violations: dict[IngressLink, RemoteProtocolError] = {}
         """Links to be closed, and why: a message larger than they were told, or beyond their credit."""
+        self.slowed: dict[IngressLink, float] = {}
+        """Links that are paused since their connection sends faster than it may, each with the time until then,"""
+        self.slowed_due = math.inf
+        """and the first of these, seconds."""
         self._alone: dict[Handle, dict[IngressLink, None]] = {}
         """Paused links by session, of whose messages no more is read since no other of the session is unfinished."""
         self._left = TURN_BYTES
@@ -231,10 +236,13 @@ class Reader(EventReader):
                     break
                 if link.most_bytes and pn_delivery_pending(delivery) > link.most_bytes:
                     break
+                if link.rate is not None and link.current is None:
+                    link.rate.take()  # not waited for, but owed
                 if not self._take(link, delivery):
                     break
         finally:
             self._is_ending = False
+        self.slowed.pop(link, None)
         self.unread.pop(link, None)
         self._forget_alone(link)
 
@@ -269,8 +277,37 @@ class Reader(EventReader):
             delivery = pn_link_current(link.handle)
             if delivery == NULL:
                 return
+            if link.rate is not None and link.current is None and not self._may_begin(link):
+                return
             if not (self._take_limited(link, delivery) if link.most_bytes else self._take(link, delivery)):
                 return
+
+    def _may_begin(self, link: IngressLink) -> bool:
+        """Count a message against the rate of its connection; when that is used up, read on when it is not."""
+        assert link.rate is not None
+        now = self._forwarder.now
+        wait_s = link.rate.wait(now)
+        if wait_s == 0:
+            link.rate.take()
+            return True
+        self._pause(link)
+        self.slowed[link] = now + wait_s
+        self.slowed_due = min(self.slowed_due, now + wait_s)
+        return False
+
+    def resume_slowed(self, now: float) -> None:
+        """Read the links again whose connections may send more by now.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        due = [link for link, at in self.slowed.items() if at <= now]
+        for link in due:
+            del self.slowed[link]
+        self.slowed_due = min(self.slowed.values(), default=math.inf)
+        for link in due:
+            if link.is_paused and not link.is_gone:
+                self.resume_safely(link)
 
     def _take_limited(self, link: IngressLink, delivery: Handle) -> bool:
         """Read as `_take` does where messages have a largest size; mark a link to be closed when one is larger."""
@@ -407,9 +444,12 @@ class Reader(EventReader):
         return bool(is_complete)
 
     def _pass_on(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
-        """Hand on what was read of a message: to the controller of its link's address, if it has one."""
+        """Hand on what was read of a message: to the controller of its link's address, if it has one.
+
+        Where its `user-id` is to be looked at, the forwarder does so first.
+        """
         controller = link.controller
-        if controller is not None and transfer.entry is None and transfer.state == NEW:
+        if controller is not None and transfer.entry is None and transfer.state == NEW and link.user_id is None:
             controller.begin(link, transfer, data)
         else:
             self._forwarder.progress(transfer, data)

@@ -23,6 +23,8 @@ cdef class IngressLink:
     cdef public uint64_t most_bytes
     cdef public AddressEntry entry
     cdef public object address
+    cdef public object rate
+    cdef public object user_id
     cdef public object controller
     cdef public Py_ssize_t withheld
     cdef public bint was_lowered

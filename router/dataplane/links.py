@@ -21,6 +21,7 @@ from router.dataplane.partial_message_progress import PartialMessageProgress
 from router.dataplane.port import UNWRITTEN_ROOM, Port
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
+from router.dataplane.sender_rights import ReadingRate
 
 if TYPE_CHECKING:  # it knows links too
     from router.dataplane.credit_controller import CreditController
@@ -49,8 +50,8 @@ class IngressLink:
 
     __slots__ = (
         "address", "backlog_bytes", "controller", "counters", "current", "current_bytes", "entry", "handle", "id",
-        "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress",
-        "session", "streams", "was_lowered", "window", "withheld",
+        "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress", "rate",
+        "session", "streams", "user_id", "was_lowered", "window", "withheld",
     )  # fmt: skip
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, window: int) -> None:
@@ -67,6 +68,10 @@ class IngressLink:
         """The address of its target; None for a sender that names it in each message, and on data links."""
         self.address: str | None = None
         """The same as text, as the client gave it, with its virtual host."""
+        self.rate: ReadingRate | None = None
+        """Bound of the messages that are read of it in a second; None for none."""
+        self.user_id: bytes | None = None
+        """The only `user-id` that its messages may have; None for any."""
         self.controller: CreditController | None = None
         """Decides about its credit; None for a link with a window."""
         self.withheld = 0
@@ -287,14 +292,10 @@ class SubscriberLink(EgressLink):
         self.address = address
         self.is_presettled = is_presettled
         self.most_bytes = most_bytes
-        self.brokered = 0
-        """The part of its credit that is being dealt."""
-        self.unspent = 0
-        """Its credit when its last flow was looked at, less what was sent since."""
-        self.is_withdrawn = False
-        """It took its credit back, and did not merely have it used up."""
-        self.deferred = 0
-        """Copies that were left for the next turns (`local_copier.py`)."""
+        self.brokered = 0  # the part of its credit that is being dealt
+        self.unspent = 0  # its credit when its last flow was looked at, less what was sent since
+        self.is_withdrawn = False  # it took its credit back, and did not merely have it used up
+        self.deferred = 0  # copies that were left for the next turns (`local_copier.py`)
 
     def backlog(self) -> int:
         """Messages that will leave on it before any other."""
@@ -315,12 +316,9 @@ class EgressCircuitLink(EgressLink):
         EgressLink.__init__(self, link_id, port, handle, name)
         self.address = address
         self.root = root
-        self.weight = 0
-        """The busy publishers that the neighbor was told of."""
-        self.idle_since = 0.0
-        """Time at which it was last of use, seconds."""
-        self.is_refused = False
-        """The neighbor did not take it."""
+        self.weight = 0  # the busy publishers that the neighbor was told of
+        self.idle_since = 0.0  # time at which it was last of use, seconds
+        self.is_refused = False  # the neighbor did not take it
 
 
 class EgressDataLink(EgressLink):
@@ -336,8 +334,7 @@ class EgressLargeMessageLink(EgressDataLink):
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str) -> None:
         EgressLink.__init__(self, link_id, port, handle, name)
-        self.bound = 0
-        """Ingress links whose messages all go on it."""
+        self.bound = 0  # ingress links whose messages all go on it
 
 
 class Transfer:

@@ -39,6 +39,9 @@ cdef class Forwarder:
     cdef _route(self, Transfer transfer)
     @cython.locals(port=Port, found=Scan)
     cdef _read_address(self, Transfer transfer, IngressLink link)
+    @cython.locals(found=Scan)
+    cdef bint _is_sender_s_own(self, Transfer transfer, IngressLink link) except -1
+    cdef _check_user_id(self, Scan found, IngressLink link)
     @cython.locals(entry=AddressEntry)
     cdef _check_length(self, str to)
     cpdef object dispatch(self, Transfer transfer)

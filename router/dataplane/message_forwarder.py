@@ -82,6 +82,15 @@ class RequestTooLarge(RemoteProtocolError):
         super().__init__(f"request is larger than the {limit} bytes that this router reads: {size} bytes or more")
 
 
+class ForeignUserId(RemoteProtocolError):
+    """A message whose `user-id` is not the user that sends it."""
+
+    condition = Condition.UNAUTHORIZED_ACCESS
+
+    def __init__(self) -> None:
+        super().__init__("the user-id of the message is not that of its sender")
+
+
 class TooManyRequests(RemoteProtocolError):
     """A service of this router has no room for one more request of the same connection."""
 
@@ -156,11 +165,15 @@ class Forwarder:
             return
         try:
             if link.entry is not None:
+                if link.user_id is not None and not self._is_sender_s_own(transfer, link):
+                    return
                 transfer.entry = link.entry
                 transfer.to = link.address
             elif not self._read_address(transfer, link):
                 return
         except RemoteProtocolError as error:
+            if link.controller is not None:
+                link.controller.used_for_nothing(link)
             self._settlement.reject_for(transfer, error)
             return
         if transfer.state == DONE:
@@ -193,10 +206,31 @@ class Forwarder:
                 return True
             if found.ingress is None and port.neighbor is not None:
                 found.ingress, found.trace = port.neighbor, (port.neighbor,)
+        elif port.rights is not None:
+            self._check_user_id(found, link)
+            to = port.rights.message_target(to)
+            if port.rights.prefix:
+                transfer.to = to
         elif port.vhost is not None:
             to = transfer.to = with_vhost(to, port.vhost)
         transfer.entry = self._fib.target(to)
         return True
+
+    def _is_sender_s_own(self, transfer: Transfer, link: IngressLink) -> bool:
+        """Look at the `user-id` of a message on a link with an address. Returns False when more bytes are needed."""
+        found = self._scan(transfer, False, True)
+        if found is None:
+            return False
+        self._check_user_id(found, link)
+        return True
+
+    def _check_user_id(self, found: Scan, link: IngressLink) -> None:
+        """Refuse a `user-id` that is another's: receivers take it for who has sent the message (AMQP part 3, 3.2.4)."""
+        if link.user_id is not None and found.user_id and found.user_id != link.user_id:
+            error = ForeignUserId()
+            if link.port.rights is not None:
+                link.port.rights.denied_user_id(error)
+            raise error
 
     def _check_length(self, to: str) -> None:
         """Refuse an address that no link could have either."""

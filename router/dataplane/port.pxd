@@ -9,6 +9,7 @@ cdef class Port:
     cdef public object neighbor
     cdef public bint takes_numbers
     cdef public object vhost
+    cdef public object rights
     cdef public list data_links
     cdef public object open_stream
     cdef public list streams

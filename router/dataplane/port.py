@@ -14,6 +14,7 @@ import cython
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.connection_account import ConnectionAccount
+from router.dataplane.sender_rights import SenderRights
 
 if TYPE_CHECKING:  # they know their port
     from router.dataplane.links import (
@@ -40,11 +41,11 @@ class Port:
     """One connection, as the data plane sees it."""
 
     __slots__ = (
-        "asking", "blocked", "charge", "circuits_in", "circuits_out", "close_circuit",
-        "close_link", "data_links", "end_circuit", "held_bytes", "id", "is_dirty", "is_laden", "is_leaving",
+        "asking", "blocked", "charge", "circuits_in", "circuits_out", "close_circuit", "close_link", "data_links",
+        "end_circuit", "held_bytes", "id", "is_dirty", "is_laden", "is_leaving",
         "is_over", "is_router", "is_stopped", "leaving_bytes", "lost_bytes", "neighbor", "open_circuit",
-        "open_stream", "paused", "stopped", "streams", "takes_numbers", "tell_circuits", "touched", "unwritten",
-        "unwritten_bytes", "unwritten_room", "vhost", "withdraw",
+        "open_stream", "paused", "rights", "stopped", "streams", "takes_numbers", "tell_circuits", "touched",
+        "unwritten", "unwritten_bytes", "unwritten_room", "vhost", "withdraw",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +61,8 @@ class Port:
         """The neighbor takes each multicast once, by its number (`multicast_repair.py`)."""
         self.vhost: str | None = None
         """Prefix of every address of this client, from the host name of its Open."""
+        self.rights: SenderRights | None = None
+        """Policy for what this client names in messages; None where there is no policy, and for routers."""
         self.data_links: list[EgressDataLink] = []  # to a neighbor, by priority, lowest first
         self.open_stream: Callable[[], EgressLargeMessageLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""
@@ -101,9 +104,15 @@ class Port:
         """Ingress links that are not read until this connection has written more."""
         self.blocked: dict[EgressLink, None] = {}  # its own links that have credit and too many bytes unwritten
 
-    def serve_client(self, vhost: str | None, close_link: Callable[[IngressLink, RemoteProtocolError], None]) -> None:
+    def serve_client(
+        self,
+        vhost: str | None,
+        close_link: Callable[[IngressLink, RemoteProtocolError], None],
+        rights: SenderRights | None = None,
+    ) -> None:
         """Tell that it is a client."""
         self.vhost = vhost
+        self.rights = rights
         self.close_link = close_link
 
     def lead_to(

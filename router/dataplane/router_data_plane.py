@@ -353,7 +353,8 @@ class RouterDataPlane(DataPlaneInterface):
 
     def next_deadline(self) -> float:
         """Time at which `handle_deadline` is due, seconds; infinity when never."""
-        return min(self.waiting.next_deadline(), self.credit_manager.next_deadline(), self.unfinished.due)
+        of_messages = min(self.waiting.next_deadline(), self.unfinished.due, self._reader.slowed_due)
+        return min(of_messages, self.credit_manager.next_deadline())
 
     def handle_deadline(self, now: float) -> None:
         """Release messages that have waited too long, and look at credit by its times.
@@ -365,6 +366,8 @@ class RouterDataPlane(DataPlaneInterface):
             self.waiting.handle_deadline(now)
         except StageError as error:  # the others are due still
             self._forwarder.end_faulty(error)
+        if self._reader.slowed_due <= now:
+            self._reader.resume_slowed(now)
         if self.unfinished.due <= now:
             self._reader.give_up_stalled(now)
         self.credit_manager.handle_deadline(now)

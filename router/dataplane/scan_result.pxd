@@ -16,6 +16,7 @@ cdef class Scan:
     cdef public Py_ssize_t user_count
     cdef public bint has_router_annotations
     cdef public object to
+    cdef public object user_id
     cdef public object to_override
     cdef public int phase
     cdef public bint stream

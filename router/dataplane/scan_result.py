@@ -44,6 +44,7 @@ class Scan:
         "ttl_ms",
         "user_count",
         "user_end",
+        "user_id",
         "user_start",
     )
 
@@ -65,6 +66,9 @@ class Scan:
     has_router_annotations: bool
     to: str | None
     """`to` of the properties; None too when it is no string or the properties were not read."""
+    user_id: bytes | None
+    """`user-id` of the properties; None too when they were not read. One that is no binary has its constructor before
+    it, so that it is nobody's."""
     to_override: str | None
     """`x-opt-qd.to`; when present it is the routing address."""
     phase: int
@@ -89,7 +93,7 @@ class Scan:
         self.rest_offset = 0
         self.user_start = self.user_end = self.user_count = 0
         self.has_router_annotations = self.stream = False
-        self.to = self.to_override = self.ingress = self.egress = self.ttl_ms = None
+        self.to = self.user_id = self.to_override = self.ingress = self.egress = self.ttl_ms = None
         self.phase = 0
         self.trace = ()
         self.priority = DEFAULT_PRIORITY

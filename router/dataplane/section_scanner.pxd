@@ -12,5 +12,5 @@ cdef Py_ssize_t _section_end(bytes data, Py_ssize_t body, Py_ssize_t size, int c
 cdef object _read_section(bytes data, Scan found, Py_ssize_t body, Py_ssize_t end, bint from_client)
 @cython.locals(code=int)
 cdef object _read_header(bytes data, Scan found, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t count)
-@cython.locals(stop=Py_ssize_t)
+@cython.locals(stop=Py_ssize_t, code=int)
 cdef object _read_properties(bytes data, Scan found, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t count)

@@ -178,11 +178,20 @@ def _read_header(data: bytes, found: Scan, pos: int, end: int, count: int) -> No
 
 
 def _read_properties(data: bytes, found: Scan, pos: int, end: int, count: int) -> None:
-    """`to`: the third element, behind message-id and user-id."""
-    if count < 3:
+    """`user-id` and `to`: the second and third element, behind message-id."""
+    if count < 2:
         return
     pos = pos + 1 if data[pos] == 0x40 else skip(data, pos, end)
-    pos = pos + 1 if pos < end and data[pos] == 0x40 else skip(data, pos, end)
+    stop: int
+    if pos < end and data[pos] == 0x40:
+        pos += 1
+    else:
+        stop = skip(data, pos, end)
+        code: int = data[pos]
+        found.user_id = data[pos + (2 if code == 0xA0 else 5 if code == 0xB0 else 0) : stop]
+        pos = stop
+    if count < 3:
+        return
     stop = skip(data, pos, end)
     # AMQP lets an address be of any type; only a string can be routed.
     if data[pos] in (0xA1, 0xB1):

@@ -24,6 +24,7 @@ from router.core.addressing.address import (
     is_volatile_reply,
     masked,
     parse_address,
+    tagged,
     volatile_reply_address,
     with_vhost,
 )
@@ -31,6 +32,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.doubling_window import first_window
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.ids_and_conditions import Condition, LinkId
+from router.core.policy.denial import DenialKind, Denied
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink
 from router.engine.connection import Connection
@@ -84,10 +86,14 @@ class ClientLinks:
                     raise Refused("this listener is for clients, not for routers", condition=Condition.QD_FORBIDDEN)
                 if capability.startswith(SERVICE_CAPABILITY_PREFIX):
                     raise Refused(f"{capability} is not offered here", condition=Condition.NOT_IMPLEMENTED)
-        if pn.pn_link_is_sender(handle):
-            self._attach_subscriber(connection, handle)
-        else:
-            self._attach_publisher(connection, handle)
+        attach = self._attach_subscriber if pn.pn_link_is_sender(handle) else self._attach_publisher
+        try:
+            attach(connection, handle)
+        except Denied as denied:
+            assert connection.rights is not None
+            own = pn.pn_link_remote_source if pn.pn_link_is_sender(handle) else pn.pn_link_remote_target
+            connection.rights.state.denied(denied, connection.rights.user, read_address(own(handle)) or "")
+            raise
 
     def _attach_subscriber(self, connection: Connection, handle: Handle) -> None:
         source = pn.pn_link_remote_source(handle)
@@ -96,12 +102,18 @@ class ClientLinks:
         capabilities = proton_data.read_symbols(pn.pn_terminus_capabilities(source))
         is_volatile = VOLATILE_QUEUE in capabilities
         plain: str | None = None
+        rights = connection.rights
+        if rights is not None:
+            rights.check_links(DenialKind.RECEIVER, len(connection.links) - connection.publishers)
         if pn.pn_terminus_is_dynamic(source):
+            if rights is not None:
+                rights.check_dynamic(DenialKind.RECEIVER)
             make = volatile_reply_address if is_volatile else dynamic_address
-            address = make(self._fib.me, secrets.token_urlsafe(RANDOM_BYTES))
+            random = secrets.token_urlsafe(RANDOM_BYTES)
+            address = make(self._fib.me, tagged(rights.tag, random) if rights is not None else random)
         else:
             plain = read_address(source)
-            address = self._checked(plain, connection)
+            address = self._checked(plain, connection, rights.source if rights is not None else None)
             self._check_source(address, connection)
         entry = self._fib.attach(address, plain=plain)
         if pn.pn_terminus_is_dynamic(source):
@@ -135,12 +147,18 @@ class ClientLinks:
         if kind == pn.COORDINATOR:
             raise Refused("transactions are not supported", condition=Condition.PRECONDITION_FAILED)
         address = read_address(target)
+        rights = connection.rights
+        if rights is not None:
+            rights.check_links(DenialKind.SENDER, connection.publishers)
         plain: str | None = None
         entry: AddressEntry | None = None
         if pn.pn_terminus_is_dynamic(target):
+            if rights is not None:
+                rights.check_dynamic(DenialKind.SENDER)
             address = dynamic_target(secrets.token_urlsafe(RANDOM_BYTES))
         if address:
-            plain, address = address, self._checked(address, connection)
+            plain = address
+            address = self._checked(address, connection, rights.target if rights is not None else None)
             parsed = parse_address(address, me=self._fib.me)
             if parsed.kind in (AddressKind.EVERY_ROUTER, AddressKind.FOREIGN, AddressKind.INVALID):
                 raise Refused(f"nobody here can send to {address}", condition=Condition.QD_NO_ROUTE)
@@ -149,6 +167,8 @@ class ClientLinks:
             if is_volatile_reply(entry.text) and not entry.is_open:
                 self._fib.forget(entry)
                 raise Refused(f"the requester behind {address} is gone", condition=Condition.NOT_FOUND)
+        elif rights is not None:
+            rights.check_anonymous_sender()
         window = self._settings.publisher_window if entry is not None else self._settings.anonymous_window
         link = PublisherLink(
             LinkId(next(self._ids)),
@@ -157,10 +177,13 @@ class ClientLinks:
             _name(handle),
             window=window if entry is not None else first_window(window),
             most_window=window,
-            most_bytes=getattr(connection.settings, "max_message_bytes", 0),
+            most_bytes=_most_message_bytes(connection),
             entry=entry,
             address=address if entry is not None else None,
         )
+        if rights is not None:
+            link.user_id = rights.user_id
+            link.rate = connection.rate
         pn.pn_link_set_max_message_size(handle, link.most_bytes)
         # without the virtual host, which is put before it when a receiver attaches to it
         self._mirror(handle, plain if pn.pn_terminus_is_dynamic(target) else None)
@@ -184,11 +207,12 @@ class ClientLinks:
                 condition=Condition.UNAUTHORIZED_ACCESS,
             )
 
-    def _checked(self, address: str | None, connection: Connection) -> str:
-        """The address with the virtual host of its connection."""
+    def _checked(self, address: str | None, connection: Connection, permitted: Callable[[str], str] | None) -> str:
+        """The address with the virtual host of its connection; *permitted* asks policy for it, if there is one."""
         if not address:
             raise Refused("a link needs an address", condition=Condition.INVALID_FIELD)
-        vhost = connection.port.vhost or ""
+        rights = connection.rights
+        vhost = (connection.port.vhost if rights is None else rights.prefix) or ""
         size, limit = len(address.encode()) + len(vhost.encode()) + bool(vhost), self._settings.address_bytes
         if size > limit:
             raise Refused(
@@ -197,6 +221,8 @@ class ClientLinks:
             )
         if is_reserved(address):
             raise Refused(f"{address} is for routers", condition=Condition.UNAUTHORIZED_ACCESS)
+        if permitted is not None:
+            return permitted(address)
         return with_vhost(address, vhost) if vhost else address
 
     def _mirror(self, handle: Handle, dynamic: str | None) -> None:
@@ -242,6 +268,14 @@ class ClientLinks:
             self._changed(entry, False)
             self._data_plane.reconsider(entry)
         self._fib.forget(entry)
+
+
+def _most_message_bytes(connection: Connection) -> int:
+    """Bound of a client's messages, the lower one of its listener's and its group's; 0 for none."""
+    bounds = [getattr(connection.settings, "max_message_bytes", 0)]
+    if connection.rights is not None:
+        bounds.append(connection.rights.group.max_message_bytes)
+    return min((bound for bound in bounds if bound), default=0)
 
 
 def refuse(handle: Handle, condition: str, description: str) -> None:

@@ -15,6 +15,11 @@ cdef class Connection(ByteStreams):
     cdef public object peer
     cdef public dict links
     cdef public dict _session_links
+    cdef public object rights
+    cdef public object rate
+    cdef public bint is_denied
+    cdef public Py_ssize_t publishers
+    cdef public Py_ssize_t _most_sessions
     cdef public object host
     cdef public double since
     cdef public Py_ssize_t refused

@@ -22,6 +22,8 @@ from router.binding.proton_functions import text
 from router.binding.unbinding import begin_unbinding
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
+from router.core.policy.client_rights import ClientRights
+from router.core.policy.message_rate import MessageRate
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import EgressLink, IngressLink
 from router.dataplane.port import Port
@@ -106,6 +108,15 @@ class Connection(ByteStreams):
         self.peer: PeerOpen | None = None
         self.links: dict[int, IngressLink | EgressLink] = {}
         """Its data links, by the address of their handle; see `add_link` and `take_link`."""
+        self.rights: ClientRights | None = None
+        """Policy for its client; None where there is no policy, and for neighbors."""
+        self.rate: MessageRate | None = None
+        """Bound of the messages that are read of it in a second; None for none."""
+        self.is_denied = False
+        """Policy did not let its client in."""
+        self.publishers = 0
+        """Links of it on which messages arrive."""
+        self._most_sessions = 0
         self._session_links: dict[int, dict[int, IngressLink | EgressLink]] = {}
         self.host = ""
         """Host and port of the peer, for management."""
@@ -175,6 +186,25 @@ class Connection(ByteStreams):
             self._owe_frame()
         self.port.touch()
 
+    def permit(self, rights: ClientRights, rate: MessageRate | None) -> None:
+        """Let a client have what policy gives it: before `open`, which announces the bounds.
+
+        Args:
+            rights: its.
+            rate: of the messages that are read; None for no bound.
+        """
+        self.rights = rights
+        self.rate = rate
+        group = rights.group
+        if group.max_sessions:
+            self._most_sessions = group.max_sessions
+            channel_max = min(group.max_sessions, self.settings.max_sessions) - 1
+            pn.pn_transport_set_channel_max(self._transport, min(channel_max, 32767))
+        if group.max_frame_bytes:
+            most = min(group.max_frame_bytes, self.settings.max_frame_bytes)
+            pn.pn_transport_set_max_frame(self._transport, most)
+            self._guard.limit_frames(most)
+
     def close(self, condition: Condition | None = None, description: str = "") -> None:
         """Send Close, with an error if there is one. Bytes are still to be written afterwards."""
         state = pn.pn_connection_state(self._connection)
@@ -243,6 +273,7 @@ class Connection(ByteStreams):
     def add_link(self, link: IngressLink | EgressLink) -> None:
         """A data link is attached."""
         key = link.handle
+        self.publishers += isinstance(link, IngressLink)
         self.links[key] = self._session_links.setdefault(link.session, {})[key] = link
 
     def take_link(self, handle: Handle) -> IngressLink | EgressLink | None:
@@ -250,6 +281,7 @@ class Connection(ByteStreams):
         key = handle
         link = self.links.pop(key, None)
         if link is not None:
+            self.publishers -= isinstance(link, IngressLink)
             session = link.session
             siblings = self._session_links[session]
             del siblings[key]
@@ -325,6 +357,10 @@ class Connection(ByteStreams):
         elif kind == pn.SESSION_REMOTE_OPEN:
             session = pn.pn_event_session(event)
             if pn.pn_session_state(session) & pn.LOCAL_UNINIT:
+                if self._most_sessions and len(self._sessions) >= self._most_sessions:
+                    raise RemoteProtocolError(
+                        f"more than {self._most_sessions} sessions", condition=Condition.RESOURCE_LIMIT_EXCEEDED
+                    )
                 self.begin(session)
         elif kind == pn.SESSION_REMOTE_CLOSE:
             session = pn.pn_event_session(event)

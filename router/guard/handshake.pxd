@@ -16,6 +16,7 @@ cdef class HandshakeGuard(PerformativeReader):
     cdef public str condition
     cdef public str description
 
+    cpdef object limit_frames(self, Py_ssize_t max_frame_bytes)
     cdef bint _break(self, str condition, str description)
     @cython.locals(left=Py_ssize_t, index=Py_ssize_t)
     cdef Py_ssize_t _shake_hands(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t size)

@@ -52,6 +52,10 @@ class HandshakeGuard(PerformativeReader):
         self.condition = ""
         self.description = ""
 
+    def limit_frames(self, max_frame_bytes: int) -> None:
+        """Take no larger frames: this side announces less than it was made with."""
+        self._max_frame = max(MIN_FRAME_BYTES, min(self._max_frame, max_frame_bytes))
+
     def _break(self, condition: str, description: str) -> bool:
         self.is_broken = True
         self.condition = condition

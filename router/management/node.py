@@ -18,10 +18,12 @@ from typing import Final
 
 import attrs
 
+from mesh_config.models import ManagementRight
 from router.core.addressing.address import MANAGEMENT as MANAGEMENT_ADDRESS
 from router.core.addressing.address import is_reserved, router_address
 from router.core.ids_and_conditions import RouterId
 from router.engine.codec import IncrementalList, Message, MessageId, int32
+from router.management.access import EVERYTHING, Access
 from router.management.schema import (
     GENERAL_OPERATIONS,
     MANAGEMENT,
@@ -36,6 +38,7 @@ from router.management.snapshot import LazyRows, ManagementRow, Row, View
 
 OK: Final = 200
 BAD_REQUEST: Final = 400
+FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 INTERNAL_ERROR: Final = 500
 NOT_IMPLEMENTED: Final = 501
@@ -80,6 +83,8 @@ class Request:
     offset: int
     count: int
     body: object
+    access: Access
+    """Rights of the requester."""
 
 
 @attrs.frozen(kw_only=True)
@@ -125,20 +130,30 @@ class ManagementNode:
                 found: Message | None = done.value
                 return found
 
-    def work(self, request: Message) -> Work:
-        """The same, by pieces: pauses after each row, so that whoever asks for the next one may do so later."""
+    def work(self, request: Message, access: Access = EVERYTHING) -> Work:
+        """The same, by pieces: pauses after each row, so that whoever asks for the next one may do so later.
+
+        Args:
+            request: to be answered.
+            access: rights of who has sent it.
+        """
         to = request.reply_to
         if not to or is_reserved(to):
             # Nothing can be asked for without an answer, and the addresses of routers are not to be written to.
             return None
         try:
-            answer = yield from self._handle(request)
+            answer = yield from self._handle(request, access)
         except RefusedError as refused:
             answer = Answer(status=refused.status, description=str(refused))
         return reply(request, answer)
 
-    def _handle(self, message: Message) -> Steps:
-        request = _read_request(message)
+    def _handle(self, message: Message, access: Access) -> Steps:
+        request = _read_request(message, access)
+        if request.operation in (*GENERAL_OPERATIONS, *ENTITY_OPERATIONS) and not access.allows(request.operation):
+            held = f"only reading is allowed, and {request.operation} would change something"
+            if access.right is ManagementRight.NONE:
+                held = "no management is allowed"
+            raise RefusedError(FORBIDDEN, f"{held}: see `management` of the user's group, or ask the router itself")
         if request.operation == "QUERY":
             return (yield from self._query(request))
         if request.operation in self._general:
@@ -162,15 +177,19 @@ class ManagementNode:
 
     def _read(self, request: Request) -> Steps:
         assert request.type is not None
-        row = yield from self._find(request.type, request.name, request.identity)
+        row = yield from self._find(request)
         return Answer(body=request.type.values(row))
 
-    def _find(self, kind: EntityType, name: str | None, identity: str | None) -> Generator[None, None, Row]:
+    def _find(self, request: Request) -> Generator[None, None, Row]:
         """The entity with that identity, or that name, or both."""
-        rows = self._rows(kind)
+        kind, name, identity = request.type, request.name, request.identity
+        assert kind is not None
+        rows = self._rows(kind, request.access)
         if name is None and identity is None:
             if kind.is_singleton:
-                return next(iter(rows))
+                for row in rows:
+                    return row
+                raise RefusedError(FORBIDDEN, f"{kind.short_name} is of the whole router, and not of a virtual host")
             raise RefusedError(BAD_REQUEST, f"which {kind.short_name}? No `name` or `identity` is given")
         names: list[str] = []
         for row in rows:
@@ -199,7 +218,7 @@ class ManagementNode:
         total = 0
         is_full = False
         for kind in kinds:
-            rows = self._rows(kind, request.key, goes_on=request.offset > 0)
+            rows = self._rows(kind, request.access, request.key, goes_on=request.offset > 0)
             page = rows.page(max(0, request.offset - total), 0 if is_full else request.count - len(results))
             for row in page:
                 results.append([kind.value(row, name) for name in names])
@@ -234,12 +253,13 @@ class ManagementNode:
                 raise RefusedError(BAD_REQUEST, str(UnknownNameError(f"attribute of {of}", name, known)))
         return wanted or known
 
-    def _rows(self, kind: EntityType, key: str | None = None, *, goes_on: bool = False) -> LazyRows:
+    def _rows(self, kind: EntityType, access: Access, key: str | None = None, *, goes_on: bool = False) -> LazyRows:
+        view = self._view if access.vhost is None else self._view.of_vhost(access.vhost)
         if kind.row is ManagementRow:
             return LazyRows([ManagementRow(name="self", identity="self")])
         if key is not None:
-            return self._view.rows_of_address(kind.row, key)
-        return self._view.rows(kind.row, goes_on=goes_on)
+            return view.rows_of_address(kind.row, key)
+        return view.rows(kind.row, goes_on=goes_on)
 
     def _get_types(self, request: Request) -> Answer:
         # Qpid Dispatch lists the types that each one extends; ours extend nothing.
@@ -254,8 +274,9 @@ class ManagementNode:
     def _get_annotations(self, request: Request) -> Answer:
         return Answer(body={kind.name: [] for kind in _kinds(request)} if request.type is not None else {})
 
-    def _get_mgmt_nodes(self, _: Request) -> Answer:
-        routers = self._view.reachable_routers()
+    def _get_mgmt_nodes(self, request: Request) -> Answer:
+        is_own = request.access.vhost is not None
+        routers = [self._view.router_id] if is_own else self._view.reachable_routers()
         return Answer(body=[router_address(RouterId(router), MANAGEMENT_ADDRESS) for router in routers])
 
 
@@ -281,7 +302,7 @@ def _kinds(request: Request) -> list[EntityType]:
     return [request.type] if request.type is not None else list(TYPES.values())
 
 
-def _read_request(message: Message) -> Request:
+def _read_request(message: Message, access: Access) -> Request:
     properties = message.application_properties
     operation = _text(properties, "operation")
     if operation is None:
@@ -296,6 +317,7 @@ def _read_request(message: Message) -> Request:
         offset=_number(properties, "offset") or 0,
         count=DEFAULT_COUNT if count is None else min(count, MAX_COUNT),
         body=message.body,
+        access=access,
     )
 
 

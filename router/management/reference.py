@@ -18,7 +18,7 @@ _INTRO = f"""\
 
 <!-- Made from router/management/snapshot.py by `python -m router.management.reference`; changes belong there. -->
 
-Every router answers AMQP management requests, with the entity names of Qpid Dispatch and two of its own.
+Every router answers AMQP management requests, with the entity names of Qpid Dispatch and some of its own.
 `amqp-mesh stat` shows what an operator looks for first; other programs send requests themselves.
 
 A request is a message to `$management`, for the router that the client is attached to, or to
@@ -51,6 +51,7 @@ application properties `statusCode` and `statusDescription`.
 |---|---|
 | 200 | done |
 | 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one |
+| 403 | who asks may not do that, or it is no matter of its virtual host |
 | 404 | there is no such entity; the description names the nearest one |
 | 500 | a fault of the router, which it has logged |
 | 501 | there is no such operation, or not for this type: nothing can be created, changed or deleted yet |

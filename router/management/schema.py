@@ -24,6 +24,7 @@ from router.management.snapshot import (
     RouterRow,
     Row,
     Value,
+    VhostRow,
 )
 
 PREFIX: Final = "org.apache.qpid.dispatch."
@@ -190,6 +191,7 @@ TYPES: Final[Mapping[str, EntityType]] = {
         _entity_type(f"{OWN_PREFIX}credit.party", PartyRow, is_of_address=True),
         _entity_type(f"{PREFIX}listener", ListenerRow),
         _entity_type(f"{PREFIX}connector", ConnectorRow),
+        _entity_type(f"{PREFIX}vhostStats", VhostRow),
         _entity_type(f"{PREFIX}management", ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),
         _entity_type(MANAGEMENT, ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),
     )

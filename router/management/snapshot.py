@@ -369,6 +369,22 @@ class ConnectorRow(ConfiguredSocketRow):
 
 
 @attrs.frozen(kw_only=True)
+class VhostRow(Row):
+    """A virtual host: who is connected to it here, and what was denied. `(none)` stands for those that aren't."""
+
+    id: str = attribute("Name of the virtual host.")
+    is_isolated: bool = attribute("Whether its addresses are its own.")
+    max_connections: int = attribute("Connections that it may have at one time; 0 for no bound of its own.")
+    connections_current: int = attribute("Connections now.")
+    connections_approved: int = attribute("Connections that were let in.")
+    connections_denied: int = attribute("Connections that were not.")
+    sender_denied: int = attribute("Links refused on which clients wanted to send.")
+    receiver_denied: int = attribute("Links refused on which they wanted to receive.")
+    messages_denied: int = attribute("Messages rejected that named an address to which their sender may not send.")
+    user_ids_denied: int = attribute("Messages rejected whose `user-id` was not that of their sender.")
+
+
+@attrs.frozen(kw_only=True)
 class ManagementRow(Row):
     """The management node itself. There is one, called `self`."""
 
@@ -416,6 +432,9 @@ class View(Protocol):
 
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """Those of one address, of a kind that belongs to addresses."""
+
+    def of_vhost(self, vhost: str) -> View:
+        """The part of it that belongs to one virtual host."""
 
     def reachable_routers(self) -> Iterable[str]:
         """Ids of the routers that a request can be sent to, this one included, sorted."""

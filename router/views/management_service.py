@@ -13,9 +13,13 @@ from typing import Final
 
 import attrs
 
+from mesh_config.models import ManagementRight
 from router.core.addressing.address import MANAGEMENT, is_reserved
 from router.core.ids_and_conditions import ConnectionId
+from router.core.policy.client_rights import ClientRights
+from router.core.policy.denial import Denied
 from router.engine import codec
+from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
 from router.net.connector import Connector
 from router.net.listener import Listener
@@ -49,8 +53,8 @@ def serve_management(
 class ConnectionRequests:
     """The requests of one connection."""
 
-    requests: deque[bytes] = attrs.field(factory=deque)
-    """Those not begun, oldest first."""
+    requests: deque[tuple[bytes, Access, ClientRights | None]] = attrs.field(factory=deque)
+    """Those not begun, oldest first, each with what its sender may ask, and where it may send."""
     size: int = 0
     """Their bytes."""
     work: Generator[int, None, None] | None = None
@@ -75,13 +79,29 @@ class ManagementService:
         waiting = self._waiting.setdefault(source, ConnectionRequests())
         if len(waiting.requests) >= MAX_WAITING or (waiting.size and waiting.size + len(data) > MAX_WAITING_BYTES):
             return False
-        waiting.requests.append(data)
+        waiting.requests.append((data, *self._access(source)))
         waiting.size += len(data)
         if self._turn_at != self._runtime.data_plane.now:
             self._turn_at, self._left = self._runtime.data_plane.now, ROWS_A_TURN
         if self._runtime.work_at == math.inf and not self._is_working:
             self._work()
         return True
+
+    def _access(self, source: ConnectionId | None) -> tuple[Access, ClientRights | None]:
+        """Find out what the sender of a request may ask; and its rights, when it is a client under policy."""
+        runtime = self._runtime
+        if not runtime.policy.is_active:
+            return EVERYTHING, None
+        connection = runtime.connections.get(source) if source is not None else None
+        if connection is None:
+            return NOTHING, None
+        if connection.port.is_router:
+            return BY_NEIGHBOR, None
+        rights = connection.rights
+        if rights is None:
+            return NOTHING, None
+        right = rights.group.management
+        return Access(right=right, vhost=rights.vhost if right is ManagementRight.OWN else None), rights
 
     def go_on(self) -> None:
         """Go on in a turn of its own."""
@@ -110,28 +130,30 @@ class ManagementService:
     def _step(self, waiting: ConnectionRequests) -> int:
         """Make a piece of the oldest answer of a connection. Returns: what it cost, rows."""
         if waiting.work is None:
-            data = waiting.requests.popleft()
+            data, access, rights = waiting.requests.popleft()
             waiting.size -= len(data)
-            waiting.work = self._answer(data)
+            waiting.work = self._answer(data, access, rights)
         cost = next(waiting.work, None)
         if cost is None:
             waiting.work = None
             return 1
         return cost
 
-    def _answer(self, data: bytes) -> Generator[int, None, None]:
+    def _answer(self, data: bytes, access: Access, rights: ClientRights | None) -> Generator[int, None, None]:
         """Answer one request. Whatever it is, it does no harm to the connection that it came on."""
         runtime = self._runtime
         try:
             request = codec.decode_message(data, max_values=MAX_VALUES)
         except codec.UnreadableMessage as error:
             runtime.log.warning("management_request_malformed", reason=str(error))
-            self._refuse(error)
+            self._refuse(error, rights)
+            return
+        if self._reply_address(request.reply_to, rights) is None:
             return
         if len(data) > ROW_BYTES:
             yield len(data) // ROW_BYTES
         try:
-            work = self._node.work(request)
+            work = self._node.work(request, access)
             while True:
                 try:
                     next(work)
@@ -148,11 +170,29 @@ class ManagementService:
         if answer is None or answer.to is None:
             runtime.log.warning("management_request_ignored", reason="it names no address to reply to")
             return
-        runtime.data_plane.publish(answer.to, encoded)
+        self._publish(answer.to, encoded, rights)
 
-    def _refuse(self, error: codec.UnreadableMessage) -> None:
+    def _reply_address(self, to: str | None, rights: ClientRights | None) -> str | None:
+        """The address of a reply as the mesh knows it; None when its requester may not send there either.
+
+        Else a client could have this router write where policy doesn't let it.
+        """
+        if rights is None or not to:
+            return to or ""
+        try:
+            return rights.message_target(to)
+        except Denied as denied:
+            self._runtime.log.warning("management_request_ignored", reason=str(denied))
+            return None
+
+    def _publish(self, to: str, encoded: bytes, rights: ClientRights | None) -> None:
+        address = self._reply_address(to, rights)
+        if address:
+            self._runtime.data_plane.publish(address, encoded)
+
+    def _refuse(self, error: codec.UnreadableMessage, rights: ClientRights | None) -> None:
         """Answer what cannot be read, if it says before that where to."""
         request = error.read
         if request is not None and request.reply_to and not is_reserved(request.reply_to):
             answer = reply(request, Answer(status=BAD_REQUEST, description=f"the request is not read: {error}"))
-            self._runtime.data_plane.publish(request.reply_to, codec.encode_message(answer))
+            self._publish(request.reply_to, codec.encode_message(answer), rights)

@@ -34,6 +34,7 @@ from router.management.snapshot import (
     PartyRow,
     RouterRow,
     Row,
+    VhostRow,
 )
 from router.net.connector import Connector
 from router.net.listener import Listener
@@ -51,6 +52,7 @@ from router.views.link_address_rows import (
     total,
 )
 from router.views.paged_lists import Order, PagedLinks
+from router.views.vhosts import OwnThings, vhost_rows
 
 CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
 """Words of Qpid Dispatch for those of `net.connector`."""
@@ -65,27 +67,38 @@ SHOWN_CHARS: Final = 200
 class RuntimeView:
     """`management.snapshot.View` of a runtime."""
 
-    def __init__(self, runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        listeners: Sequence[Listener],
+        connectors: Sequence[Connector],
+        *,
+        own: OwnThings | None = None,
+    ) -> None:
+        """*own* picks what belongs to one virtual host; None for everything."""
         self._runtime = runtime
+        self._own = own
         # Where a listener is bound cannot be asked any more once it is closed.
         self._listeners = [(listener, listener.host, str(listener.port)) for listener in listeners]
         self._connectors = connectors
         self._started = runtime.clock()
-        fib = runtime.fib
-        self._by_key = Order(lambda: sorted(fib.entries(), key=key_of))
-        self._with_credit = Order(lambda: sorted(filter(has_credit, fib.entries()), key=key_of))
+        self._by_key = Order(lambda: sorted(self._entries(), key=key_of))
+        self._with_credit = Order(lambda: sorted(filter(has_credit, self._entries()), key=key_of))
         self._makers: Mapping[type[Row], Callable[[bool], LazyRows]] = {
-            RouterRow: lambda _: LazyRows([self._router()]),
+            RouterRow: lambda _: LazyRows([self._router()] if own is None else ()),
             ConnectionRow: lambda _: self._connections(),
             LinkRow: lambda _: self._links(),
             AddressRow: self._addresses,
-            NodeRow: lambda _: self._nodes(),
+            NodeRow: lambda _: self._nodes() if own is None else LazyRows(),
             CreditRow: lambda goes_on: self._credit(self._with_credit.get(runtime.clock(), goes_on=goes_on)),
             PartyRow: lambda _: self._parties(
-                parties((link for _, link in self._all_links()), self._runtime.data_plane.credit_manager)
+                parties(
+                    (link for _, link in self._all_links()), runtime.data_plane.credit_manager if own is None else ()
+                )
             ),
             ListenerRow: lambda _: LazyRows(self._listeners, lambda found: self._listener(*found)),
             ConnectorRow: lambda _: LazyRows(self._connectors, _connector_row),
+            VhostRow: lambda _: LazyRows(vhost_rows(runtime.policy, own)),
         }
 
     @property
@@ -100,16 +113,32 @@ class RuntimeView:
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         """The entities that belong to one address."""
         entry = entry_of(self._runtime.fib, key)
-        if entry is None:
+        if entry is None or not (self._own is None or self._own.has_entry(entry)):
             return LazyRows()
-        return self._credit([entry]) if kind is CreditRow else self._parties(parties_of(entry))
+        if kind is CreditRow:
+            return self._credit([entry])
+        found = parties_of(entry)
+        return self._parties(found if self._own is None else filter(self._own.has_party, found))
+
+    def of_vhost(self, vhost: str) -> RuntimeView:
+        """The part of it that belongs to one virtual host."""
+        return RuntimeView(self._runtime, (), (), own=OwnThings(self._runtime, vhost))
+
+    def _entries(self) -> Iterable[AddressEntry]:
+        entries = self._runtime.fib.entries()
+        return entries if self._own is None else filter(self._own.has_entry, entries)
+
+    def _shown(self) -> list[Connection]:
+        """The connections that are shown."""
+        found = self._runtime.connections.values()
+        return list(found) if self._own is None else [each for each in found if self._own.has_connection(each)]
 
     def reachable_routers(self) -> Iterable[str]:
         """Ids of this router and of those that it can reach, sorted."""
         return sorted([self._runtime.me, *self._runtime.fib.routes])
 
     def _all_links(self) -> PagedLinks:
-        return PagedLinks(self._runtime.connections.values())
+        return PagedLinks(self._shown())
 
     def _under_way(self) -> RouterUnderWay:
         return RouterUnderWay(self._runtime.data_plane.transfers(), self._runtime.clock())
@@ -181,7 +210,7 @@ class RuntimeView:
         neighbors = {view.connection: view for view in self._runtime.control.neighbors()}
         now = self._runtime.clock()
         return LazyRows(
-            list(self._runtime.connections.values()),
+            self._shown(),
             lambda connection: self._connection(connection, neighbors.get(connection.id), now),
         )
 
@@ -341,7 +370,7 @@ def _connection_row(
         ssl_proto=None,
         ssl_cipher=None,
         ssl_ssf=0,
-        tenant=connection.port.vhost,
+        tenant=connection.port.vhost if connection.rights is None else connection.rights.vhost,
         properties=_properties(peer.properties) if peer is not None else {},
         link_count=len(connection.links),
         held_bytes=connection.port.held_bytes,

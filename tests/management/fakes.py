@@ -51,6 +51,9 @@ class FakeView:
     def rows_of_address(self, kind: type[Row], key: str) -> LazyRows:
         return LazyRows([attrs.evolve(sample(kind, 1), key=key)])  # type: ignore[call-arg]
 
+    def of_vhost(self, vhost: str) -> FakeView:
+        return FakeView(1)
+
     def reachable_routers(self) -> Iterable[str]:
         return ["A", "B", "C"]
 

@@ -8,10 +8,23 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from mesh_config.models import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, ConnectorSettings, MeshSettings, RouterSettings
+from mesh_config.models import (
+    HOST_PATTERN,
+    ID_PATTERN,
+    TEXT_PATTERN,
+    VHOST_PATTERN,
+    ConnectorSettings,
+    MeshSettings,
+    RouterSettings,
+)
 from mesh_config.values import SettingsClass, fields_of, kind_of
 
-_WORDS = {ID_PATTERN: "AbZ09.-_é\"'#:{", HOST_PATTERN: "az09.-:", TEXT_PATTERN: "az09/.-_é :#'\""}
+_WORDS = {
+    ID_PATTERN: "AbZ09.-_é\"'#:{",
+    HOST_PATTERN: "az09.-:",
+    TEXT_PATTERN: "az09/.-_é :#'\"",
+    VHOST_PATTERN: "az09.-",
+}
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 

@@ -37,6 +37,8 @@ _EVERY: Final = "all"
 _DYNAMIC_PREFIX: Final = "temp."
 _DYNAMIC_TARGET_PREFIX: Final = "_$temp."
 _VOLATILE_PREFIX: Final = "amq.rabbitmq.reply-to."
+_TAG_END: Final = "~"
+"""Behind the mark of a virtual host in a name made here; no random part has it."""
 _SHOWN_CHARS: Final = 8
 """Of the random part of a name made here: enough to tell one from another, and no help to guess the rest."""
 
@@ -201,6 +203,27 @@ def volatile_owner(text: str) -> RouterId | None:
     return RouterId(text.removeprefix(_VOLATILE_PREFIX).rpartition(".")[0])
 
 
+def tagged(tag: str, random: str) -> str:
+    """The random part of a name made by a router for a client of an isolated virtual host.
+
+    Args:
+        tag: mark of the virtual host; empty for none.
+        random: text without `~`.
+    """
+    return f"{tag}{_TAG_END}{random}" if tag else random
+
+
+def reply_tag(text: str) -> str:
+    """The mark of a virtual host in *text*, the text of a private address (`is_private`); empty when it has none."""
+    tag, end, _ = text.rpartition(".")[2].partition(_TAG_END)
+    return tag if end else ""
+
+
+def is_dynamic_target(text: str) -> bool:
+    """Whether *text*, normalised, was made by `dynamic_target`."""
+    return text.startswith(_DYNAMIC_TARGET_PREFIX)
+
+
 def is_private(address: Address) -> bool:
     """Whether only the connection that a router made this address for may receive from it."""
     if address.kind is AddressKind.MOBILE:
@@ -228,6 +251,7 @@ def masked(text: str) -> str:
         start = max(len(_VOLATILE_PREFIX), text.rfind(".") + 1)
     else:
         return text
+    start = text.find(_TAG_END, start) + 1 or start
     return text[: start + min(_SHOWN_CHARS, (len(text) - start) // 3)] + "*"
 
 

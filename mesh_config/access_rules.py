@@ -1,0 +1,196 @@
+"""Rules of policy as texts of a settings file: which addresses, and which remote hosts. Parsed here, and applied.
+
+A rule that cannot be read raises `RuleError`, which says what was expected and what would be right.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+USER: Final = "${user}"
+"""In a pattern of addresses: the name of the user."""
+ANY_WORD: Final = "*"
+ANY_WORDS: Final = "#"
+ANY_HOST: Final = "*"
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+_SUBSTITUTION = re.compile(r"\$\{[^}]*\}?")
+
+
+class RuleError(ValueError):
+    """A rule that cannot be read."""
+
+    def __init__(self, message: str, *, expected: str, nearest: str | None = None) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.nearest = nearest
+
+
+def split_words(text: str) -> list[str]:
+    """The words of an address or a pattern, which `/` and `.` separate alike."""
+    return text.replace(".", "/").split("/")
+
+
+def check_pattern(text: str) -> None:
+    """See that *text* is a pattern of addresses.
+
+    Raises:
+        RuleError: it is none, or one that gives more than it seems to.
+    """
+    for found in _SUBSTITUTION.findall(text):
+        if found != USER:
+            raise RuleError(f"nothing stands for `{found}`", expected=f"`{USER}`", nearest=text.replace(found, USER))
+    if not text.strip("/."):
+        raise RuleError("an empty pattern", expected="words", nearest=ANY_WORDS)
+    if f"{USER}*" in text:
+        raise RuleError(
+            f"with `{USER}*` a user called `al` is given what is `alice`'s",
+            expected="a `/` or `.` between them",
+            nearest=text.replace(f"{USER}*", f"{USER}/{ANY_WORDS}"),
+        )
+    for word in split_words(text.strip("/.")):
+        if word in (ANY_WORD, ANY_WORDS):
+            continue
+        if ANY_WORDS in word:
+            raise RuleError(
+                f"`#` within the word `{word}`",
+                expected="`#` as a word of its own",
+                nearest=text.replace(word, word.replace(ANY_WORDS, f"/{ANY_WORDS}").strip("/")),
+            )
+        if ANY_WORD in word[:-1]:
+            raise RuleError(
+                f"`*` within the word `{word}`",
+                expected="`*` as a word of its own, or at the end of one",
+                nearest=text.replace(word, word[: word.index(ANY_WORD) + 1]),
+            )
+
+
+class AddressRules:
+    """Patterns of addresses with the name of one user put in.
+
+    A pattern is a row of words. The words that it can have reached after a part of an address are kept as a set, so the
+    time goes by their number and that of the address's words, whatever stands in either.
+    """
+
+    def __init__(self, patterns: Iterable[str], user: str) -> None:
+        """*patterns* are right by `check_pattern`. What a user's own name has of `*` and `#` are plain characters."""
+        self._patterns = [_tokens(text, user) for text in patterns]
+        self.allows_all = any(tokens == [(ANY_WORDS, "")] for tokens in self._patterns)
+
+    def allows(self, text: str) -> bool:
+        """Whether one of them fits the normalised address *text*."""
+        if self.allows_all:
+            return True
+        if not self._patterns:
+            return False
+        words = split_words(text)
+        return any(_fits(tokens, words) for tokens in self._patterns)
+
+
+_EXACT: Final = "="
+_BEGINNING: Final = "^"
+_Token = tuple[str, str]
+"""Kind of word, and the text that it is or begins with."""
+
+
+def _tokens(text: str, user: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    for word in split_words(text.strip("/.")):
+        if word in (ANY_WORD, ANY_WORDS):
+            tokens.append((word, ""))
+            continue
+        is_beginning = word.endswith(ANY_WORD)
+        words = split_words(word.removesuffix(ANY_WORD).replace(USER, user))
+        tokens += [(_EXACT, each) for each in words]
+        if is_beginning:
+            tokens[-1] = (_BEGINNING, words[-1])
+    return tokens
+
+
+def _fits(tokens: Sequence[_Token], words: Sequence[str]) -> bool:
+    reached = _with_empty(tokens, {0})
+    for word in words:
+        following: set[int] = set()
+        for place in reached:
+            if place == len(tokens):
+                continue
+            kind, text = tokens[place]
+            if kind == ANY_WORDS:
+                following.add(place)
+            elif kind == ANY_WORD or (word == text if kind == _EXACT else word.startswith(text)):
+                following.add(place + 1)
+        if not following:
+            return False
+        reached = _with_empty(tokens, following)
+    return len(tokens) in reached
+
+
+def _with_empty(tokens: Sequence[_Token], places: set[int]) -> set[int]:
+    """*places*, and those behind a `#` that stands for no word."""
+    for first in list(places):
+        place = first
+        while place < len(tokens) and tokens[place][0] == ANY_WORDS:
+            place += 1
+            places.add(place)
+    return places
+
+
+def parse_hosts(text: str) -> tuple[IpAddress, IpAddress] | None:
+    """The first and the last address of a rule; None for every one.
+
+    Raises:
+        RuleError: it is neither an address, a network, a range nor `*`.
+    """
+    if text == ANY_HOST:
+        return None
+    first, is_range, last = text.partition("-")
+    try:
+        if is_range:
+            ends = ipaddress.ip_address(first.strip()), ipaddress.ip_address(last.strip())
+        elif "/" in text:
+            network = ipaddress.ip_network(text, strict=False)
+            if ipaddress.ip_address(text.partition("/")[0]) != network[0]:
+                raise RuleError(f"`{text}` is within a network", expected="a network", nearest=str(network))
+            ends = network[0], network[-1]
+        else:
+            ends = (ipaddress.ip_address(text),) * 2
+    except RuleError:
+        raise
+    except ValueError as error:
+        raise RuleError(
+            f"`{text}` is no address of a host: {error}",
+            expected="an address, a network (`10.1.0.0/16`), a range (`10.1.0.5-10.1.0.9`) or `*`; names are not looked"
+            " up",
+        ) from error
+    if ends[0].version != ends[1].version:
+        raise RuleError(f"`{text}` begins with IPv{ends[0].version}", expected="two ends of one kind")
+    if int(ends[1]) < int(ends[0]):
+        raise RuleError(f"`{text}` ends before it begins", expected="a range", nearest=f"{ends[1]}-{ends[0]}")
+    return ends
+
+
+class HostRules:
+    """Remote hosts that are allowed."""
+
+    def __init__(self, rules: Iterable[str]) -> None:
+        """*rules* are right by `parse_hosts`."""
+        parsed = [parse_hosts(rule) for rule in rules]
+        self._allows_all = None in parsed
+        self._ranges = [ends for ends in parsed if ends is not None]
+
+    def allows(self, host: str) -> bool:
+        """Whether *host*, an address without port, is one of them."""
+        if self._allows_all:
+            return True
+        try:
+            address = ipaddress.ip_address(host.partition("%")[0])
+        except ValueError:
+            return False
+        mapped = getattr(address, "ipv4_mapped", None)  # a socket of IPv6 takes connections of IPv4 too
+        address = mapped if mapped is not None else address
+        return any(
+            address.version == first.version and int(first) <= int(address) <= int(last) for first, last in self._ranges
+        )

@@ -1,0 +1,161 @@
+"""Checks of one router's virtual hosts: names given twice, unreadable rules, what gives nothing or too much."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from mesh_config.access_rules import ANY_HOST, ANY_WORD, ANY_WORDS, RuleError, check_pattern, parse_hosts
+from mesh_config.findings import Finding, Severity, nearest
+from mesh_config.models import HOST_PATTERN, GroupSettings, ManagementRight, Role, RouterSettings, VhostSettings
+from mesh_config.yaml_text import Place
+
+At = Callable[..., Place]
+"""Steps to a setting to the place where it stands."""
+
+MIN_FRAME_BYTES = 512
+ANYBODY = "*"
+OUTSIDE = ("_topo", "_local", "_edge")
+"""First words of addresses that no isolated virtual host has."""
+
+
+def vhost_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
+    """Findings about the virtual hosts of a router.
+
+    Args:
+        router: whose they are.
+        at: called with the steps to a setting of it.
+    """
+    first: dict[str, int] = {}
+    for index, vhost in enumerate(router.vhosts):
+
+        def below(*steps: str | int, index: int = index) -> Place:
+            return at("vhosts", index, *steps)
+
+        for steps, name in _names(vhost):
+            if first.setdefault(name.lower(), index) != index:
+                yield below(*steps).finding(
+                    f"`{name}` already means virtual host `{router.vhosts[first[name.lower()]].name}`",
+                    expected="a host name that means one virtual host",
+                )
+        yield from _hostname_findings(vhost, below)
+        yield from _group_findings(vhost, below)
+    yield from _listener_findings(router, at)
+
+
+def _names(vhost: VhostSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    yield ("name",), vhost.name
+    for index, name in enumerate(vhost.hostnames):
+        if name.lower() != vhost.name.lower():
+            yield ("hostnames", index), name
+
+
+def _hostname_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
+    for index, name in enumerate(vhost.hostnames):
+        rest = "" if name == ANYBODY else name.removeprefix("*.")
+        if name != ANYBODY and (ANYBODY in rest or not re.fullmatch(HOST_PATTERN, rest)):
+            near = f"*.{name.rpartition(ANYBODY)[2].lstrip('.')}" if name.rpartition(ANYBODY)[2].strip(".") else None
+            yield at("hostnames", index).finding(
+                f"`{name}` is no host name", expected="a host name, `*.` and a domain, or `*`", nearest=near
+            )
+
+
+def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
+    names: set[str] = set()
+    owners: dict[str, str] = {}
+    if not vhost.groups:
+        yield at("name").finding(
+            f"nobody may come to virtual host `{vhost.name}`", expected="a group", severity=Severity.WARNING
+        )
+    for index, group in enumerate(vhost.groups):
+
+        def below(*steps: str | int, index: int = index) -> Place:
+            return at("groups", index, *steps)
+
+        if group.name in names:
+            yield below("name").finding(f"two groups are called `{group.name}`", expected="a name of its own")
+        names.add(group.name)
+        for place, user in enumerate(group.users):
+            if owners.setdefault(user, group.name) != group.name:
+                yield below("users", place).finding(
+                    f"user `{user}` is in group `{owners[user]}` already", expected="each user in one group"
+                )
+        if not group.users:
+            yield below("name").finding(
+                f"nobody is in group `{group.name}`",
+                expected="`users`; `*` is everybody who said who it is, `anonymous` who did not",
+                severity=Severity.WARNING,
+            )
+        yield from _rule_findings(group, below, is_isolated=vhost.isolated)
+
+
+def _rule_findings(group: GroupSettings, at: At, *, is_isolated: bool) -> Iterator[Finding]:
+    for index, rule in enumerate(group.hosts):
+        yield from _told(lambda rule=rule: parse_hosts(rule), at("hosts", index))  # type: ignore[misc]
+    if not group.hosts:
+        yield at("hosts").finding(
+            f"nobody of group `{group.name}` may come from anywhere",
+            expected="hosts",
+            nearest=ANY_HOST,
+            severity=Severity.WARNING,
+        )
+    for key in ("sources", "targets"):
+        for index, text in enumerate(getattr(group, key)):
+            place = at(key, index)
+            yield from _told(lambda text=text: check_pattern(text), place)  # type: ignore[misc]
+            yield from _pattern_findings(text, place, is_isolated=is_isolated)
+    if 0 < group.max_frame_bytes < MIN_FRAME_BYTES:
+        yield at("max_frame_bytes").finding(
+            f"{group.max_frame_bytes} is less than any peer may send", expected="512 or more", nearest="512"
+        )
+
+
+def _pattern_findings(text: str, place: Place, *, is_isolated: bool) -> Iterator[Finding]:
+    head = text.strip("/.").partition("/")[0]
+    if text == ANY_WORD:
+        yield place.finding(
+            "`*` is any one word, and an address may have several",
+            expected="`#` for all addresses",
+            nearest=ANY_WORDS,
+            severity=Severity.WARNING,
+        )
+    elif head == "$management":
+        yield place.finding(
+            "`$management` is no matter of addresses",
+            expected="the setting `management` of the group",
+            nearest=f"management: {ManagementRight.READ}",
+        )
+    elif is_isolated and head in OUTSIDE:
+        yield place.finding(
+            f"`{head}/` is outside every isolated virtual host, so this allows nothing",
+            expected="an address of the virtual host",
+            severity=Severity.WARNING,
+        )
+
+
+def _told(parse: Callable[[], object], place: Place) -> Iterator[Finding]:
+    try:
+        parse()
+    except RuleError as error:
+        yield place.finding(str(error), expected=error.expected, nearest=error.nearest)
+
+
+def _listener_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
+    names = [vhost.name for vhost in router.vhosts]
+    for index, listener in enumerate(router.listeners):
+        if listener.vhost is not None and listener.role is Role.INTER_ROUTER:
+            yield at("listeners", index, "vhost").finding(
+                "routers are in no virtual host", expected=f"a listener with the role `{Role.NORMAL}`, or no `vhost`"
+            )
+        elif listener.vhost is not None and listener.vhost not in names:
+            yield at("listeners", index, "vhost").finding(
+                f"no virtual host `{listener.vhost}`",
+                expected=f"one of {', '.join(f'`{name}`' for name in names)}" if names else "`vhosts` of this router",
+                nearest=nearest(listener.vhost, names),
+            )
+        if listener.vhost_prefix and router.vhosts:
+            yield at("listeners", index, "vhost_prefix").finding(
+                "`vhost_prefix` has no effect where there are `vhosts`",
+                expected="`isolated` of each virtual host",
+                nearest="false",
+            )

@@ -1,0 +1,130 @@
+"""Settings of policy: virtual hosts, and what the users of each may do."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from mesh_config.models.setting_field import MIB, TEXT_PATTERN, setting
+
+VHOST_PATTERN = "(?![$_])[^\\s/:\\u0000-\\u001f\\u007f-\\u009f]{1,255}"
+"""Of which the name of a virtual host consists: it becomes the first word of addresses, which `$` and `_` would make
+the router's own, and a `:` a scheme."""
+
+
+class ManagementRight(enum.StrEnum):
+    """Right to what a user may ask of the management nodes; each includes those before it."""
+
+    NONE = "none"
+    OWN = "own"
+    READ = "read"
+    WRITE = "write"
+
+
+def _bound(what: str, unit: str, beyond: str, high: int = 1000000) -> int:
+    bound: int = setting(f"{what} 0: no bound of its own.", default=0, unit=unit, low=0, high=high, beyond=beyond)
+    return bound
+
+
+@attrs.frozen(kw_only=True)
+class GroupSettings:
+    """Users of a virtual host, and what they may do. What is not written they may not."""
+
+    name: str = setting("Name in logs and management, unique in the virtual host.", pattern=TEXT_PATTERN)
+    users: tuple[str, ...] = setting(
+        "Users as SASL names them; `*` is everybody who said who it is, `anonymous` who did not. A group that names a"
+        " user goes before one with `*`.",
+        default=(),
+    )
+    hosts: tuple[str, ...] = setting(
+        "Where they may come from: addresses, networks (`10.1.0.0/16`), ranges (`10.1.0.5-10.1.0.9`), or `*`.",
+        default=("*",),
+    )
+    sources: tuple[str, ...] = setting(
+        "Addresses that they may receive from, as patterns of words: `*` is one word, `#` any number of words, `*` at"
+        " the end of a word any end of it; `${user}` is the name of the user.",
+        default=(),
+    )
+    targets: tuple[str, ...] = setting("Addresses that they may send to, likewise.", default=())
+    dynamic_addresses: bool = setting(
+        "Whether the router makes addresses for them: those for replies, and dynamic targets. Whoever of the same"
+        " virtual host is told of one may use it.",
+        default=False,
+    )
+    anonymous_senders: bool = setting(
+        "Whether they may attach senders without an address. Each message is then looked at: one to what `targets` has"
+        " not is rejected.",
+        default=False,
+    )
+    any_user_id: bool = setting(
+        "Whether a message may have a `user-id` that is not its sender's; else it is rejected.", default=False
+    )
+    management: ManagementRight = setting(
+        "What they may ask `$management`: nothing (`none`); this router about what is of their virtual host (`own`);"
+        " any router about anything (`read`); that, and to change things at the router that they are connected to"
+        " (`write`).",
+        default=ManagementRight.NONE,
+    )
+    max_connections_of_user: int = _bound(
+        "Connections at one time of one user.", "connections", "closed, `amqp:resource-limit-exceeded`"
+    )
+    max_connections_of_host: int = _bound(
+        "Connections at one time of one remote host, to the same virtual host.",
+        "connections",
+        "closed, `amqp:resource-limit-exceeded`",
+    )
+    max_sessions: int = _bound(
+        "Sessions of one connection, announced to it.", "sessions", "closed, `amqp:resource-limit-exceeded`", 32768
+    )
+    max_senders: int = _bound(
+        "Links of one connection on which the client sends.",
+        "links",
+        "the link is refused, `amqp:resource-limit-exceeded`",
+    )
+    max_receivers: int = _bound(
+        "Links of one connection on which it receives.", "links", "the link is refused, `amqp:resource-limit-exceeded`"
+    )
+    max_frame_bytes: int = _bound(
+        "Largest frame, announced to it; the listener's bound holds too. At least 512 where it is not 0.",
+        "bytes",
+        "closed, `amqp:connection:framing-error`",
+        16 * MIB,
+    )
+    max_message_bytes: int = _bound(
+        "Largest message, announced to it; the listener's bound holds too.",
+        "bytes",
+        "its link is closed, `amqp:link:message-size-exceeded`",
+        1024 * 1024 * MIB,
+    )
+    messages_per_s: int = _bound(
+        "Messages that are taken of one connection in a second.", "messages a second", "they wait to be read", 10000000
+    )
+    messages_per_s_of_user: int = _bound(
+        "The same of all connections of one user to this router together.",
+        "messages a second",
+        "they wait to be read",
+        10000000,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class VhostSettings:
+    """A virtual host: what clients name in their Open, and who of them may come in."""
+
+    name: str = setting(
+        "What clients write as the host name of their Open: without `/`, `:` and blanks, and no `$` or `_` first.",
+        pattern=VHOST_PATTERN,
+    )
+    hostnames: tuple[str, ...] = setting(
+        "Further host names that mean it: whole ones, `*.example.org` for all below that, `*` for any other, and for"
+        " none.",
+        default=(),
+    )
+    isolated: bool = setting(
+        "Whether its addresses are its own: for all routers `x` is `<name>/x`, and nobody outside can name it. Else"
+        " they are those of the whole mesh.",
+        default=True,
+    )
+    max_connections: int = _bound("Connections at one time.", "connections", "closed, `amqp:resource-limit-exceeded`")
+    groups: tuple[GroupSettings, ...] = setting("Groups of users; who is in none may not come in.", default=())

@@ -1,0 +1,182 @@
+"""Policy of a router: which virtual host a client comes to, whether it may, and with which rights.
+
+    rights = policy.admit(hostname, user, host, now)     # or Denied
+    ...
+    policy.leave(rights, host)
+
+Where no virtual host is configured there is no policy: clients have no rights object, and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from mesh_config.access_rules import HostRules
+from mesh_config.models import GroupSettings, VhostSettings
+from router.core.ids_and_conditions import Condition, RouterId
+from router.core.policy.client_rights import ClientRights
+from router.core.policy.denial import DenialKind, Denied
+from router.core.policy.message_rate import MessageRate, TokenBucket
+from router.core.policy.vhost_state import VhostState
+
+ANONYMOUS = "anonymous"
+"""User that nobody has authenticated."""
+ANYBODY = "*"
+
+
+class UserState:
+    """Connections of one user to one virtual host."""
+
+    def __init__(self, rights: ClientRights, bucket: TokenBucket | None) -> None:
+        self.rights = rights
+        self.bucket = bucket
+        """Rate of all its connections together; None for no bound."""
+        self.connections = 0
+
+
+class Policy:
+    """The virtual hosts of one router.
+
+    Args:
+        vhosts: their settings; without any there is no policy.
+        me: id of the router.
+        told: hears of each denial: it, the virtual host (empty for none), the user and what was asked for.
+    """
+
+    def __init__(
+        self,
+        vhosts: Iterable[VhostSettings],
+        me: RouterId,
+        told: Callable[[Denied, str, str, str], None] = lambda denied, vhost, user, what: None,
+    ) -> None:
+        self._me = me
+        self._told = told
+        self._states = {vhost.name: VhostState(vhost, told) for vhost in vhosts}
+        self._isolated = frozenset(name for name, state in self._states.items() if state.settings.isolated)
+        self._exact: dict[str, VhostState] = {}
+        self._domains: list[tuple[str, VhostState]] = []
+        self._any: VhostState | None = None
+        self._users: dict[tuple[str, str], UserState] = {}
+        """By virtual host and name, those that are connected."""
+        self._hosts: dict[tuple[str, str], HostRules] = {}
+        for state in self._states.values():
+            self._name(state)
+        self._domains.sort(key=lambda found: -len(found[0]))
+        self.denied_unknown = 0
+        """Connections to virtual hosts that there are not, since the start."""
+
+    def _name(self, state: VhostState) -> None:
+        for name in (state.settings.name, *state.settings.hostnames):
+            if name == ANYBODY:
+                self._any = state
+            elif name.startswith("*."):
+                self._domains.append((name[1:].lower(), state))
+            else:
+                self._exact[name.lower()] = state
+        for group in state.settings.groups:
+            self._hosts[state.settings.name, group.name] = HostRules(group.hosts)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any virtual host is configured."""
+        return bool(self._states)
+
+    def vhosts(self) -> Iterator[VhostState]:
+        """Go through the states of all virtual hosts, in the order of the settings."""
+        yield from self._states.values()
+
+    def admit(self, hostname: str | None, user: str, host: str, now: float) -> ClientRights:
+        """Let a client in, and count its connection until `leave`.
+
+        Args:
+            hostname: of its Open, or the one that its listener sets.
+            user: as it was authenticated.
+            host: address that it comes from, without port.
+            now: seconds, monotonic.
+        Raises:
+            Denied: it may not come in.
+        """
+        state = self._find(hostname or "")
+        if state is None:
+            self.denied_unknown += 1
+            denied = Denied(DenialKind.CONNECTION, f"there is no virtual host `{hostname or ''}`")
+            self._told(denied, "", user, hostname or "")
+            raise denied
+        try:
+            return self._admit(state, user, host, now)
+        except Denied as denied:
+            state.denied(denied, user, "")
+            raise
+
+    def _find(self, hostname: str) -> VhostState | None:
+        name = hostname.lower()
+        found = self._exact.get(name)
+        if found is None:
+            found = next((state for suffix, state in self._domains if name.endswith(suffix)), self._any)
+        return found
+
+    def _admit(self, state: VhostState, user: str, host: str, now: float) -> ClientRights:
+        vhost = state.settings
+        group = group_of(vhost, user)
+        if group is None:
+            raise Denied(DenialKind.CONNECTION, f"user `{user}` may not use virtual host `{vhost.name}`")
+        if not self._hosts[vhost.name, group.name].allows(host):
+            raise Denied(
+                DenialKind.CONNECTION, f"user `{user}` may not use virtual host `{vhost.name}` from this remote host"
+            )
+        known = self._users.get((vhost.name, user))
+        for most, count, of in (
+            (vhost.max_connections, state.connections, f"virtual host `{vhost.name}`"),
+            (group.max_connections_of_user, known.connections if known is not None else 0, f"user `{user}`"),
+            (group.max_connections_of_host, state.hosts.get(host, 0), "this remote host"),
+        ):
+            if most and count >= most:
+                raise Denied(
+                    DenialKind.CONNECTION,
+                    f"there are {most} connections of {of}, as many as may be",
+                    condition=Condition.RESOURCE_LIMIT_EXCEEDED,
+                )
+        if known is None:
+            rate = group.messages_per_s_of_user
+            known = self._users[vhost.name, user] = UserState(
+                ClientRights(state, group, user, self._me, self._isolated), TokenBucket(rate, now) if rate else None
+            )
+        known.connections += 1
+        state.connections += 1
+        state.admitted += 1
+        state.hosts[host] = state.hosts.get(host, 0) + 1
+        return known.rights
+
+    def rate(self, rights: ClientRights, now: float) -> MessageRate | None:
+        """The bound of messages of one more connection with these rights; None when there is none.
+
+        Args:
+            rights: of its client.
+            now: seconds, monotonic.
+        """
+        own = rights.group.messages_per_s
+        shared = self._users[rights.vhost, rights.user].bucket
+        buckets = ([TokenBucket(own, now)] if own else []) + ([shared] if shared is not None else [])
+        return MessageRate(buckets) if buckets else None
+
+    def leave(self, rights: ClientRights, host: str) -> None:
+        """A connection that was let in is gone."""
+        state = rights.state
+        state.connections -= 1
+        state.hosts[host] -= 1
+        if not state.hosts[host]:
+            del state.hosts[host]
+        user = self._users[rights.vhost, rights.user]
+        user.connections -= 1
+        if not user.connections:
+            del self._users[rights.vhost, rights.user]
+
+
+def group_of(vhost: VhostSettings, user: str) -> GroupSettings | None:
+    """The group of a user: the one that names it, else the first that takes everybody who said who it is."""
+    for group in vhost.groups:
+        if user in group.users and user != ANYBODY:
+            return group
+    if user == ANONYMOUS:
+        return None
+    return next((group for group in vhost.groups if ANYBODY in group.users), None)

@@ -1,0 +1,40 @@
+"""State of a virtual host at one router: who is connected, and how often what was denied."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from mesh_config.models import VhostSettings
+from router.core.policy.denial import DenialKind, Denied
+
+TAG_CHARS: Final = 16
+"""Of a mark in reply addresses: 64 bits of a hash, so that it tells nothing and has no separator in it."""
+
+
+class VhostState:
+    """Connections of a virtual host now, and its denials since the start."""
+
+    def __init__(self, settings: VhostSettings, told: Callable[[Denied, str, str, str], None]) -> None:
+        """*told* hears of each denial: it, the virtual host, the user and what was asked for."""
+        self.settings = settings
+        self.tag = hashlib.sha256(settings.name.encode()).hexdigest()[:TAG_CHARS] if settings.isolated else ""
+        self.connections = 0
+        self.admitted = 0
+        """Connections that came in since the start."""
+        self.hosts: dict[str, int] = {}
+        self.denials: Counter[DenialKind] = Counter()
+        self._told = told
+
+    def denied(self, denied: Denied, user: str, what: str) -> None:
+        """Count a denial of one of its users, or of somebody who may not come in.
+
+        Args:
+            denied: it.
+            user: who asked.
+            what: the client asked for, such as an address.
+        """
+        self.denials[denied.kind] += 1
+        self._told(denied, self.settings.name, user, what)

@@ -1,0 +1,28 @@
+"""Bounds that policy sets to what a client sends, as far as the data plane asks for them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class SenderRights(Protocol):
+    """Rights of a client to name addresses in messages (`router.core.policy`)."""
+
+    prefix: str
+    """Word before each of its addresses in the mesh; empty for none."""
+
+    def message_target(self, address: str) -> str:
+        """The address that a message names, as the mesh knows it. Raises: RemoteProtocolError when it may not."""
+
+    def denied_user_id(self, error: Exception) -> None:
+        """Count a message whose `user-id` was not its sender's."""
+
+
+class ReadingRate(Protocol):
+    """Bound of the messages that are read of a connection."""
+
+    def wait(self, now: float) -> float:
+        """Time until the next message may be begun, seconds; 0 when it may be now."""
+
+    def take(self) -> None:
+        """Count a message."""

@@ -1,0 +1,100 @@
+"""Virtual hosts in management: their rows, and what belongs to one of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from router.core.addressing.address import Address, AddressKind, is_private, reply_tag
+from router.core.forwarding.fib import AddressEntry
+from router.core.policy.denial import DenialKind
+from router.core.policy.policy import Policy
+from router.core.policy.vhost_state import VhostState
+from router.dataplane.links import IngressLink, SubscriberLink
+from router.engine.connection import Connection
+from router.management.snapshot import VhostRow
+from router.runtime import Runtime
+from router.views.credit import Party
+
+NO_VHOST: Final = "(none)"
+"""Stands for the virtual hosts that clients name and that there are not."""
+
+
+class OwnThings:
+    """Connections and addresses of one virtual host at this router, at the moment when it is asked for."""
+
+    def __init__(self, runtime: Runtime, vhost: str) -> None:
+        self.vhost = vhost
+        state = next(state for state in runtime.policy.vhosts() if state.settings.name == vhost)
+        self._tag = state.tag
+        self._prefix = f"{vhost}/" if state.settings.isolated else ""
+        self._runtime = runtime
+        self._attached: set[int] = set()
+        """Addresses in use by its own links, by identity: of a virtual host without addresses of its own."""
+        if not self._prefix:
+            for connection in runtime.connections.values():
+                if self.has_connection(connection):
+                    links = connection.links.values()
+                    self._attached.update(
+                        id(link.entry) for link in links if isinstance(link, IngressLink | SubscriberLink)
+                    )
+
+    def has_connection(self, connection: Connection) -> bool:
+        """Whether it is of one of its clients."""
+        return connection.rights is not None and connection.rights.vhost == self.vhost
+
+    def has_entry(self, entry: AddressEntry) -> bool:
+        """Whether an address is in it, or one of its links' where it has no addresses of its own."""
+        if not self._prefix:
+            return id(entry) in self._attached
+        if is_private(Address(entry.kind, entry.text)):
+            return reply_tag(entry.text) == self._tag
+        return entry.kind is AddressKind.MOBILE and entry.text.startswith(self._prefix)
+
+    def has_party(self, party: Party) -> bool:
+        """Whether it is a link of one of its clients."""
+        port = getattr(party, "port", None)
+        connection = self._runtime.connections.get(port.id) if port is not None else None
+        return connection is not None and self.has_connection(connection)
+
+
+def vhost_rows(policy: Policy, own: OwnThings | None) -> list[VhostRow]:
+    """The virtual hosts of a router; of *own* its own alone."""
+    rows = [_row(state) for state in policy.vhosts() if own is None or own.vhost == state.settings.name]
+    if policy.is_active and own is None:
+        rows.append(_unknown(policy.denied_unknown))
+    return rows
+
+
+def _row(state: VhostState) -> VhostRow:
+    settings, denials = state.settings, state.denials
+    return VhostRow(
+        name=settings.name,
+        identity=settings.name,
+        id=settings.name,
+        is_isolated=settings.isolated,
+        max_connections=settings.max_connections,
+        connections_current=state.connections,
+        connections_approved=state.admitted,
+        connections_denied=denials[DenialKind.CONNECTION],
+        sender_denied=denials[DenialKind.SENDER],
+        receiver_denied=denials[DenialKind.RECEIVER],
+        messages_denied=denials[DenialKind.MESSAGE],
+        user_ids_denied=denials[DenialKind.USER_ID],
+    )
+
+
+def _unknown(denied: int) -> VhostRow:
+    return VhostRow(
+        name=NO_VHOST,
+        identity=NO_VHOST,
+        id=NO_VHOST,
+        is_isolated=False,
+        max_connections=0,
+        connections_current=0,
+        connections_approved=0,
+        connections_denied=denied,
+        sender_denied=0,
+        receiver_denied=0,
+        messages_denied=0,
+        user_ids_denied=0,
+    )

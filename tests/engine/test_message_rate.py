@@ -1,0 +1,135 @@
+"""Rates of messages: what is beyond them waits with its sender, and nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.test_policy import enter, everything
+from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+
+
+@pytest.mark.parametrize("target", ["x", None])
+@pytest.mark.parametrize("settled", [True, False])
+def test_messages_are_taken_at_the_rate_and_none_is_lost(bench: Bench, target: str | None, settled: bool) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=100), everything("other")))
+    received = enter(bench, router, "other").receiver("x", credit=1000).accepting()
+    sender = enter(bench, router).sender(target)
+    bench.run()
+    for number in range(300):
+        sender.send(message(number, address="x"), settled=settled)
+    bench.run()
+    counts = []
+    for _ in range(5):
+        bench.advance(0.5)
+        counts.append(len(received.messages))
+    assert counts == pytest.approx([50, 100, 150, 200, 250], abs=3)
+    bench.advance(1)
+    assert received.bodies == list(range(300))
+
+
+def test_a_second_s_worth_may_come_at_once(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=100),))
+    received = enter(bench, router).receiver("x", credit=1000).accepting()
+    sender = enter(bench, router).sender("x")
+    bench.advance(2)
+    for number in range(150):
+        sender.send(message(number))
+    bench.run()
+    assert len(received.messages) == pytest.approx(100, abs=2)
+
+
+def test_the_links_of_a_connection_share_its_rate_and_other_connections_have_theirs(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=100),))
+    received = enter(bench, router).receiver("x", credit=2000).accepting()
+    busy, other = enter(bench, router), enter(bench, router)
+    senders = [busy.sender("x") for _ in range(4)]
+    fifth = other.sender("x")
+    bench.run()
+    for number in range(100):
+        for sender in senders:
+            sender.send(message("busy"))
+        if number < 90:
+            fifth.send(message("other"))
+    bench.advance(1)
+    assert received.bodies.count("busy") == pytest.approx(100, abs=3)
+    assert received.bodies.count("other") == pytest.approx(90, abs=12)
+
+
+def test_the_connections_of_a_user_share_the_rate_of_the_user(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s_of_user=100), everything("other")))
+    received = enter(bench, router, "other").receiver("x", credit=2000).accepting()
+    senders = [enter(bench, router).sender("x") for _ in range(4)]
+    bench.run()
+    for sender in senders:
+        for number in range(100):
+            sender.send(message(number))
+    bench.advance(2)
+    assert len(received.messages) == pytest.approx(200, abs=5)
+    bench.advance(3)
+    assert len(received.messages) == 400
+
+
+def test_attaching_anew_is_no_way_round_a_rate(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=10),))
+    received = enter(bench, router).receiver("x", credit=10_000).accepting()
+    client = enter(bench, router)
+    session = client.session()
+    for number in range(50):
+        sender = client.sender("x", session=session)
+        sender.send(message(number), settled=True)
+        bench.run()
+        sender.close()
+        bench.run()
+    assert received.bodies == list(range(50))  # what is whole when its link goes is lost no more than without a rate
+    late = client.sender("x", session=session)
+    late.send(message("late"))
+    bench.advance(4.5)
+    assert "late" not in received.bodies
+    bench.advance(1)
+    assert "late" in received.bodies
+
+
+def test_a_slowed_sender_holds_up_neither_others_nor_its_own_receivers(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=1), everything("other")))
+    slow = enter(bench, router)
+    mine = slow.receiver("y", credit=100).accepting()
+    received = enter(bench, router, "other").receiver("x", credit=1000).accepting()
+    flood = slow.sender("x")
+    others = enter(bench, router, "other")
+    bench.run()
+    for number in range(100):
+        flood.send(message(number))
+    bench.run()
+    free = others.sender("y")
+    bench.run()
+    for number in range(50):
+        free.send(message(number))
+    bench.run()
+    assert mine.bodies == list(range(50))
+    assert len(received.messages) <= 2
+
+
+def test_a_large_message_in_parts_counts_once(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=1),))
+    received = enter(bench, router).receiver("x", credit=10).accepting()
+    sender = enter(bench, router).sender("x")
+    bench.run()
+    sender.send(message("z" * 1_000_000))
+    bench.run()
+    assert len(received.messages) == 1
+
+
+def test_nothing_is_left_of_a_slowed_sender_that_leaves(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(messages_per_s=1),))
+    enter(bench, router).receiver("x", credit=1000).accepting()
+    client = enter(bench, router)
+    sender = client.sender("x")
+    bench.run()
+    for number in range(50):
+        sender.send(message(number))
+    bench.run()
+    assert router.data_plane.reader.slowed
+    client.wire.cut()
+    bench.advance(2)
+    assert not router.data_plane.reader.slowed
