@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 
 import attrs
 
-from mesh_config import models
+from mesh_config.models import addresses, link_state
 from router.core import controlplane, events
 from router.core.addressing import address_installation, address_sync, partial_updates
 from router.core.controlplane import ControlPlane
@@ -43,8 +43,8 @@ from router.core.linkstate import (
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
-    address_installation, address_sync, control_forwarder, controlplane, due_routers, events, hello_sender,
-    link_state_requests, lsdb, messages, models, neighbors, outbox, partial_updates,
+    address_installation, address_sync, addresses, control_forwarder, controlplane, due_routers, events, hello_sender,
+    link_state, link_state_requests, lsdb, messages, neighbors, outbox, partial_updates,
     protocol, rate_limit, routes, spf, throttle,
 )  # fmt: skip
 
