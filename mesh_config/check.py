@@ -63,6 +63,23 @@ def check_router(path: FilePath, router_id: str | None = None) -> tuple[RouterSe
         router_id: may be left out when the file has one router only.
     Returns: the settings; all findings about the file, also about other routers.
     Raises:
+        SettingsError: the router cannot run; as `check_router_and_mesh`.
+    """
+    router, _, findings = check_router_and_mesh(path, router_id)
+    return router, findings
+
+
+def check_router_and_mesh(
+    path: FilePath, router_id: str | None = None
+) -> tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]:
+    """As `check_router`, with the mesh that the router is part of.
+
+    Args:
+        path: of the file.
+        router_id: may be left out when the file has one router only.
+    Returns: the settings; the mesh, those of its routers whose settings are right, None for a file of one router; all
+        findings about the file, also about other routers.
+    Raises:
         SettingsError: the router cannot run: the file cannot be read, or has no such router; or something is wrong with
             the router itself, with what all routers share, or with a router that it connects to by `to`.
     """
@@ -80,7 +97,7 @@ def check_router(path: FilePath, router_id: str | None = None) -> tuple[RouterSe
     if has_errors(errors):
         raise SettingsError(in_order(errors))
     assert router is not None, "a router without settings has findings"
-    return router, _document_findings([document])
+    return router, document.mesh if document.is_whole_mesh else None, _document_findings([document])
 
 
 def _document_findings(documents: list[Document]) -> tuple[Finding, ...]:

@@ -14,10 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
-from mesh_config.models import ConnectorSettings, ListenerSettings, Role, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
 from router.engine.connection import Connection
 from router.flight_recorder import SIGNAL
+from router.mesh_watch import ExpectedMesh
 from router.net.connector import Connector
 from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.poller import Poller
@@ -25,6 +26,7 @@ from router.net.pump import Pump
 from router.net.tcp_counters import octets
 from router.runtime import Runtime
 from router.views.management_service import serve_management
+from router.views.problem_scan import LOOK_S
 from router.views.state_log import log_state
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -50,20 +52,25 @@ FULL_COLLECTION = 100
 class Daemon:
     """One router process."""
 
-    def __init__(self, settings: RouterSettings) -> None:
+    def __init__(self, settings: RouterSettings, mesh: MeshSettings | None = None) -> None:
         """Bind every listener.
 
+        Args:
+            settings: of the router.
+            mesh: that it is part of, when it is known.
         Raises:
             LocalError: an address cannot be bound.
         """
         self._settings = settings
         # Microseconds, so that a restart within the same second is a new instance; below 2**53, and an AMQP long.
         self.runtime = Runtime(settings, clock=trio.current_time, instance=time.time_ns() // 1000, rng=random.Random())
+        if mesh is not None:
+            self.runtime.watch.expect(ExpectedMesh.of(mesh), self.runtime.clock())
         self.runtime.pacer.measure = time.thread_time  # what others on the machine take is no neighbor's fault
         self._rng = random.Random()
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
-        serve_management(self.runtime, self.listeners, self.connectors)
+        self.view = serve_management(self.runtime, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
         self._deadline_moved = trio.Event()
@@ -79,6 +86,7 @@ class Daemon:
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
                 nursery.start_soon(self._keep_up, self._keep_time)
+                nursery.start_soon(self._keep_up, self._look_out)
                 nursery.start_soon(self._poller.run)
                 nursery.start_soon(self._accept, nursery, accepting)
                 for connector in self.connectors:
@@ -208,6 +216,12 @@ class Daemon:
             runtime.remove_connection(connection)
         return connection
 
+    async def _look_out(self) -> None:
+        """Look for trouble, so that it is known how long there was some when somebody asks."""
+        while True:
+            await trio.sleep(LOOK_S)
+            self.view.problem_scan.look()
+
     # Time
 
     def _wake_timer(self) -> None:
@@ -281,15 +295,18 @@ def peer_name(sock: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def run(settings: RouterSettings) -> None:
+def run(settings: RouterSettings, mesh: MeshSettings | None = None) -> None:
     """Run one router until it is told to stop.
 
+    Args:
+        settings: of the router.
+        mesh: that it is part of, when it is known: what it names is shown as absent where it isn't there.
     Raises:
         LocalError: a listener cannot be bound.
     """
 
     async def main() -> None:
-        daemon = Daemon(settings)
+        daemon = Daemon(settings, mesh)
         spare_collector()
         await daemon.run()
 

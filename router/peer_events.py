@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from mesh_config.models import Role, RouterSettings
+from mesh_config.models import ConnectorSettings, Role, RouterSettings
 from router import __version__
 from router.binding import proton_data
 from router.binding import proton_functions as pn
@@ -39,6 +39,10 @@ from router.engine.client_links import ClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
+from router.mesh_watch import MeshWatch, connector_name
+
+WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
+"""Conditions of links that are refused since the listener is for others."""
 
 
 class PeerEvents:
@@ -49,6 +53,7 @@ class PeerEvents:
         settings: RouterSettings,
         data_plane: RouterDataPlane,
         log: Any,
+        watch: MeshWatch,
         *,
         emit: Callable[[Event], None],
         freed: Callable[[int], None],
@@ -62,6 +67,7 @@ class PeerEvents:
             settings: of the router.
             data_plane: gets links of clients and circuits.
             log: of the router.
+            watch: told of neighbors that come and go.
             emit: takes events for the control plane.
             freed: hears how many links have given back their memory.
             teardowns: take away links of clients that have left.
@@ -72,6 +78,7 @@ class PeerEvents:
         self._me = RouterId(settings.id)
         self._data_plane = data_plane
         self._log = log
+        self._watch = watch
         self._emit = emit
         self._freed = freed
         self.neighbors: dict[ConnectionId, NeighborLinks] = {}
@@ -152,16 +159,25 @@ class PeerEvents:
             # A router that takes this for a neighbor's listener is refused twenty links in a row.
             if connection.told_refusal != str(error) and not isinstance(error, Denied):  # policy tells of its own
                 connection.told_refusal = str(error)
-                self._log.warning(
-                    "attach_refused",
-                    connection=connection.id,
-                    host=connection.host,
-                    condition=str(error.condition),
-                    reason=str(error),
-                )
+                self._tell_refusal(connection, error)
             refuse(link, error.condition, str(error))
             connection.refused += 1
         connection.port.touch()
+
+    def _tell_refusal(self, connection: Connection, error: RemoteProtocolError) -> None:
+        """Log why a link was refused; of a peer that comes again and again to the wrong listener, once."""
+        if error.condition in WRONG_ROLE and connection.peer is not None:
+            host = connection.host.rpartition(":")[0]
+            now = self._data_plane.now
+            if not self._watch.refused(connection.peer.container, host, str(error), now):
+                return
+        self._log.warning(
+            "attach_refused",
+            connection=connection.id,
+            host=connection.host,
+            condition=str(error.condition),
+            reason=str(error),
+        )
 
     def _control_link_up(self, connection: Connection) -> None:
         peer = connection.peer
@@ -268,7 +284,10 @@ class PeerEvents:
         message = neighbor.read_control(delivery)
         if message is None:
             return
-        connection.was_of_use = True
+        if not connection.was_of_use:
+            connection.was_of_use = True
+            if isinstance(connection.settings, ConnectorSettings):
+                self._watch.connector_up(connector_name(connection.settings), self._data_plane.now)
         if self._pacer.may_pass(connection.id, message, self._data_plane.now):
             self.take_control(connection, neighbor, message)
             return
@@ -335,8 +354,10 @@ class PeerEvents:
             self._emit(ControlLinkDown(connection=connection.id))
         if connection.rights is not None:
             self._policy.leave(connection.rights, remote_address(connection.host))
+        container = connection.peer.container if connection.peer is not None else ""
+        if connection.settings.role is Role.INTER_ROUTER:
+            self._connection_to_router_ended(connection, container)
         if not connection.is_denied:
-            container = connection.peer.container if connection.peer is not None else ""
             self._log.info(
                 "connection_closed",
                 connection=connection.id,
@@ -346,6 +367,13 @@ class PeerEvents:
             )
         if fault is not None:
             raise fault
+
+    def _connection_to_router_ended(self, connection: Connection, container: str) -> None:
+        now, reason = self._data_plane.now, connection.fault or ""
+        if container:
+            self._watch.connection_ended(container, reason, now)
+        if isinstance(connection.settings, ConnectorSettings):
+            self._watch.connector_down(connector_name(connection.settings), reason, now)
 
     def take_away(self, connection: Connection, links: list[IngressLink | EgressLink]) -> Exception | None:
         """Take away *links* of a connection that has ended. Returns: the first fault of ours with one of them."""

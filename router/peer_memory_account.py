@@ -102,6 +102,11 @@ class PeerMemoryAccount:
         """Connections that are above their marks."""
         return len(self._waiting)
 
+    @property
+    def waiting(self) -> list[Connection]:
+        """Those connections, and such as were at the last look."""
+        return list(self._waiting.values())
+
     def weigh(self, connection: Connection) -> None:
         """Count what is held for a connection, and let it wait or go on."""
         self._count(connection)

@@ -44,6 +44,7 @@ from router.engine import codec
 from router.engine.connection import Connection
 from router.fault_recovery import FaultRecovery
 from router.flight_recorder import FlightRecorder
+from router.mesh_watch import MeshWatch
 from router.net.tcp_counters import TcpCounters
 from router.peer_events import PeerEvents
 from router.run_to_completion import RunToCompletion
@@ -65,6 +66,11 @@ def _nothing() -> None:
     """There is no socket."""
 
 
+def treatment_table(settings: RouterSettings) -> TreatmentTable:
+    """The treatments of a router's addresses."""
+    return TreatmentTable(settings.addresses, settings.default_treatment, settings.forwarding.distance_messages)
+
+
 class Runtime(RunToCompletion):
     """One router without sockets: connections, data plane and control plane."""
 
@@ -76,10 +82,7 @@ class Runtime(RunToCompletion):
         self.me = RouterId(settings.id)
         self.instance = instance
         self.log = logs.get(router=settings.id)
-        treatments = TreatmentTable(
-            settings.addresses, settings.default_treatment, settings.forwarding.distance_messages
-        )
-        self.fib = Fib(self.me, treatments)
+        self.fib = Fib(self.me, treatment_table(settings))
         faults = InternalErrorCallbacks(self._address_fault, self._port_fault, self._message_fault)
         data_plane = RouterDataPlane(self.fib, settings.forwarding, faults, instance=instance)
         super().__init__(data_plane, settings.forwarding, clock, self.log)
@@ -100,19 +103,16 @@ class Runtime(RunToCompletion):
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
         self.teardowns = EndedLinkReaper(self._take_away, self._lose_messages, self.look_at_teardowns)
-        self.pacer = ControlPacer(
-            share=settings.forwarding.control_percent / 100,
-            most_bytes=settings.forwarding.control_message_bytes,
-            hello_pause_s=settings.link_state.hello_interval_s / 4,
-            measure=clock,
-            look_at=self._look_at_waiting,
-        )
+        self.pacer = self._new_pacer()
         self.denials = DenialLog(self.log)
         self.policy = Policy(settings.vhosts, self.me, self._denied)
+        self.watch = MeshWatch(self.me, None, clock())
+        """Memory of the mesh."""
         self._peers = PeerEvents(
             settings,
             self.data_plane,
             self.log,
+            self.watch,
             emit=self._emit,
             freed=self._count_freed,
             teardowns=self.teardowns,
@@ -125,6 +125,16 @@ class Runtime(RunToCompletion):
         self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")
         """The last control message, and its bytes."""
         self._silent_until = 0.0
+
+    def _new_pacer(self) -> ControlPacer:
+        settings = self.settings
+        return ControlPacer(
+            share=settings.forwarding.control_percent / 100,
+            most_bytes=settings.forwarding.control_message_bytes,
+            hello_pause_s=settings.link_state.hello_interval_s / 4,
+            measure=self.clock,
+            look_at=self._look_at_waiting,
+        )
 
     # Connections
 
@@ -410,16 +420,19 @@ class Runtime(RunToCompletion):
             case WithdrawAddress():
                 self._reconsider(self.fib.withdraw_address(action.address, action.router))
             case InstallRouter():
+                self.watch.reached(action.router, self.data_plane.now)
                 self.data_plane.credit_manager.rerouted.add(action.router)
                 for entry in self.fib.install_router(
                     action.router, action.connection, action.next_hop, action.cost, now=self.data_plane.now
                 ):
                     self.data_plane.reconsider(entry)
             case WithdrawRouter():
+                self.watch.lost(action.router, self.data_plane.now)
                 self.data_plane.credit_manager.rerouted.add(action.router)  # some of its addresses are withdrawn later
                 for entry in self.fib.withdraw_router(action.router):
                     self.data_plane.reconsider(entry)
             case TopologyChanged():
+                self.watch.topology_changed(self.control.edges(), self.data_plane.now)
                 self.fib.topology_changed()
                 self.data_plane.credit_manager.is_replanted = True
             case CloseConnection():
@@ -427,7 +440,9 @@ class Runtime(RunToCompletion):
                 if connection is not None:
                     self._peers.close(connection, action.condition, action.description)
             case Report():
-                getattr(self.log, action.level)(action.what, **dict(action.fields))
+                # A router that stops loses everybody as it should.
+                level = Report.INFO if self.data_plane.settlement.is_stopping else action.level
+                getattr(self.log, level)(action.what, **dict(action.fields))
             case _:
                 raise AssertionError(f"unknown action {action}")
 

@@ -214,6 +214,12 @@ RINGS = (
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.fault_recovery", ours=("router.core",)),
     Ring("router.denial_log", ours=("router.core",), others=("attrs",)),
+    Ring(
+        "router.mesh_watch",
+        ours=("router.core.ids_and_conditions", "router.core.linkstate.spf", "mesh_config"),
+        others=("attrs",),
+        forbidden=IMPURE,
+    ),
     Ring("router.control_pacer", ours=("router.core",), others=("attrs",)),
     Ring("router.ended_link_reaper", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mesh_config.check import check_router
+from mesh_config.check import check_router_and_mesh
 from mesh_config.findings import Finding, SettingsError
 from router import logs
 from router.cli.did_you_mean import HintingChoice
@@ -68,7 +68,7 @@ def _ignored(numbers: Sequence[signal.Signals]) -> Iterator[None]:
 
 def _run(file: str, router_id: str | None, log_level: str) -> None:
     try:
-        settings, findings = check_router(file, router_id)
+        settings, mesh, findings = check_router_and_mesh(file, router_id)
     except SettingsError as error:
         raise FindingsError(error) from error
     logs.configure(log_level, router=settings.id)
@@ -76,7 +76,7 @@ def _run(file: str, router_id: str | None, log_level: str) -> None:
     try:
         for finding in findings:
             _log(log, finding)
-        run_daemon(settings)
+        run_daemon(settings, mesh)
     except LocalError as error:
         log.error("cannot_start", reason=str(error))
         sys.exit(1)

@@ -20,20 +20,23 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.options import timeout_option
+from router.cli.problems import problem_parts
 from router.cli.stat_columns import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
 from router.cli.terminal import UNBOUNDED_WIDTH, console
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
 
-WHAT: Final = ("general", *VIEWS, "credit")
+DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
+
+WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
 
 @click.command(short_help="Show what a router knows.")
 @click.argument("what", type=HintingChoice(WHAT), default="general")
 @click.option(
     "--url",
-    default="amqp://127.0.0.1:5672",
+    default=DEFAULT_URL,
     show_default=True,
     envvar="AMQP_MESH_URL",
     show_envvar=True,
@@ -70,11 +73,12 @@ def stat(
 ) -> None:
     """Show what a router knows.
 
-    That is itself (general), or its connections, links, addresses, virtual hosts, or the routers of the mesh; or the
-    credit of each address: who granted how much, who holds how much, what waits and since when.
+    That is itself (general), its connections, links, addresses, connectors, listeners or virtual hosts, the routers of
+    the mesh, the links between them (mesh), or the credit of each address: who granted how much, who holds how much.
+    `problems` says in words what is wrong anywhere in the mesh, and what to call to see more.
 
-    What needs attention stands first: links that messages wait for, addresses without a subscriber, routers that cannot
-    be reached, publishers without credit. Exit status: 1 when a router cannot be asked, else 0.
+    What needs attention stands first: what the mesh file names and is absent, links that messages wait for, addresses
+    without a subscriber, publishers without credit. Exit status: 1 when a router cannot be asked, else 0.
     """
     if router is not None and all_routers:
         raise click.UsageError("--router and --all-routers exclude each other")
@@ -93,7 +97,7 @@ def stat(
     try:
         with ManagementClient(url, timeout_s=timeout, vhost=vhost) as client:
             attached = client.attached_router()
-            for each in client.routers() if all_routers else [router or attached]:
+            for each in _whom(client, wanted, attached, router, all_routers=all_routers):
                 try:
                     found.append((each, _ask(client, wanted, each, None if each == attached else each)))
                 except ManagementError as error:
@@ -110,7 +114,7 @@ def stat(
     elif is_csv:
         _write_csv(found)
     else:
-        _show(wanted, found)
+        _show(wanted, found, "" if url == DEFAULT_URL else f" --url {url}")
     if failed:
         sys.exit(1)
 
@@ -140,6 +144,8 @@ def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) 
         return [client.read("router", router=router)]
     if wanted.what == "credit":
         return ask_credit(client, me, router=router, text=wanted.address, limit=wanted.limit)
+    if wanted.what == "problems":
+        return client.query("amqp-mesh.problem", router=router)
     view = VIEWS[wanted.what]
     return sorted(client.query(view.kind, router=router), key=view.order)
 
@@ -179,9 +185,21 @@ def _csv_value(value: object) -> object:
     return printable(text) if sys.stdout.isatty() else text
 
 
-def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]]) -> None:
+def _whom(
+    client: ManagementClient, wanted: Wanted, attached: str, router: str | None, *, all_routers: bool
+) -> list[str]:
+    """Routers to be asked: for problems all of them, if none is named; the one attached to first."""
+    if all_routers or (wanted.what == "problems" and router is None):
+        return sorted(client.routers(), key=lambda each: (each != attached, each))
+    return [router or attached]
+
+
+def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> None:
     out = console(UNBOUNDED_WIDTH)
     parts: list[Table | Text] = []
+    if wanted.what == "problems":
+        parts += problem_parts(found, suffix)
+        found = ()
     for router, rows in found:
         if parts:
             parts.append(Text())
@@ -235,4 +253,6 @@ def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) 
 
 
 def _singular(noun: str) -> str:
+    if noun == "links of the mesh":
+        return "link of the mesh"
     return noun.removesuffix("es") if noun == "addresses" else noun.removesuffix("s")

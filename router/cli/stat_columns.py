@@ -246,18 +246,45 @@ def _neighbors(entity: Entity) -> str:
     return " ".join(router if cost == 1 else f"{router}({cost})" for router, cost in costs.items())
 
 
+def moment(seconds: int | None) -> str | None:
+    """A time as an operator reads it: of today without the date.
+
+    Args:
+        seconds: since 1970; None for none.
+    """
+    if seconds is None:
+        return None
+    there, now = time.localtime(seconds), time.localtime()
+    return time.strftime("%T" if there[:3] == now[:3] else "%F %T", there)
+
+
+def _since(title: str = "since") -> Column:
+    return Column(title, lambda entity: moment(entity["since"]))
+
+
+def _flaps() -> tuple[Column, Column]:
+    return (
+        Column("flaps", lambda entity: entity["flapCount"] or None, is_number=True),
+        Column("last flap", lambda entity: moment(entity["lastFlap"])),
+    )
+
+
 ROUTERS: Final = View(
     kind="router.node",
     noun="routers",
     columns=(
         _text("id", "id"),
-        Column("reachable", lambda entity: "yes" if entity["isReachable"] else "no"),
+        Column("state", lambda entity: "up" if entity["isReachable"] else "ABSENT"),
+        _since(),
         _text("next hop", "nextHop"),
         _number("cost", "cost"),
-        _number("conn", "routerLink"),
         Column("neighbors", _neighbors),
         _number("addresses", "addressCount"),
-        Column("changed", lambda entity: time.strftime("%F %T", time.localtime(entity["lastTopoChange"]))),
+        *_flaps(),
+        _text("why", "reason"),
+        Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
+        _number("conn", "routerLink", is_detail=True),
+        Column("links changed", lambda entity: moment(entity["lastTopoChange"]), is_detail=True),
         _number("instance", "instance", is_detail=True),
         _number("ls seq", "linkStateSequence", is_detail=True),
         _number("addr seq", "mobileSequence", is_detail=True),
@@ -265,6 +292,7 @@ ROUTERS: Final = View(
     order=lambda entity: (entity["isReachable"], entity["cost"] or 0, entity["id"]),
     style=lambda entity: None if entity["isReachable"] else "red",
 )
+
 
 # Virtual hosts
 
@@ -292,12 +320,80 @@ VHOSTS: Final = View(
     style=lambda entity: "yellow" if _denied(entity) else None,
 )
 
+# Connectors, listeners, links of the mesh
+
+
+def _connector_state(entity: Entity) -> str:
+    return {"SUCCESS": "up", "CONNECTING": "connecting", "FAILED": "FAILED"}[entity["connectionStatus"]]
+
+
+CONNECTORS: Final = View(
+    kind="connector",
+    noun="connectors",
+    columns=(
+        _text("name", "name"),
+        _text("router", "router"),
+        Column("state", _connector_state),
+        _since(),
+        *_flaps(),
+        _text("why", "connectionMsg"),
+        Column("place", lambda entity: f"{entity['host']}:{entity['port']}", is_detail=True),
+        _text("role", "role", is_detail=True),
+        _number("cost", "cost", is_detail=True),
+    ),
+    order=lambda entity: (entity["connectionStatus"] == "SUCCESS", entity["name"]),
+    style=lambda entity: None if entity["connectionStatus"] == "SUCCESS" else "red",
+)
+
+LISTENERS: Final = View(
+    kind="listener",
+    noun="listeners",
+    columns=(
+        _text("name", "name"),
+        _text("host", "host"),
+        _text("port", "port"),
+        _text("role", "role"),
+        _number("connections", "connectionCount"),
+        _number("most", "maxConnections"),
+        _number("cost", "cost", is_detail=True),
+    ),
+    order=lambda entity: (entity["role"], entity["name"]),
+)
+
+
+def _link_cost(entity: Entity) -> str:
+    cost, configured = entity["cost"], entity["configuredCost"]
+    if configured is None or cost is None or cost == configured:
+        return str(cost if cost is not None else configured)
+    return f"{cost} (file: {configured})"
+
+
+MESH: Final = View(
+    kind="amqp-mesh.mesh.link",
+    noun="links of the mesh",
+    columns=(
+        _text("one", "one"),
+        _text("other", "other"),
+        Column("state", lambda entity: entity["state"] if entity["state"] == "up" else entity["state"].upper()),
+        _since(),
+        Column("cost", _link_cost, is_number=True),
+        *_flaps(),
+        _text("why", "reason"),
+        Column("in the file", lambda entity: "yes" if entity["isConfigured"] else "no", is_detail=True),
+    ),
+    order=lambda entity: (entity["state"] == "up", entity["one"], entity["other"]),
+    style=lambda entity: None if entity["state"] == "up" else "red",
+)
+
 VIEWS: Final = {
     "connections": CONNECTIONS,
     "links": LINKS,
     "addresses": ADDRESSES,
     "routers": ROUTERS,
     "vhosts": VHOSTS,
+    "mesh": MESH,
+    "connectors": CONNECTORS,
+    "listeners": LISTENERS,
 }
 
 GENERAL: Final = (
@@ -317,7 +413,7 @@ GENERAL: Final = (
     ("links blocked", "linksBlocked"),
     ("addresses", "addrCount"),
     ("other routers reachable", "nodeCount"),
-    ("other routers unreachable", "unreachableNodeCount"),
+    ("other routers absent", "unreachableNodeCount"),
     ("messages waiting for credit", "waitingCount"),
     ("messages without outcome yet", "unsettledCount"),
     ("... for more than 10 s", "deliveriesStuck"),

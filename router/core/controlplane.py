@@ -51,7 +51,7 @@ from router.core.linkstate.outbox import ALL, ALL_LINK_STATE_TO, NeighborGroup, 
 from router.core.linkstate.protocol import LinkState
 from router.core.linkstate.rate_limit import NeighborRateLimits
 from router.core.linkstate.routes import RoutesDiff
-from router.core.linkstate.spf import Topology, TreePlace
+from router.core.linkstate.spf import Edges, Topology, TreePlace
 
 
 @attrs.frozen(kw_only=True)
@@ -278,6 +278,10 @@ class ControlPlane:
             )
         return views
 
+    def edges(self) -> Edges:
+        """Cost of each link of the mesh, in each direction, by its ends; those of unreachable routers as last heard."""
+        return self._link_state.routes.topology.edges
+
     def addresses(self) -> dict[str, list[RouterId]]:
         """Routers with subscribers of each mobile address, this one included, the unreachable left out; all sorted."""
         routers: dict[str, list[RouterId]] = {address: [self.router_id] for address in self._addresses.own}
@@ -428,12 +432,15 @@ class ControlPlane:
         self._addresses.install(now)  # where they are few, a router's addresses go before it
         for router in change.lost:
             self._outbox.do(WithdrawRouter(router=router))
-            self._outbox.do(Report.info("router_unreachable", remote=router))
+            self._outbox.do(Report.warning("router_unreachable", remote=router))
         for router in (*change.moved, *change.found):
             route = self._outbox.routes[router]
             self._outbox.do(
                 InstallRouter(router=router, connection=route.connection, next_hop=route.next_hop, cost=route.cost)
             )
+        for router in change.repriced:
+            # The cost said first is that of the first path found.
+            self._outbox.do(Report.info("router_cost_changed", remote=router, cost=self._outbox.routes[router].cost))
         for router in change.found:
             self._outbox.do(Report.info("router_reachable", remote=router, cost=self._outbox.routes[router].cost))
             self._addresses.reach(router, now)

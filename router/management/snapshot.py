@@ -11,12 +11,29 @@ since the link, address or router began, unless the sentence says "now".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import attrs
 
 Value = str | int | bool | None | Sequence[str] | Sequence[int] | Mapping[str, object]
 """Value of an attribute."""
+
+
+PROBLEM_KINDS: Final = (
+    "router-absent",
+    "link-absent",
+    "connector-failed",
+    "wrong-role",
+    "publishers-blocked",
+    "subscriber-slow",
+    "no-subscriber",
+    "memory",
+    "listener-full",
+    "dropped",
+    "flapping",
+    "certificate",
+)
+"""Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
 
 
 def attribute(doc: str, *, name: str | None = None, default: Any = attrs.NOTHING) -> Any:
@@ -62,7 +79,9 @@ class RouterRow(Row):
     link_count: int = attribute("Data links now.")
     addr_count: int = attribute("Addresses known now: with publishers or subscribers here, or subscribers elsewhere.")
     node_count: int = attribute("Other routers reachable now.")
-    unreachable_node_count: int = attribute("Routers that are known and cannot be reached now.")
+    unreachable_node_count: int = attribute(
+        "Routers that the mesh file names, or that were there within a day, and that cannot be reached now."
+    )
     link_route_count: int = attribute("Always 0: there are no link routes.")
     auto_link_count: int = attribute("Always 0: there are no auto-links.")
     links_blocked: int = attribute("Links now that have no credit while messages wait for them.")
@@ -316,6 +335,14 @@ class NodeRow(Row):
     id: str = attribute("Name of the router.")
     address: str = attribute("Address of its own terminuses: `amqp:/_topo/0/<id>`.")
     is_reachable: bool = attribute("Whether there is a path to it now.")
+    is_configured: bool = attribute("Whether the mesh file names it. Others are forgotten a day after they are gone.")
+    since: int = attribute(
+        "When it was reached or lost: seconds since 1970, UTC; for one that was never there, the start of this router."
+    )
+    reason: str | None = attribute("Why it is absent, as far as this router knows; null when it is there.")
+    flap_count: int = attribute("Times that it was lost since this router started.")
+    recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
+    last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
     next_hop: str | None = attribute("Neighbor toward it, itself if it is one; `(self)` for this router; null without.")
     cost: int | None = attribute("Cost of the path; 0 for this router; null when unreachable.")
     router_link: str | None = attribute("Identity of the connection toward it.")
@@ -329,6 +356,34 @@ class NodeRow(Row):
     mobile_sequence: int = attribute("Sequence number of its addresses that is known here.")
     last_topo_change: int = attribute("Time of the last change of its neighbors: seconds since 1970, UTC.")
     index: int = attribute("Number in this list, 0 for this router.")
+
+
+@attrs.frozen(kw_only=True)
+class MeshLinkRow(Row):
+    """A link between two routers, as the mesh file names it or as both advertise it; those that are gone too."""
+
+    one: str = attribute("Router at one end, that with the lower id.")
+    other: str = attribute("Router at the other end.")
+    state: str = attribute("`up`; `absent`; or `unknown`, when neither of its routers can be reached.")
+    cost: int | None = attribute("Cost now, or the last that was known; null for a link that was never there.")
+    configured_cost: int | None = attribute("Cost by the mesh file; null when it doesn't name the link.")
+    is_configured: bool = attribute("Whether the mesh file names it. Others are forgotten a day after they are gone.")
+    since: int = attribute("When it came or went: seconds since 1970, UTC; else the start of this router.")
+    reason: str | None = attribute("Why it is absent, as far as this router knows; null when it is up.")
+    flap_count: int = attribute("Times that it was lost since this router started.")
+    recent_flaps: int = attribute("Times that it was lost within the last five minutes, 16 at most.")
+    last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
+
+
+@attrs.frozen(kw_only=True)
+class ProblemRow(Row):
+    """Something that is wrong now, in words. The most urgent come first."""
+
+    kind: str = attribute(f"One of {', '.join(f'`{kind}`' for kind in PROBLEM_KINDS)}.")
+    subject: str = attribute("Router, link, connector, address, connection or file that it is about.")
+    sentence: str = attribute("Explanation.")
+    since: int | None = attribute("Time of its beginning: seconds since 1970, UTC; null where that is not known.")
+    command: str = attribute("Command that shows more.")
 
 
 @attrs.frozen(kw_only=True)
@@ -363,9 +418,17 @@ class ListenerRow(ConfiguredSocketRow):
 class ConnectorRow(ConfiguredSocketRow):
     """A connection that this router makes and keeps up."""
 
-    connection_status: str = attribute("`SUCCESS`, `CONNECTING` or `FAILED`.")
-    connection_msg: str = attribute("Why it failed last.")
+    connection_status: str = attribute(
+        "`SUCCESS`, when a neighbor is at the other end and speaks to this router; `CONNECTING` or `FAILED`."
+    )
+    connection_msg: str = attribute("Why it failed last; empty while it is connected.")
     failover_urls: str = attribute("Where it connects to.")
+    router: str | None = attribute("Router that it leads to, by the mesh file or as it says itself; else null.")
+    since: int = attribute(
+        "When its neighbor came or went: seconds since 1970, UTC; for one never there, the start of this router."
+    )
+    flap_count: int = attribute("Times that its neighbor was lost.")
+    last_flap: int | None = attribute("When it was lost last: seconds since 1970, UTC; null for never.")
 
 
 @attrs.frozen(kw_only=True)

@@ -100,6 +100,9 @@ def _reason(error: OSError | trio.TooSlowError) -> str:
     cause: BaseException | None = error.__cause__
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[-1]
-    if isinstance(cause or error, trio.TooSlowError):
+    found = cause or error
+    if isinstance(found, trio.TooSlowError):
         return "timed out"
-    return str(cause or error)
+    if isinstance(found, OSError) and found.errno is not None and found.errno > 0:
+        return os.strerror(found.errno)  # trio repeats the address, which whoever reads it knows
+    return str(found)

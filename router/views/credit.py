@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 import attrs
 
@@ -93,6 +94,28 @@ def parties_of(entry: AddressEntry) -> Iterator[Party]:
             yield key
     for link, _ in _publishers(controller):
         yield link
+
+
+def grantors_of(entry: AddressEntry, most: int) -> list[Party]:
+    """At most *most* of those of one address who grant credit here: subscribers, own circuits and windows."""
+    controller = _broker_of(entry)
+    own: list[Party] = [*_own_circuits(controller), *_windows(controller)] if controller is not None else []
+    return list(islice(chain(local_subscribers(entry), own), most))
+
+
+def may_be_blocked(entry: AddressEntry) -> bool:
+    """Whether publishers attached here may be without credit: a quick look, that is wrong at times."""
+    controller = _broker_of(entry)
+    return controller is not None and bool(entry.publishers) and bool(entry.waiting or not _is_open(controller))
+
+
+def busy_behind(entry: AddressEntry) -> int:
+    """Busy publishers at other routers that wait for subscribers here, when none of these has credit; else 0."""
+    controller = _broker_of(entry)
+    if controller is None or not entry.subscribers:
+        return 0
+    weight = sum(circuit.weight for pool in _pools(controller) for circuit in pool.circuits.values() if not circuit.out)
+    return 0 if not weight or any(map(credit_of, local_subscribers(entry))) else weight
 
 
 def _broker_of(entry: AddressEntry) -> CreditController | None:

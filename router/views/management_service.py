@@ -40,13 +40,16 @@ MAX_WAITING_BYTES: Final = 1024 * 1024
 
 def serve_management(
     runtime: Runtime, listeners: Sequence[Listener] = (), connectors: Sequence[Connector] = ()
-) -> ManagementNode:
-    """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh."""
-    node = ManagementNode(RuntimeView(runtime, listeners, connectors))
-    service = ManagementService(runtime, node)
+) -> RuntimeView:
+    """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh.
+
+    Returns: what it shows of the router.
+    """
+    view = RuntimeView(runtime, listeners, connectors)
+    service = ManagementService(runtime, ManagementNode(view))
     runtime.work = service.go_on
     runtime.fib.serve(MANAGEMENT, service.take, runtime.settings.forwarding.management_request_bytes)
-    return node
+    return view
 
 
 @attrs.define(eq=False)

@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final
 
-from mesh_config.models import ConnectionSettings, Role
+from mesh_config.models import Role
 from router import SPEED, __version__
-from router.core.controlplane import NeighborView, NodeView
+from router.core.controlplane import NeighborView
 from router.core.forwarding.fib import AddressEntry
-from router.core.ids_and_conditions import AREA, RouterId
-from router.core.linkstate.messages import PROTOCOL_VERSION
+from router.core.ids_and_conditions import AREA
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
 from router.management.snapshot import (
@@ -30,8 +29,10 @@ from router.management.snapshot import (
     LazyRows,
     LinkRow,
     ListenerRow,
+    MeshLinkRow,
     NodeRow,
     PartyRow,
+    ProblemRow,
     RouterRow,
     Row,
     VhostRow,
@@ -51,12 +52,11 @@ from router.views.link_address_rows import (
     passed,
     total,
 )
+from router.views.mesh_rows import mesh_link_rows, node_rows
 from router.views.paged_lists import Order, PagedLinks
+from router.views.problem_scan import ProblemScan
+from router.views.socket_rows import connector_rows, listener_row
 from router.views.vhosts import OwnThings, vhost_rows
-
-CONNECTOR_STATUS: Final = {"connected": "SUCCESS", "connecting": "CONNECTING", "failed": "FAILED"}
-"""Words of Qpid Dispatch for those of `net.connector`."""
-
 
 SHOWN_PROPERTIES: Final = 20
 """Properties of a peer that are shown,"""
@@ -77,6 +77,7 @@ class RuntimeView:
     ) -> None:
         """*own* picks what belongs to one virtual host; None for everything."""
         self._runtime = runtime
+        self.problem_scan = ProblemScan(runtime, listeners, connectors)
         self._own = own
         # Where a listener is bound cannot be asked any more once it is closed.
         self._listeners = [(listener, listener.host, str(listener.port)) for listener in listeners]
@@ -89,15 +90,19 @@ class RuntimeView:
             ConnectionRow: lambda _: self._connections(),
             LinkRow: lambda _: self._links(),
             AddressRow: self._addresses,
-            NodeRow: lambda _: self._nodes() if own is None else LazyRows(),
+            NodeRow: lambda _: node_rows(runtime, self._offset()) if own is None else LazyRows(),
+            MeshLinkRow: lambda _: mesh_link_rows(runtime, self._offset()) if own is None else LazyRows(),
+            ProblemRow: lambda _: self.problem_scan.rows() if own is None else LazyRows(),
             CreditRow: lambda goes_on: self._credit(self._with_credit.get(runtime.clock(), goes_on=goes_on)),
             PartyRow: lambda _: self._parties(
                 parties(
                     (link for _, link in self._all_links()), runtime.data_plane.credit_manager if own is None else ()
                 )
             ),
-            ListenerRow: lambda _: LazyRows(self._listeners, lambda found: self._listener(*found)),
-            ConnectorRow: lambda _: LazyRows(self._connectors, _connector_row),
+            ListenerRow: lambda _: LazyRows(
+                self._listeners, lambda found: listener_row(found[0], found[1], found[2], runtime.settings)
+            ),
+            ConnectorRow: lambda _: connector_rows(runtime, self._connectors, self._offset()),
             VhostRow: lambda _: LazyRows(vhost_rows(runtime.policy, own)),
         }
 
@@ -136,6 +141,10 @@ class RuntimeView:
     def reachable_routers(self) -> Iterable[str]:
         """Ids of this router and of those that it can reach, sorted."""
         return sorted([self._runtime.me, *self._runtime.fib.routes])
+
+    def _offset(self) -> float:
+        """From the clock of the control plane, which is monotonic, to the time that an operator knows."""
+        return time.time() - self._runtime.clock()
 
     def _all_links(self) -> PagedLinks:
         return PagedLinks(self._shown())
@@ -179,7 +188,7 @@ class RuntimeView:
             link_count=len(ingress) + len(egress),
             addr_count=len(entries),
             node_count=len(runtime.fib.routes),
-            unreachable_node_count=len(runtime.control.nodes()) - len(runtime.fib.routes),
+            unreachable_node_count=sum(not each.is_present for each in runtime.watch.routers.values()),
             link_route_count=0,
             auto_link_count=0,
             links_blocked=sum(map(is_blocked, egress)),
@@ -232,7 +241,7 @@ class RuntimeView:
             self._all_links(), lambda found: link_row(found[0], found[1], under_way) if found[1] in known else None
         )
 
-    # Addresses and routers
+    # Addresses
 
     def _addresses(self, goes_on: bool) -> LazyRows:
         now = self._runtime.clock()
@@ -248,95 +257,6 @@ class RuntimeView:
         return LazyRows(
             list(found), lambda party: view.row(party) if isinstance(party, NeighborWindow) or party in known else None
         )
-
-    def _nodes(self) -> LazyRows:
-        control = self._runtime.control
-        counts = control.address_counts()
-        # The control plane's times are monotonic; an operator wants to know when.
-        offset = time.time() - self._runtime.clock()
-        views = list(enumerate([control.own_node(), *control.nodes()]))
-        return LazyRows(views, lambda found: self._node(found[0], found[1], counts, offset))
-
-    def _node(self, index: int, view: NodeView, counts: Mapping[RouterId, int], offset: float) -> NodeRow:
-        is_self = view.id == self._runtime.me
-        route = self._runtime.fib.route(view.id)
-        return NodeRow(
-            name=f"router.node/{view.id}",
-            identity=f"router.node/{view.id}",
-            id=view.id,
-            address=f"amqp:/_topo/{AREA}/{view.id}",
-            is_reachable=is_self or view.cost is not None,
-            # DEV-23: Qpid Dispatch has null for a neighbor.
-            next_hop="(self)" if is_self else view.next_hop,
-            cost=view.cost,
-            router_link=str(route.connection) if route is not None else None,
-            link_state=sorted(view.peers),
-            link_costs={peer: view.peers[peer] for peer in sorted(view.peers)},
-            valid_origins=[],
-            address_count=counts.get(view.id, 0),
-            protocol_version=PROTOCOL_VERSION,
-            instance=view.instance,
-            link_state_sequence=view.ls_seq,
-            mobile_sequence=view.mobile_seq,
-            last_topo_change=int(view.changed_at + offset),
-            index=index,
-        )
-
-    # Sockets
-
-    def _listener(self, listener: Listener, host: str, port: str) -> ListenerRow:
-        settings = listener.settings
-        return ListenerRow(
-            name=settings.name or f"listener/{host}:{port}",
-            identity=f"listener/{host}:{port}" + (f":{settings.name}" if settings.name else ""),
-            host=host,
-            port=port,
-            **_socket_fields(settings),
-            connection_count=listener.count,
-            max_connections=settings.max_connections,
-            initial_handshake_timeout_seconds=round(settings.handshake_timeout_s),
-            link_capacity=self._runtime.settings.forwarding.publisher_window,
-            multi_tenant=settings.vhost_prefix,
-            authenticate_peer=False,
-            http=False,
-        )
-
-
-class _SocketFields(TypedDict):
-    role: str
-    cost: int
-    sasl_mechanisms: str
-    ssl_profile: str | None
-    max_frame_size: int
-    max_sessions: int
-    idle_timeout_seconds: int
-
-
-def _socket_fields(settings: ConnectionSettings) -> _SocketFields:
-    return _SocketFields(
-        role=settings.role.value,
-        cost=settings.cost,
-        sasl_mechanisms="ANONYMOUS",
-        ssl_profile=None,
-        max_frame_size=settings.max_frame_bytes,
-        max_sessions=settings.max_sessions,
-        idle_timeout_seconds=round(settings.idle_timeout_s),
-    )
-
-
-def _connector_row(connector: Connector) -> ConnectorRow:
-    settings = connector.settings
-    place = f"{settings.host}:{settings.port}"
-    return ConnectorRow(
-        name=settings.name or f"connector/{place}",
-        identity=f"connector/{place}" + (f":{settings.name}" if settings.name else ""),
-        host=settings.host,
-        port=str(settings.port),
-        **_socket_fields(settings),
-        connection_status=CONNECTOR_STATUS[connector.status],
-        connection_msg=connector.message,
-        failover_urls=f"amqp://{place}",
-    )
 
 
 def _connection_row(

@@ -19,14 +19,15 @@ from router.cli.stat import _table as table
 from router.cli.stat import _write_csv as write_csv
 from router.cli.stat import stat
 from router.cli.stat_columns import GENERAL, VIEWS, aligned, duration, general_value, link_state
-from router.management.schema import PREFIX, TYPES
+from router.management.schema import find_type
 from tests.helpers import frames
 from tests.management.fakes import sample
 
 
 def entity(kind: str, number: int = 1, **changed: object) -> dict[str, Any]:
-    found = TYPES[PREFIX + kind]
-    return {**found.values(sample(found.row, number)), **changed}
+    found = find_type(kind)
+    status = {"connectionStatus": "FAILED"} if kind == "connector" else {}
+    return {**found.values(sample(found.row, number)), **status, **changed}
 
 
 def shown(view: str, *entities: dict[str, Any], is_verbose: bool = False) -> list[list[str]]:
@@ -48,7 +49,7 @@ def test_durations_are_read_at_a_glance(seconds: int, text: str) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("is_verbose", [False, True])
 def test_every_column_finds_its_attribute_also_where_it_is_null(view: str, is_verbose: bool) -> None:
-    kind = TYPES[PREFIX + VIEWS[view].kind]
+    kind = find_type(VIEWS[view].kind)
     empty: dict[str, Any] = {name: None for name, attribute in kind.attributes.items() if attribute.is_optional}
     columns = [column for column in VIEWS[view].columns if is_verbose or not column.is_detail]
     rows = shown(view, entity(VIEWS[view].kind), entity(VIEWS[view].kind, **empty), is_verbose=is_verbose)

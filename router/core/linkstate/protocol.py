@@ -486,7 +486,7 @@ class LinkState:
 
     def _report_neighbors(self, costs: Mapping[RouterId, int]) -> None:
         for router in sorted(self._used.keys() - costs.keys()):
-            self._outbox.do(Report.info("neighbor_down", neighbor=router))
+            self._outbox.do(Report.warning("neighbor_down", neighbor=router))
         for router, cost in costs.items():
             connection = self._neighbors.active[router].connection
             if self._used.get(router) != connection:

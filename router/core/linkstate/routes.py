@@ -25,6 +25,8 @@ class RoutesDiff:
     """Newly reachable, nearest first."""
     moved: tuple[RouterId, ...]
     """Reachable as before, by another connection or at another cost; nearest first."""
+    repriced: tuple[RouterId, ...] = ()
+    """Those of them whose cost is another one."""
     is_topology: bool
     """Whether the graph changed."""
 
@@ -60,6 +62,7 @@ class Routes:
         routes: dict[RouterId, Route] = {}
         found: list[RouterId] = []
         moved: list[RouterId] = []
+        repriced: list[RouterId] = []
         for router in paths.order[1:]:
             hop = paths.next_hop[router]
             connection = self._neighbors.active[hop].connection
@@ -72,6 +75,8 @@ class Routes:
                     self._database.node(router, now).is_reachable = True
                 else:
                     moved.append(router)
+                    if route.cost != cost:
+                        repriced.append(router)
                 route = Route(router=router, connection=connection, next_hop=hop, cost=cost)
             routes[router] = route
         # DEV-2: what is unreachable goes now, not when its link state is too old.
@@ -80,7 +85,13 @@ class Routes:
             self._database.lose(router)
         self._outbox.routes = routes
         self._outbox.radius = paths.radius
-        return RoutesDiff(lost=tuple(lost), found=tuple(found), moved=tuple(moved), is_topology=is_topology)
+        return RoutesDiff(
+            lost=tuple(lost),
+            found=tuple(found),
+            moved=tuple(moved),
+            repriced=tuple(repriced),
+            is_topology=is_topology,
+        )
 
     def check_invariants(self) -> None:
         """Assert that routes, nodes and neighbors agree."""

@@ -1,0 +1,314 @@
+"""Memory of the mesh: routers, links and own connectors that are expected or were seen, present or absent, since when.
+
+What the mesh file names is never forgotten; what it doesn't, a day after it was last there. Nothing here is asked by
+the routing protocol: it is for who looks after the mesh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar
+
+import attrs
+
+from mesh_config.graph import topology
+from mesh_config.models import ConnectorSettings, MeshSettings
+from router.core.ids_and_conditions import RouterId
+from router.core.linkstate.spf import Edges
+
+KEPT_S: Final = 86400.0
+"""Time for which what no file names is remembered after it was there last."""
+MOST_UNEXPECTED: Final = 10_000
+"""Routers, and links, that no file names and that are absent; those that are absent longest are forgotten beyond."""
+MOST_REFUSED: Final = 100
+"""Peers at a listener of the wrong role that are remembered, those seen last."""
+TOLD_AGAIN_S: Final = 3600.0
+"""A refusal that goes on is said once in this time, seconds."""
+
+RECENT_S: Final = 300.0
+"""Losses within this time count as recent, seconds,"""
+MOST_LOSSES: Final = 16
+"""and so many are told apart."""
+
+Pair = tuple[RouterId, RouterId]
+"""Both ends of a link, in the order of their ids."""
+
+
+@attrs.frozen(kw_only=True)
+class ExpectedMesh:
+    """Routers and links that a mesh file names."""
+
+    name: str
+    routers: Mapping[RouterId, str | None]
+    """Site of each, by id."""
+    links: Mapping[Pair, int]
+    """Cost of each."""
+
+    @classmethod
+    def of(cls, mesh: MeshSettings) -> ExpectedMesh:
+        """Take from a mesh file what it names."""
+        graph = topology(mesh)
+        return cls(
+            name=mesh.name,
+            routers={RouterId(key): mesh.routers[key].site for key in sorted(mesh.routers)},
+            links={
+                (RouterId(min(pair)), RouterId(max(pair))): int(graph.edges[pair]["cost"])
+                for pair in sorted(graph.edges)
+            },
+        )
+
+
+@attrs.define(kw_only=True)
+class Presence:
+    """Whether one thing is there, since when, and how often it was lost."""
+
+    is_expected: bool = False
+    is_present: bool = False
+    since: float
+    """Time of the last change, seconds, monotonic; that of the start for what was never there."""
+    was_seen: bool = False
+    flaps: int = 0
+    """Times that it was lost."""
+    last_flap: float | None = None
+    """Time of the last loss, seconds."""
+    losses: deque[float] = attrs.field(factory=lambda: deque(maxlen=MOST_LOSSES))
+    """Times of the last losses, seconds."""
+    reason: str = ""
+    """Cause of its absence, as far as it is known."""
+    cost: int | None = None
+    """Of a link: the last one known."""
+
+    def come(self, now: float) -> None:
+        """Note that it is there at *now*, seconds."""
+        if not self.is_present:
+            self.is_present = self.was_seen = True
+            self.since, self.reason = now, ""
+
+    def go(self, now: float, reason: str = "") -> None:
+        """Note that it is lost at *now*, seconds, and why."""
+        if self.is_present:
+            self.is_present = False
+            self.since = self.last_flap = now
+            self.flaps += 1
+            self.losses.append(now)
+            self.reason = reason
+
+    def recent(self, now: float) -> int:
+        """Count the losses of the last five minutes.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        return sum(now - at <= RECENT_S for at in self.losses)
+
+
+@attrs.frozen(kw_only=True)
+class Misdirected:
+    """A peer that came to a listener of the wrong role, or of another mesh."""
+
+    container: str
+    host: str
+    reason: str
+    first: float
+    last: float
+
+
+@attrs.frozen
+class ConnectionEnd:
+    """End of the last connection to a neighbor."""
+
+    at: float
+    reason: str
+
+
+class MeshWatch:
+    """Memory that one router has of its mesh.
+
+    Args:
+        me: this router.
+        expected: what the mesh file names; None for a router with a file of its own.
+        now: seconds, monotonic.
+    """
+
+    def __init__(self, me: RouterId, expected: ExpectedMesh | None, now: float) -> None:
+        self.me = me
+        self.expected = expected
+        self.started = now
+        self.routers: dict[RouterId, Presence] = {}
+        """All others."""
+        self.links: dict[Pair, Presence] = {}
+        self.connectors: dict[str, Presence] = {}
+        """This router's own, by the name that logs have for them; those that were ever of use."""
+        self.misdirected: dict[tuple[str, str], Misdirected] = {}
+        """By container and reason."""
+        self._ends: dict[str, ConnectionEnd] = {}
+        self._next_look = now + KEPT_S / 24
+        self.expect(expected, now)
+
+    def expect(self, expected: ExpectedMesh | None, now: float) -> None:
+        """Take what a mesh file names, the first time or after it has changed.
+
+        Args:
+            expected: None when there is no such file.
+            now: seconds, monotonic.
+        """
+        self.expected = expected
+        routers: Iterable[RouterId] = expected.routers if expected is not None else ()
+        links: Iterable[Pair] = expected.links if expected is not None else ()
+        _expect(self.routers, set(routers) - {self.me}, now)
+        _expect(self.links, set(links), now)
+
+    # What happens
+
+    def reached(self, router: RouterId, now: float) -> None:
+        """Note that there is a path to *router* at *now*, seconds."""
+        if router not in self.routers:
+            self.routers[router] = Presence(since=now)
+        self.routers[router].come(now)
+
+    def lost(self, router: RouterId, now: float) -> None:
+        """Note that no path to *router* is left at *now*, seconds."""
+        known = self.routers.get(router)
+        if known is not None:
+            known.go(now)
+
+    def topology_changed(self, edges: Edges, now: float) -> None:
+        """Compare the links that there are with those before.
+
+        Args:
+            edges: cost of each, in each direction.
+            now: seconds, monotonic.
+        """
+        there: dict[Pair, int] = {}
+        for near, peers in edges.items():
+            for far, cost in peers.items():
+                pair = (near, far) if near < far else (far, near)
+                there[pair] = max(cost, there.get(pair, 0))
+        for pair, cost in there.items():
+            link = self.links.get(pair)
+            if link is None:
+                link = self.links[pair] = Presence(since=now)
+            link.come(now)
+            link.cost = cost
+        for pair, link in self.links.items():
+            if link.is_present and pair not in there:
+                link.go(now)
+
+    def connector_up(self, name: str, now: float) -> None:
+        """Note that a connector has reached a neighbor at *now*, seconds."""
+        if name not in self.connectors:
+            self.connectors[name] = Presence(since=now, is_expected=True)
+        self.connectors[name].come(now)
+
+    def connector_down(self, name: str, reason: str, now: float) -> None:
+        """Note that its connection is over at *now*, seconds, and why."""
+        if name in self.connectors:
+            self.connectors[name].go(now, reason)
+
+    def connection_ended(self, container: str, reason: str, now: float) -> None:
+        """Note how a connection to a neighbor has ended at *now*, seconds, for the reason of its absence."""
+        self._ends.pop(container, None)
+        self._ends[container] = ConnectionEnd(now, reason)
+        if len(self._ends) > MOST_UNEXPECTED:
+            del self._ends[next(iter(self._ends))]
+
+    def refused(self, container: str, host: str, reason: str, now: float) -> bool:
+        """Note that a peer came to the wrong listener. Returns: whether that is to be said in the log.
+
+        Args:
+            container: its name for itself.
+            host: where it came from, without port.
+            reason: in words.
+            now: seconds, monotonic.
+        """
+        before = self.misdirected.pop((container, reason), None)
+        is_news = before is None or now - before.last >= TOLD_AGAIN_S
+        first = now if before is None or is_news else before.first
+        self.misdirected[container, reason] = Misdirected(
+            container=container, host=host, reason=reason, first=first, last=now
+        )
+        if len(self.misdirected) > MOST_REFUSED:
+            del self.misdirected[next(iter(self.misdirected))]
+        return is_news
+
+    # What is asked
+
+    def reason(self, router: RouterId) -> str:
+        """Say why *router* is absent, in a sentence without its full stop; empty when it is present."""
+        known = self.routers.get(router)
+        if known is None or known.is_present:
+            return ""
+        if not known.was_seen:
+            return "never seen since this router started"
+        end = self._ends.get(router)
+        if end is not None and abs(end.at - known.since) < END_S:
+            return f"its connection ended: {end.reason}" if end.reason else "it closed its connection in order"
+        neighbors = self.neighbors(router)
+        if self.me in neighbors:
+            return "it fell silent, or speaks to this router no more"
+        left = [each for each in neighbors if self.routers[each].is_present]
+        if left:
+            return f"lost by its neighbors: {', '.join(left[:SHOWN])}{' ...' if len(left) > SHOWN else ''}"
+        return "no path is left: its neighbors are absent too" if neighbors else "no path is left"
+
+    def neighbors(self, router: RouterId) -> list[RouterId]:
+        """Routers to which it has, had or should have a link, sorted."""
+        found = {one if other == router else other for one, other in self.links if router in (one, other)}
+        return sorted(each for each in found if each == self.me or each in self.routers)
+
+    def is_known(self, pair: Pair) -> bool:
+        """Whether anybody who can be reached tells of a link."""
+        return any(each == self.me or (each in self.routers and self.routers[each].is_present) for each in pair)
+
+    def forget_old(self, now: float) -> None:
+        """Forget what no file names and is absent for a day. Cheap when called often.
+
+        Args:
+            now: seconds, monotonic.
+        """
+        is_much = max(len(self.routers), len(self.links)) > 2 * MOST_UNEXPECTED
+        if now < self._next_look and not is_much:
+            return
+        self._next_look = now + KEPT_S / 24
+        self.routers = _kept(self.routers, now)
+        self.links = _kept(self.links, now)
+
+
+Key = TypeVar("Key", RouterId, Pair)
+
+SHOWN: Final = 4
+"""Neighbors that a reason names."""
+END_S: Final = 2.0
+"""Between the end of a connection and the loss of the router that it led to, for one to explain the other."""
+
+
+def _expect(known: dict[Key, Presence], expected: set[Key], now: float) -> None:
+    for key, presence in known.items():
+        presence.is_expected = key in expected
+    for key in sorted(expected - known.keys()):
+        known[key] = Presence(is_expected=True, since=now)
+
+
+def _kept(known: dict[Key, Presence], now: float) -> dict[Key, Presence]:
+    strange = sorted(
+        (key for key, it in known.items() if not (it.is_present or it.is_expected)), key=lambda key: -known[key].since
+    )
+    gone = {key for at, key in enumerate(strange) if at >= MOST_UNEXPECTED or now - known[key].since > KEPT_S}
+    return {key: it for key, it in known.items() if key not in gone}
+
+
+def connector_name(settings: ConnectorSettings) -> str:
+    """The name of a connector for logs and management."""
+    return settings.name or f"{settings.host}:{settings.port}"
+
+
+def when(time: float | None, offset: float) -> int | None:
+    """Seconds since 1970 of a monotonic time; None for none.
+
+    Args:
+        time: seconds, monotonic.
+        offset: of the two clocks, seconds.
+    """
+    return None if time is None or math.isinf(time) else int(time + offset)

@@ -1,0 +1,121 @@
+"""Rows of the mesh: routers and links, those that are expected and absent among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from router.core.controlplane import NodeView
+from router.core.ids_and_conditions import AREA, RouterId
+from router.core.linkstate.messages import PROTOCOL_VERSION
+from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow
+from router.mesh_watch import MeshWatch, Pair, Presence, when
+from router.runtime import Runtime
+
+
+def node_rows(runtime: Runtime, offset: float) -> LazyRows:
+    """All routers, this one first.
+
+    Args:
+        runtime: of the router that is asked.
+        offset: from its clock to seconds since 1970.
+    """
+    control, watch = runtime.control, runtime.watch
+    watch.forget_old(runtime.clock())
+    counts = control.address_counts()
+    views = {view.id: view for view in control.nodes()}
+    absent = [router for router in sorted(watch.routers) if router not in views]
+    found: list[NodeView | RouterId] = [control.own_node(), *views.values(), *absent]
+
+    def make(numbered: tuple[int, NodeView | RouterId]) -> NodeRow:
+        index, thing = numbered
+        view = thing if isinstance(thing, NodeView) else _unheard(thing, watch)
+        return _node(runtime, index, view, counts, offset)
+
+    return LazyRows(list(enumerate(found)), make)
+
+
+def _unheard(router: RouterId, watch: MeshWatch) -> NodeView:
+    """A router of which nothing is held any more, or yet."""
+    since = watch.routers[router].since if router in watch.routers else watch.started
+    return NodeView(
+        id=router, instance=None, ls_seq=0, mobile_seq=0, peers={}, next_hop=None, cost=None, changed_at=since
+    )
+
+
+def _node(runtime: Runtime, index: int, view: NodeView, counts: Mapping[RouterId, int], offset: float) -> NodeRow:
+    watch, now = runtime.watch, runtime.clock()
+    is_self = view.id == runtime.me
+    route = runtime.fib.route(view.id)
+    own = Presence(since=watch.started, is_present=True)
+    known = own if is_self else watch.routers.get(view.id) or Presence(since=view.changed_at)
+    is_expected = watch.expected is not None and view.id in watch.expected.routers
+    return NodeRow(
+        name=f"router.node/{view.id}",
+        identity=f"router.node/{view.id}",
+        id=view.id,
+        address=f"amqp:/_topo/{AREA}/{view.id}",
+        is_reachable=is_self or view.cost is not None,
+        is_configured=is_expected,
+        since=int(known.since + offset),
+        reason=watch.reason(view.id) or None,
+        flap_count=known.flaps,
+        recent_flaps=known.recent(now),
+        last_flap=when(known.last_flap, offset),
+        # DEV-23: Qpid Dispatch has null for a neighbor.
+        next_hop="(self)" if is_self else view.next_hop,
+        cost=view.cost,
+        router_link=str(route.connection) if route is not None else None,
+        link_state=sorted(view.peers),
+        link_costs={peer: view.peers[peer] for peer in sorted(view.peers)},
+        valid_origins=[],
+        address_count=counts.get(view.id, 0),
+        protocol_version=PROTOCOL_VERSION,
+        instance=view.instance,
+        link_state_sequence=view.ls_seq,
+        mobile_sequence=view.mobile_seq,
+        last_topo_change=int(view.changed_at + offset),
+        index=index,
+    )
+
+
+def mesh_link_rows(runtime: Runtime, offset: float) -> LazyRows:
+    """All links, by the ids of their routers; *offset* as above."""
+    watch, now = runtime.watch, runtime.clock()
+    watch.forget_old(now)
+    pairs: Sequence[Pair] = sorted(watch.links)
+    return LazyRows(pairs, lambda pair: _mesh_link(watch, pair, now, offset) if pair in watch.links else None)
+
+
+def _mesh_link(watch: MeshWatch, pair: Pair, now: float, offset: float) -> MeshLinkRow:
+    known = watch.links[pair]
+    state = "unknown" if not watch.is_known(pair) else "up" if known.is_present else "absent"
+    name = f"{pair[0]} - {pair[1]}"
+    return MeshLinkRow(
+        name=name,
+        identity=name,
+        one=pair[0],
+        other=pair[1],
+        state=state,
+        cost=known.cost,
+        configured_cost=watch.expected.links.get(pair) if watch.expected is not None else None,
+        is_configured=known.is_expected,
+        since=int(known.since + offset),
+        reason=_why(watch, pair, state),
+        flap_count=known.flaps,
+        recent_flaps=known.recent(now),
+        last_flap=when(known.last_flap, offset),
+    )
+
+
+def _why(watch: MeshWatch, pair: Pair, state: str) -> str | None:
+    if state == "up":
+        return None
+    absent = [each for each in pair if each != watch.me and not _is_present(watch, each)]
+    if absent:
+        return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent"
+    return "its ends no longer see each other" if watch.links[pair].was_seen else "its ends have never seen each other"
+
+
+def _is_present(watch: MeshWatch, router: RouterId) -> bool:
+    known = watch.routers.get(router)
+    return known is not None and known.is_present

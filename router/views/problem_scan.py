@@ -1,0 +1,193 @@
+"""Snapshots of a running router for `router.views.problems`.
+
+`look` is called each second and before each snapshot. What it costs is bounded: of very many addresses it looks at some
+each time, in rotation, and at those that were in trouble before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Final, cast
+
+import attrs
+
+from mesh_config.models import Role
+from router.core.addressing.address import masked
+from router.core.forwarding.fib import AddressEntry
+from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow, ProblemRow
+from router.net.connector import Connector
+from router.net.listener import Listener
+from router.runtime import Runtime
+from router.views.credit import NeighborWindow, PartyRows, busy_behind, credit_row, grantors_of, may_be_blocked
+from router.views.mesh_rows import mesh_link_rows, node_rows
+from router.views.problems import (
+    AddressTrouble,
+    CertificateEnd,
+    DroppedMessages,
+    FullListener,
+    HeldConnection,
+    Problem,
+    ProblemSnapshot,
+    WrongRole,
+    problems,
+)
+from router.views.socket_rows import connector_rows
+
+LOOK_S: Final = 1.0
+"""Between two looks."""
+AT_ONCE: Final = 10_000
+"""Addresses looked at in one look, beside those in trouble."""
+MOST_TROUBLED: Final = 1000
+"""Addresses in trouble that are remembered,"""
+SHOWN: Final = 50
+"""and shown, those longest in trouble first."""
+GRANTORS: Final = 20
+"""Subscribers and circuits of one address that are looked at."""
+PATIENCE_S: Final = 1.0
+"""A publisher without credit for less than this is none that is blocked."""
+RECENT_S: Final = 60.0
+"""Time for which drops, and peers at the wrong listener, are told of, seconds."""
+
+
+@attrs.define
+class _Trouble:
+    """An address in trouble, since when, and how many messages had left it then."""
+
+    since: float
+    egress: int
+
+
+class ProblemScan:
+    """Looks for trouble in one router."""
+
+    def __init__(self, runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> None:
+        self._runtime = runtime
+        self._listeners = listeners
+        self._connectors = connectors
+        self._troubled: dict[AddressEntry, _Trouble] = {}
+        self._dropped: dict[AddressEntry, tuple[int, float]] = {}
+        """Messages dropped, and when there were more of them last, seconds."""
+        self._offset = 0
+        self.certificates: Callable[[], Sequence[CertificateEnd]] = lambda: ()
+        """Tells of the certificates in use."""
+
+    def look(self) -> None:
+        """Look at addresses: at all, where they are not very many."""
+        now = self._runtime.clock()
+        fib = self._runtime.fib
+        for entry in [each for each, (_, at) in self._dropped.items() if each.is_idle and now - at > RECENT_S]:
+            del self._dropped[entry]
+        entries = list(islice(fib.entries(), self._offset, self._offset + AT_ONCE))
+        self._offset = self._offset + AT_ONCE if len(entries) == AT_ONCE else 0
+        for entry in dict.fromkeys([*self._troubled, *entries]):
+            self._look_at(entry, now)
+
+    def _look_at(self, entry: AddressEntry, now: float) -> None:
+        if entry.dropped:
+            count, _ = self._dropped.get(entry, (0, now))
+            if entry.dropped != count and (entry in self._dropped or len(self._dropped) < MOST_TROUBLED):
+                self._dropped[entry] = (entry.dropped, now)
+        if entry.service is not None or not (may_be_blocked(entry) or busy_behind(entry)):
+            self._troubled.pop(entry, None)
+            return
+        known = self._troubled.get(entry)
+        if known is None and len(self._troubled) >= MOST_TROUBLED:
+            return
+        if known is None or known.egress != entry.egress:
+            self._troubled[entry] = _Trouble(now, entry.egress)
+
+    def problems(self) -> list[Problem]:
+        """List what is wrong now."""
+        return problems(self.snapshot())
+
+    def rows(self) -> LazyRows:
+        """The same for management."""
+        return LazyRows([_row(problem) for problem in self.problems()])
+
+    def snapshot(self) -> ProblemSnapshot:
+        """The router as it is now."""
+        self.look()
+        runtime = self._runtime
+        now = runtime.clock()
+        offset = time.time() - now
+        account = runtime.account
+        return ProblemSnapshot(
+            router=runtime.me,
+            now=now + offset,
+            nodes=cast("list[NodeRow]", list(node_rows(runtime, offset))),
+            links=cast("list[MeshLinkRow]", list(mesh_link_rows(runtime, offset))),
+            connectors=list(connector_rows(runtime, self._connectors, offset)),  # type: ignore[arg-type]
+            wrong_roles=[
+                WrongRole(container=it.container, host=it.host, reason=it.reason, since=it.first + offset)
+                for it in runtime.watch.misdirected.values()
+                if now - it.last <= RECENT_S
+            ],
+            addresses=list(self._addresses(now, offset)),
+            is_above_mark=account.is_over,
+            held=[
+                HeldConnection(
+                    identity=str(each.id),
+                    container=each.peer.container if each.peer is not None else "",
+                    host=each.host,
+                    charged_bytes=each.port.charge.total_bytes,
+                    is_read=not (each.port.is_over or each.port.is_stopped),
+                )
+                for each in account.waiting
+                if each.settings.role is Role.NORMAL
+                and (each.port.is_over or each.port.is_stopped or each.port.is_laden)
+            ],
+            full_listeners=[
+                FullListener(name=each.name, count=each.count, most=each.settings.max_connections)
+                for each in self._listeners
+                if each.count >= each.settings.max_connections
+            ],
+            dropped=[
+                DroppedMessages(text=_name(entry), count=count, last=at + offset)
+                for entry, (count, at) in self._dropped.items()
+                if now - at <= RECENT_S
+            ],
+            certificates=self.certificates(),
+        )
+
+    def _addresses(self, now: float, offset: float) -> Iterable[AddressTrouble]:
+        parties = PartyRows(self._runtime.connections, now)
+        known = self._runtime.data_plane.links
+        oldest = sorted(self._troubled.items(), key=lambda item: item[1].since)
+        for entry, trouble in islice(oldest, SHOWN):
+            credit = credit_row(entry, now)
+            behind = busy_behind(entry) if now - trouble.since >= PATIENCE_S else 0
+            if credit.blocked_count and credit.blocked_seconds < PATIENCE_S:
+                continue
+            if not (credit.blocked_count or behind):
+                continue
+            grantors = [
+                parties.row(party)
+                for party in grantors_of(entry, GRANTORS)
+                if isinstance(party, NeighborWindow) or party in known
+            ]
+            yield AddressTrouble(
+                text=masked(entry.text),
+                credit=credit,
+                grantors=grantors,
+                behind=behind,
+                since=trouble.since + offset,
+            )
+
+
+def _name(entry: AddressEntry) -> str:
+    return masked(entry.text)
+
+
+def _row(problem: Problem) -> ProblemRow:
+    name = f"{problem.kind}/{problem.subject}"
+    return ProblemRow(
+        name=name,
+        identity=name,
+        kind=problem.kind,
+        subject=problem.subject,
+        sentence=problem.sentence,
+        since=int(problem.since) if problem.since is not None else None,
+        command=problem.command,
+    )

@@ -1,0 +1,334 @@
+"""List of what is wrong now, in words, each with the command that shows more: a pure function of a snapshot.
+
+    found = problems(snapshot)      # the most urgent first
+
+`router.views.problem_scan` takes the snapshot of a running router.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from router.core.escapes import escaped
+from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
+
+FLAPPING: Final = 2
+"""Losses within the last five minutes from which on something flaps."""
+CERTIFICATE_DAYS: Final = 21
+"""Before its end a certificate is told of."""
+NAMED: Final = 3
+"""Subscribers, or addresses, that one sentence names."""
+DAY_S: Final = 86400
+
+
+@attrs.frozen(kw_only=True)
+class Problem:
+    """One thing that is wrong now."""
+
+    kind: str
+    """One of `PROBLEM_KINDS`."""
+    subject: str
+    """Router, link, connector, address, connection or file that it is about."""
+    sentence: str
+    """Explanation for whoever looks, without knowledge of the router's insides."""
+    since: float | None
+    """Time of its beginning, seconds since 1970; None where that is not known."""
+    command: str
+    """Command that shows more."""
+
+
+@attrs.frozen(kw_only=True)
+class AddressTrouble:
+    """An address whose messages, or publishers, wait."""
+
+    text: str
+    """The address, masked where it is a reply address."""
+    credit: CreditRow
+    grantors: Sequence[PartyRow]
+    """Some of the subscribers, circuits out and windows that credit could come from."""
+    behind: int = 0
+    """Busy publishers at other routers that wait for the subscribers of this one."""
+    since: float | None = None
+    """Time since which nothing of it moves, as far as it was seen, seconds since 1970."""
+
+
+@attrs.frozen(kw_only=True)
+class HeldConnection:
+    """A connection of which, or to which, not everything is passed on now."""
+
+    identity: str
+    container: str
+    host: str
+    charged_bytes: int
+    is_read: bool
+    """Whether its peer is read, and what waits is for it."""
+
+
+@attrs.frozen(kw_only=True)
+class FullListener:
+    """A listener that takes no more connections."""
+
+    name: str
+    count: int
+    most: int
+
+
+@attrs.frozen(kw_only=True)
+class DroppedMessages:
+    """Messages of one address that were dropped of late."""
+
+    text: str
+    count: int
+    """All since the router started."""
+    last: float
+    """Time of the last ones, seconds since 1970."""
+
+
+@attrs.frozen(kw_only=True)
+class WrongRole:
+    """A peer at a listener that is not for it, within the last minute."""
+
+    container: str
+    host: str
+    reason: str
+    since: float
+
+
+@attrs.frozen(kw_only=True)
+class CertificateEnd:
+    """A certificate in use."""
+
+    file: str
+    subject: str
+    ends: float
+    """Seconds since 1970."""
+
+
+@attrs.frozen(kw_only=True)
+class ProblemSnapshot:
+    """State of one router at one moment, as far as something in it can be a problem."""
+
+    router: str
+    """Id of the router."""
+    now: float
+    """Seconds since 1970."""
+    nodes: Sequence[NodeRow] = ()
+    links: Sequence[MeshLinkRow] = ()
+    connectors: Sequence[ConnectorRow] = ()
+    wrong_roles: Sequence[WrongRole] = ()
+    addresses: Sequence[AddressTrouble] = ()
+    is_above_mark: bool = False
+    """Whether the process holds more than its mark."""
+    held: Sequence[HeldConnection] = ()
+    full_listeners: Sequence[FullListener] = ()
+    dropped: Sequence[DroppedMessages] = ()
+    certificates: Sequence[CertificateEnd] = ()
+
+
+def problems(snapshot: ProblemSnapshot) -> list[Problem]:
+    """All that is wrong, the most urgent kind first and in each kind the oldest.
+
+    Args:
+        snapshot: of one router.
+    """
+    found = [
+        *_absent(snapshot),
+        *_connectors(snapshot),
+        *_addresses(snapshot),
+        *_memory(snapshot),
+        *_listeners(snapshot),
+        *_dropped(snapshot),
+        *_flapping(snapshot),
+        *_certificates(snapshot),
+    ]
+    return sorted(
+        found,
+        key=lambda it: (PROBLEM_KINDS.index(it.kind), it.since if it.since is not None else snapshot.now, it.subject),
+    )
+
+
+# The mesh
+
+
+def _absent(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    absent = {node.id for node in snapshot.nodes if not node.is_reachable}
+    for node in snapshot.nodes:
+        if not node.is_reachable:
+            yield Problem(
+                kind="router-absent",
+                subject=node.id,
+                sentence=f"router {node.id} is absent: {node.reason or 'no path leads there'}",
+                since=node.since,
+                command=f"amqp-mesh stat mesh --router {snapshot.router}",
+            )
+    for link in snapshot.links:
+        # Those of an absent router say nothing more.
+        if link.state == "absent" and not {link.one, link.other} & absent:
+            yield Problem(
+                kind="link-absent",
+                subject=link.name,
+                sentence=f"the link {link.name} is absent: {link.reason}; messages take other ways",
+                since=link.since,
+                command=f"amqp-mesh stat connectors --router {link.other}",
+            )
+
+
+def _connectors(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for connector in snapshot.connectors:
+        if connector.connection_status != "SUCCESS" and connector.connection_msg:
+            toward = f" to router {connector.router}" if connector.router else ""
+            yield Problem(
+                kind="connector-failed",
+                subject=connector.name,
+                sentence=f"the connector {connector.host}:{connector.port}{toward} finds no neighbor:"
+                f" {escaped(connector.connection_msg)}",
+                since=connector.since,
+                command=f"amqp-mesh stat connectors --router {snapshot.router}",
+            )
+    for wrong in snapshot.wrong_roles:
+        yield Problem(
+            kind="wrong-role",
+            subject=escaped(wrong.container),
+            sentence=f"{escaped(wrong.container)} connects from {wrong.host} to the wrong listener:"
+            f" {escaped(wrong.reason)}",
+            since=wrong.since,
+            command=f"amqp-mesh stat listeners --router {snapshot.router}",
+        )
+
+
+def _flapping(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    lossy = [
+        *((f"router {node.id}", node, "routers") for node in snapshot.nodes),
+        *((f"link {link.name}", link, "mesh") for link in snapshot.links),
+    ]
+    for subject, row, view in lossy:
+        assert isinstance(row, NodeRow | MeshLinkRow)
+        if row.recent_flaps >= FLAPPING and row.last_flap is not None:
+            yield Problem(
+                kind="flapping",
+                subject=subject,
+                sentence=f"{subject} comes and goes: lost {row.recent_flaps} times in five minutes,"
+                f" {row.flap_count} times in all",
+                since=row.last_flap,
+                command=f"amqp-mesh stat {view} --router {snapshot.router}",
+            )
+
+
+# Messages
+
+
+def _addresses(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for trouble in snapshot.addresses:
+        credit, text = trouble.credit, escaped(trouble.text)
+        command = f"amqp-mesh stat credit --router {snapshot.router} --address {text}"
+        if not credit.blocked_count:
+            if trouble.behind:
+                yield Problem(
+                    kind="subscriber-slow",
+                    subject=text,
+                    sentence=f"{_count(trouble.behind, 'publisher')} of {text} at other routers can't send:"
+                    f" {_who(trouble.grantors)}",
+                    since=trouble.since,
+                    command=command,
+                )
+            continue
+        who = f"{credit.blocked_count} of {_count(credit.publisher_count, 'publisher')} of {text} can't send"
+        verb = "waits" if credit.waiting_count == 1 else "wait"
+        waiting = f", {_count(credit.waiting_count, 'message')} {verb} here" if credit.waiting_count else ""
+        yield Problem(
+            kind="publishers-blocked" if credit.has_subscriber else "no-subscriber",
+            subject=text,
+            sentence=f"{who}{waiting}: {_who(trouble.grantors) if credit.has_subscriber else 'nobody subscribes'}",
+            since=snapshot.now - credit.blocked_seconds,
+            command=command,
+        )
+
+
+def _who(grantors: Sequence[PartyRow]) -> str:
+    """Whoever could give credit and gives none."""
+    empty = [party for party in grantors if not party.granted]
+    subscribers = [party for party in empty if party.role == "subscriber"]
+    roots = sorted({str(party.root) for party in empty if party.role != "subscriber" and party.root is not None})
+    parts = [
+        f"subscriber {escaped(party.container or '')} grants no credit"
+        + (f" and has {_count(party.unsettled_count, 'message')} without outcome" if party.unsettled_count else "")
+        for party in subscribers[:NAMED]
+    ]
+    if len(subscribers) > NAMED:
+        parts.append(f"{len(subscribers) - NAMED} more subscribers grant none")
+    if roots:
+        parts.append(f"its subscribers at {_routers(roots)} grant none: ask there")
+    return "; ".join(parts) or "no subscriber grants credit"
+
+
+def _routers(roots: Sequence[str]) -> str:
+    more = f" and {len(roots) - NAMED} more" if len(roots) > NAMED else ""
+    return f"router{'s' if len(roots) > 1 else ''} {', '.join(roots[:NAMED])}{more}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def _memory(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    command = f"amqp-mesh stat connections --router {snapshot.router} --wide"
+    if snapshot.is_above_mark:
+        yield Problem(
+            kind="memory",
+            subject=snapshot.router,
+            sentence="the router holds more for its peers than forwarding.process_bytes: those with most must wait",
+            since=None,
+            command=command,
+        )
+    for held in snapshot.held:
+        name = escaped(held.container) or held.host
+        size = f"{held.charged_bytes / 2**20:.1f} MiB"
+        why = (
+            f"takes too little of what it subscribes to: {size} are held for it, and nothing more is sent"
+            if held.is_read
+            else f"sends more than is taken: {size} of it are held, and no message more is read"
+        )
+        yield Problem(kind="memory", subject=name, sentence=f"client {name} {why}", since=None, command=command)
+
+
+def _listeners(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for listener in snapshot.full_listeners:
+        yield Problem(
+            kind="listener-full",
+            subject=listener.name,
+            sentence=f"listener {listener.name} has {listener.count} connections, as many as max_connections allows:"
+            " new ones are closed",
+            since=None,
+            command=f"amqp-mesh stat connections --router {snapshot.router}",
+        )
+
+
+def _dropped(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for dropped in snapshot.dropped:
+        yield Problem(
+            kind="dropped",
+            subject=escaped(dropped.text),
+            sentence=f"pre-settled messages or copies of {escaped(dropped.text)} are dropped, {dropped.count} in all,"
+            " the last within a minute",
+            since=dropped.last,
+            command=f"amqp-mesh stat addresses --router {snapshot.router}",
+        )
+
+
+def _certificates(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for certificate in snapshot.certificates:
+        left_s = certificate.ends - snapshot.now
+        if left_s < CERTIFICATE_DAYS * DAY_S:
+            day = time.strftime("%F", time.gmtime(certificate.ends))
+            ends = f"ended on {day}" if left_s <= 0 else f"ends on {day}, in {int(left_s // DAY_S)} days"
+            yield Problem(
+                kind="certificate",
+                subject=certificate.file,
+                sentence=f"the certificate of {escaped(certificate.subject)} in {certificate.file} {ends}",
+                since=None,
+                command=f"openssl x509 -in {certificate.file} -noout -enddate",
+            )

@@ -1,0 +1,105 @@
+"""Rows of listeners and connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypedDict
+
+from mesh_config.models import ConnectionSettings, RouterSettings
+from router.engine.connection import Connection
+from router.management.snapshot import ConnectorRow, LazyRows, ListenerRow
+from router.mesh_watch import Presence, when
+from router.net.connector import Connector
+from router.net.listener import Listener
+from router.runtime import Runtime
+
+CONNECTOR_STATUS: Final = {"connected": "CONNECTING", "connecting": "CONNECTING", "failed": "FAILED"}
+"""Words of Qpid Dispatch for those of `net.connector`, of one that has no neighbor."""
+
+
+class _SocketFields(TypedDict):
+    role: str
+    cost: int
+    sasl_mechanisms: str
+    ssl_profile: str | None
+    max_frame_size: int
+    max_sessions: int
+    idle_timeout_seconds: int
+
+
+def _socket_fields(settings: ConnectionSettings) -> _SocketFields:
+    return _SocketFields(
+        role=settings.role.value,
+        cost=settings.cost,
+        sasl_mechanisms="ANONYMOUS",
+        ssl_profile=None,
+        max_frame_size=settings.max_frame_bytes,
+        max_sessions=settings.max_sessions,
+        idle_timeout_seconds=round(settings.idle_timeout_s),
+    )
+
+
+def listener_row(listener: Listener, host: str, port: str, router: RouterSettings) -> ListenerRow:
+    """One listener.
+
+    Args:
+        listener: open or closed.
+        host: where it is bound.
+        port: where it is bound.
+        router: settings of its router.
+    """
+    settings = listener.settings
+    return ListenerRow(
+        name=settings.name or f"listener/{host}:{port}",
+        identity=f"listener/{host}:{port}" + (f":{settings.name}" if settings.name else ""),
+        host=host,
+        port=port,
+        **_socket_fields(settings),
+        connection_count=listener.count,
+        max_connections=settings.max_connections,
+        initial_handshake_timeout_seconds=round(settings.handshake_timeout_s),
+        link_capacity=router.forwarding.publisher_window,
+        multi_tenant=settings.vhost_prefix,
+        authenticate_peer=False,
+        http=False,
+    )
+
+
+def connector_rows(runtime: Runtime, connectors: Sequence[Connector], offset: float) -> LazyRows:
+    """All connectors of a router.
+
+    Args:
+        runtime: of the router.
+        connectors: its connectors.
+        offset: from its clock to seconds since 1970.
+    """
+    # A connection has the very settings of its connector.
+    served = {id(each.settings): each for each in runtime.connections.values() if not each.is_server}
+    return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, offset))
+
+
+def _connector_row(
+    runtime: Runtime, connector: Connector, served: Mapping[int, Connection], offset: float
+) -> ConnectorRow:
+    settings = connector.settings
+    place = f"{settings.host}:{settings.port}"
+    connection = served.get(id(settings))
+    known = runtime.watch.connectors.get(connector.name) or Presence(since=runtime.watch.started)
+    message = connector.message or known.reason
+    if not known.is_present and not message:
+        message = "the other side has not said yet that it is a neighbor" if connection is not None else ""
+    peer = connection.peer if connection is not None else None
+    return ConnectorRow(
+        name=settings.name or f"connector/{place}",
+        identity=f"connector/{place}" + (f":{settings.name}" if settings.name else ""),
+        host=settings.host,
+        port=str(settings.port),
+        **_socket_fields(settings),
+        connection_status="SUCCESS" if known.is_present else CONNECTOR_STATUS[connector.status],
+        connection_msg="" if known.is_present else message,
+        failover_urls=f"amqp://{place}",
+        router=settings.to or (peer.container if peer is not None else None),
+        since=int(known.since + offset),
+        flap_count=known.flaps,
+        last_flap=when(known.last_flap, offset),
+    )

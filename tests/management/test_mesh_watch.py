@@ -1,0 +1,104 @@
+"""What a router remembers of its mesh: nothing that is expected is ever forgotten."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from mesh_config.generators import generate
+from router.core.ids_and_conditions import RouterId
+from router.mesh_watch import KEPT_S, TOLD_AGAIN_S, ExpectedMesh, MeshWatch
+
+R1, R2, R3, STRANGER = map(RouterId, ("R1", "R2", "R3", "X"))
+
+
+@pytest.fixture
+def watch() -> MeshWatch:
+    """R1 of the line R1 - R2 - R3."""
+    return MeshWatch(R1, ExpectedMesh.of(generate("line", 3)), 100.0)
+
+
+def edges(*pairs: tuple[RouterId, RouterId], cost: int = 1) -> dict[RouterId, dict[RouterId, int]]:
+    found: dict[RouterId, dict[RouterId, int]] = {}
+    for one, other in pairs:
+        found.setdefault(one, {})[other] = cost
+        found.setdefault(other, {})[one] = cost
+    return found
+
+
+def test_routers_and_links_of_the_file_are_absent_from_the_start(watch: MeshWatch) -> None:
+    assert {router: (it.is_expected, it.is_present, it.since) for router, it in watch.routers.items()} == {
+        R2: (True, False, 100.0),
+        R3: (True, False, 100.0),
+    }
+    assert list(watch.links) == [(R1, R2), (R2, R3)]
+    assert watch.reason(R3) == "never seen since this router started"
+
+
+def test_a_loss_is_a_flap_with_its_time(watch: MeshWatch) -> None:
+    for at in (110.0, 120.0):
+        watch.reached(R2, at)
+        watch.lost(R2, at + 5)
+        watch.lost(R2, at + 6)
+    assert attrs.asdict(watch.routers[R2]) | {"flaps": 2, "last_flap": 125.0, "since": 125.0} == attrs.asdict(
+        watch.routers[R2]
+    )
+    watch.reached(R2, 130.0)
+    assert watch.routers[R2].is_present
+    assert watch.routers[R2].last_flap == 125.0
+    assert watch.reason(R2) == ""
+
+
+def test_the_reason_of_a_loss_is_how_the_connection_ended(watch: MeshWatch) -> None:
+    watch.reached(R2, 110.0)
+    watch.connection_ended(R2, "Connection reset by peer", 120.0)
+    watch.lost(R2, 120.01)
+    assert watch.reason(R2) == "its connection ended: Connection reset by peer"
+
+
+def test_of_a_router_further_away_the_reason_names_who_lost_it(watch: MeshWatch) -> None:
+    watch.reached(R2, 110.0)
+    watch.reached(R3, 110.0)
+    watch.lost(R3, 120.0)
+    assert watch.reason(R3) == "lost by its neighbors: R2"
+    watch.lost(R2, 121.0)
+    assert watch.reason(R3) == "no path is left: its neighbors are absent too"
+
+
+def test_links_come_and_go_with_the_topology(watch: MeshWatch) -> None:
+    watch.topology_changed(edges((R1, R2), (R2, R3), cost=4), 110.0)
+    assert all(link.is_present and link.cost == 4 for link in watch.links.values())
+    watch.topology_changed(edges((R1, R2)), 120.0)
+    lost = watch.links[R2, R3]
+    assert (lost.is_present, lost.flaps, lost.last_flap, lost.cost) == (False, 1, 120.0, 4)
+    assert not watch.is_known((R2, R3))
+    watch.reached(R2, 121.0)
+    assert watch.is_known((R2, R3))
+
+
+def test_what_no_file_names_is_forgotten_a_day_after_it_is_gone(watch: MeshWatch) -> None:
+    watch.reached(STRANGER, 110.0)
+    watch.lost(STRANGER, 120.0)
+    watch.forget_old(120.0 + KEPT_S - 1)
+    assert STRANGER in watch.routers
+    watch.forget_old(120.0 + 2 * KEPT_S)
+    assert set(watch.routers) == {R2, R3}
+
+
+def test_a_file_that_changes_takes_expectations_with_it(watch: MeshWatch) -> None:
+    watch.reached(R3, 110.0)
+    watch.expect(ExpectedMesh.of(generate("line", 2)), 120.0)
+    assert not watch.routers[R3].is_expected
+    assert watch.routers[R3].is_present
+    assert watch.routers[R2].is_expected
+
+
+def test_who_comes_to_the_wrong_listener_is_told_of_once_in_an_hour(watch: MeshWatch) -> None:
+    assert watch.refused("R9", "10.0.0.9", "this listener is for clients", 110.0)
+    assert not any(watch.refused("R9", "10.0.0.9", "this listener is for clients", 110.0 + at) for at in range(1, 9))
+    found = watch.misdirected["R9", "this listener is for clients"]
+    assert (found.first, found.last) == (110.0, 118.0)
+    assert watch.refused("R9", "10.0.0.9", "this listener is for clients", 118.0 + TOLD_AGAIN_S)
+    for number in range(1000):
+        watch.refused(f"R{number}", "", "wrong", 200.0)
+    assert len(watch.misdirected) <= 100

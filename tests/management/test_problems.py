@@ -1,0 +1,204 @@
+"""What is wrong is said in sentences: a function of a snapshot, and the scan that takes it from a real router."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from router.cli.problems import merged
+from router.management.snapshot import (
+    PROBLEM_KINDS,
+    ConnectorRow,
+    CreditRow,
+    MeshLinkRow,
+    NodeRow,
+    PartyRow,
+    ProblemRow,
+    Row,
+)
+from router.views.problem_scan import PATIENCE_S, ProblemScan
+from router.views.problems import (
+    DAY_S,
+    AddressTrouble,
+    CertificateEnd,
+    DroppedMessages,
+    FullListener,
+    HeldConnection,
+    ProblemSnapshot,
+    WrongRole,
+    problems,
+)
+from tests.helpers.engine import Bench
+from tests.helpers.peer import message
+from tests.management.fakes import sample
+
+NOW = 1_800_000_000.0
+
+
+def row(kind: type[Row], **changed: object) -> Any:
+    healthy = {"reason": None, "recent_flaps": 0}
+    fields = {field.name for field in attrs.fields(kind)}
+    return attrs.evolve(sample(kind, 1), **{key: value for key, value in (healthy | changed).items() if key in fields})
+
+
+def said(**parts: Any) -> list[tuple[str, str, str]]:
+    found = problems(ProblemSnapshot(router="R1", now=NOW, **parts))
+    assert all(each.command for each in found)
+    return [(each.kind, each.subject, each.sentence) for each in found]
+
+
+def credit(**changed: object) -> CreditRow:
+    found: CreditRow = row(
+        CreditRow, blocked_count=2, publisher_count=3, waiting_count=2, blocked_seconds=9, has_subscriber=True
+    )
+    return attrs.evolve(found, **changed)  # type: ignore[arg-type]
+
+
+def party(role: str, **changed: object) -> PartyRow:
+    found: PartyRow = row(PartyRow, role=role, granted=0, unsettled_count=0)
+    return attrs.evolve(found, **changed)  # type: ignore[arg-type]
+
+
+def test_a_healthy_router_has_no_problem() -> None:
+    healthy = row(NodeRow, is_reachable=True)
+    assert said(nodes=[healthy], links=[row(MeshLinkRow, state="up")]) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "subject", "sentence"),
+    [
+        (
+            {"nodes": [row(NodeRow, id="R3", is_reachable=False, reason="lost by its neighbors: R2")]},
+            "router-absent",
+            "R3",
+            "router R3 is absent: lost by its neighbors: R2",
+        ),
+        (
+            {"nodes": [row(NodeRow, id="R3", is_reachable=True, recent_flaps=3, flap_count=7, last_flap=5)]},
+            "flapping",
+            "router R3",
+            "router R3 comes and goes: lost 3 times in five minutes, 7 times in all",
+        ),
+        (
+            {"connectors": [row(ConnectorRow, name="c", host="h", port="1", router="R2", connection_msg="timed out")]},
+            "connector-failed",
+            "c",
+            "the connector h:1 to router R2 finds no neighbor: timed out",
+        ),
+        (
+            {"wrong_roles": [WrongRole(container="W", host="h", reason="this listener is for clients", since=NOW)]},
+            "wrong-role",
+            "W",
+            "W connects from h to the wrong listener: this listener is for clients",
+        ),
+        (
+            {"held": [HeldConnection(identity="1", container="c", host="h", charged_bytes=2**21, is_read=False)]},
+            "memory",
+            "c",
+            "client c sends more than is taken: 2.0 MiB of it are held, and no message more is read",
+        ),
+        (
+            {"full_listeners": [FullListener(name="l", count=3, most=3)]},
+            "listener-full",
+            "l",
+            "listener l has 3 connections, as many as max_connections allows: new ones are closed",
+        ),
+        (
+            {"dropped": [DroppedMessages(text="a", count=4, last=NOW)]},
+            "dropped",
+            "a",
+            "pre-settled messages or copies of a are dropped, 4 in all, the last within a minute",
+        ),
+        (
+            {"certificates": [CertificateEnd(file="f.pem", subject="R1", ends=NOW + 3.5 * DAY_S)]},
+            "certificate",
+            "f.pem",
+            "the certificate of R1 in f.pem ends on 2027-01-18, in 3 days",
+        ),
+    ],
+)
+def test_each_trouble_has_its_sentence(parts: dict[str, Any], kind: str, subject: str, sentence: str) -> None:
+    assert said(**parts) == [(kind, subject, sentence)]
+
+
+def test_blocked_publishers_are_told_whose_credit_they_wait_for() -> None:
+    local = party("subscriber", container="worker-7", unsettled_count=5)
+    far = party("circuit out", root="R3")
+    trouble = AddressTrouble(text="jobs", credit=credit(), grantors=[local, far])
+    assert said(addresses=[trouble]) == [
+        (
+            "publishers-blocked",
+            "jobs",
+            (
+                "2 of 3 publishers of jobs can't send, 2 messages wait here: subscriber worker-7 grants no credit and"
+                " has 5 messages without outcome; its subscribers at router R3 grant none: ask there"
+            ),
+        )
+    ]
+    nobody = attrs.evolve(trouble, credit=credit(has_subscriber=False, waiting_count=0), grantors=[])
+    assert said(addresses=[nobody]) == [
+        ("no-subscriber", "jobs", "2 of 3 publishers of jobs can't send: nobody subscribes")
+    ]
+
+
+def test_a_slow_subscriber_is_told_of_where_it_is_attached() -> None:
+    local = party("subscriber", container="worker-7", unsettled_count=1)
+    trouble = AddressTrouble(text="jobs", credit=credit(blocked_count=0), grantors=[local], behind=2, since=NOW - 7)
+    (found,) = problems(ProblemSnapshot(router="R1", now=NOW, addresses=[trouble]))
+    assert (found.kind, found.since) == ("subscriber-slow", NOW - 7)
+    assert found.sentence.startswith("2 publishers of jobs at other routers can't send: subscriber worker-7 grants no")
+
+
+def test_links_of_an_absent_router_are_no_problem_of_their_own() -> None:
+    link = row(MeshLinkRow, name="R1 - R3", one="R1", other="R3", state="absent", reason="R3 is absent")
+    absent = row(NodeRow, id="R3", is_reachable=False)
+    assert [kind for kind, *_ in said(nodes=[absent], links=[link])] == ["router-absent"]
+    assert [kind for kind, *_ in said(links=[link])] == ["link-absent"]
+
+
+def test_what_a_peer_chose_is_escaped() -> None:
+    wrong = WrongRole(container="W\x1b[2J", host="h", reason="r\nr", since=NOW)
+    (found,) = said(wrong_roles=[wrong])
+    assert all(text.isprintable() for text in found)
+
+
+def test_what_concerns_the_whole_mesh_is_shown_once_the_most_urgent_first() -> None:
+    kinds = PROBLEM_KINDS[::-1]
+    rows = [{"kind": kind, "subject": "x", "sentence": "", "since": 1, "command": ""} for kind in kinds]
+    found = merged([("R1", rows), ("R2", rows)])
+    assert [(each["kind"], each["seenBy"]) for each in found if each["kind"] == "router-absent"] == [
+        ("router-absent", ["R1", "R2"])
+    ]
+    assert sum(each["kind"] == "memory" for each in found) == 2
+    assert found[0]["kind"] == PROBLEM_KINDS[0]
+
+
+def test_a_subscriber_that_stops_granting_is_found_at_both_ends() -> None:
+    bench = Bench()
+    a, b = bench.mesh(("A", "B"))
+    scans = {router.me: ProblemScan(router, [], []) for router in (a, b)}
+    publisher, subscriber = bench.client(a), bench.client(b)
+    receiver = subscriber.receiver("jobs", credit=2)
+    bench.run()
+    sender = publisher.sender("jobs")
+    bench.run()
+    for _ in range(3):
+        if sender.credit > 0:
+            sender.send(message("x"))
+            bench.run()
+    assert receiver.credit == 0
+    for _ in range(2):
+        for scan in scans.values():
+            scan.look()
+        bench.advance(PATIENCE_S + 1)
+    (at_ingress,), (at_egress,) = (scans[each].problems() for each in (a.me, b.me))
+    assert (at_ingress.kind, at_egress.kind) == ("publishers-blocked", "subscriber-slow")
+    assert "router B grant none" in at_ingress.sentence
+    assert "grants no credit and has 2 messages without outcome" in at_egress.sentence
+    (shown,) = scans[b.me].rows()
+    assert isinstance(shown, ProblemRow)
+    receiver.flow(5)
+    bench.run()
+    assert not scans[a.me].problems() + scans[b.me].problems()
