@@ -81,7 +81,7 @@ class AnycastMesh(ClientMesh[AnycastRouter]):
         Messages on the way from a publisher to its router are included.
         """
         return sum(
-            publisher.standing - publisher.waiting
+            publisher.standing() - len(publisher.queue)
             for router in self._living()
             for publisher in router.machine.publishers.attached.values()
         )

@@ -98,7 +98,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         Messages on the way from a publisher to its router are included.
         """
         return sum(
-            publisher.standing - publisher.waiting
+            publisher.standing() - len(publisher.queue)
             for router in self._living()
             for publisher in router.machine.own.machine.publishers.attached.values()
         )

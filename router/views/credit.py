@@ -232,11 +232,11 @@ def credit_row(entry: AddressEntry, now: float) -> CreditRow:
 
 def _is_open(controller: CreditController) -> bool:
     if isinstance(controller, MulticastController):
-        return controller.machine.own.machine.is_open
+        return controller.machine.own.machine.is_open()
     assert isinstance(controller, AnycastController)
     # To a reply address one credit is given before any was granted.
     is_reached = any(pool.has_path for pool in controller.machine.pools.values())
-    return controller.machine.is_open or (controller.is_reply and is_reached)
+    return controller.machine.is_open() or (controller.is_reply and is_reached)
 
 
 def _granted(entry: AddressEntry, subscribers: list[SubscriberLink], controller: CreditController | None) -> int:

@@ -45,7 +45,7 @@ def test_publishers_hold_no_more_than_was_granted_and_one_each(credit: int, publ
         key = keys[turn % publishers]
         if bench.held(key):
             rest -= names(bench.publish(key)).count("send")
-            assert sum(p.standing for p in bench.machine.publishers.attached.values()) <= rest + publishers
+            assert sum(p.standing() for p in bench.machine.publishers.attached.values()) <= rest + publishers
     assert rest == 0
     waiting = len(bench.machine.publishers.waiting)
     assert waiting == publishers, "each has one message waiting and no credit"
@@ -139,7 +139,7 @@ def test_transfers_that_cross_a_lowering_are_taken_and_met_by_one_credit_each() 
     for _ in range(held):
         orders = bench.publish("p0")
         crossed += orders.count(("grant", "p0", 1)) if bench.held("p0") == 0 else 0
-        assert sum(p.standing for p in bench.machine.publishers.attached.values()) <= bench.pool().capacity + 2
+        assert sum(p.standing() for p in bench.machine.publishers.attached.values()) <= bench.pool().capacity + 2
     assert bench.machine.publishers.overruns == held - 1 == crossed
 
 

@@ -18,7 +18,7 @@ from router.simulation.network import Network, Weather
 from router.testing.anycast_mesh import AnycastMesh, jain_index
 from router.testing.clients import SimPublisher, TopUp
 from router.testing.links import FIRST_COUNT, Link, Wire, serial_difference
-from tests.helpers.credit_plays import Play
+from tests.helpers.credit_plays import Play, calm_play, rough_play
 
 PLAYS = int(os.environ.get("AMQP_MESH_CREDIT_PLAYS", "0"))
 CHUNKS = 10
@@ -58,14 +58,7 @@ class Totals:
 def test_in_calm_plays_the_sums_hold_at_every_step_and_every_message_arrives_once(chunk: int) -> None:
     total = Totals()
     for seed in seeds(chunk, 150):
-        play = Play(seed, is_rough=False)
-        for _ in range(play.rng.randint(5, 40)):
-            play.act()
-            play.mesh.check_invariants()
-        play.finish()
-        assert play.mesh.lost_count == play.mesh.released_count == 0
-        assert sum(play.mesh.delivered_of.values()) == play.mesh.published
-        total.add(play)
+        total.add(calm_play(seed))
     print(total)
 
 
@@ -74,17 +67,7 @@ def test_in_calm_plays_the_sums_hold_at_every_step_and_every_message_arrives_onc
 def test_after_rough_plays_the_sums_hold_again_and_every_message_is_accounted_for(chunk: int) -> None:
     total = Totals()
     for seed in seeds(chunk, 400):
-        play = Play(seed, is_rough=True)
-        for _ in range(play.rng.randint(5, 60)):
-            play.act()
-            play.mesh.check_invariants()
-            if len(play.names) > 1 and play.rng.random() < 0.01:
-                play.kill_one()
-        play.settle()
-        play.finish()
-        drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
-        assert max(drains, default=0.0) < 0.5, "a quarantine and round trips, not the bound"
-        total.add(play)
+        total.add(rough_play(seed))
     print(total)
 
 

@@ -64,7 +64,7 @@ def test_publishers_hold_no_more_than_the_least_subscriber_granted_and_one_each(
         key = keys[turn % publishers]
         if bench.held(key):
             rest -= len(sends(bench.publish(key)))
-        assert sum(p.standing for p in bench.machine.own.machine.publishers.attached.values()) <= rest + publishers
+        assert sum(p.standing() for p in bench.machine.own.machine.publishers.attached.values()) <= rest + publishers
     assert rest == 0
 
 

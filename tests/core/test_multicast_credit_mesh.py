@@ -12,14 +12,13 @@ import os
 
 import pytest
 
-from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.local_subscribers import Patience
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import jain_index
 from router.testing.clients import SimPublisher, SimSubscriber, TopUp
 from router.testing.links import Wire
 from router.testing.multicast_mesh import MulticastMesh
-from tests.helpers.multicast_plays import Kind, MulticastPlay
+from tests.helpers.multicast_plays import Kind, MulticastPlay, calm_play, disturbed_play
 
 PLAYS = int(os.environ.get("AMQP_MESH_CREDIT_PLAYS", "0"))
 CHUNKS = 5
@@ -69,17 +68,7 @@ class Totals:
 def test_in_calm_plays_the_sums_hold_at_each_step_and_all_get_each_message_once(chunk: int) -> None:
     total = Totals()
     for seed in seeds(chunk, 15):
-        play = MulticastPlay(seed, Kind.CALM)
-        for _ in range(play.rng.randint(5, 40)):
-            play.act()
-            play.mesh.check_invariants()
-        play.finish()
-        assert play.mesh.lost_count == play.mesh.released_count == 0
-        assert not play.mesh.exclusions
-        assert not play.mesh.missed
-        for subscriber in play.subscribers:
-            assert sorted(subscriber.received) == list(range(1, play.mesh.published + 1))
-        total.add(play)
+        total.add(calm_play(seed))
     print(total)
 
 
@@ -89,19 +78,7 @@ def test_in_calm_plays_the_sums_hold_at_each_step_and_all_get_each_message_once(
 def test_live_subscribers_miss_nothing_and_afterwards_the_sums_hold_again(chunk: int, kind: Kind) -> None:
     total = Totals()
     for seed in seeds(chunk, 15):
-        play = MulticastPlay(seed, kind)
-        for _ in range(play.rng.randint(5, 40)):
-            play.act()
-            play.mesh.check_invariants()
-            if kind is Kind.ROUGH and len(play.names) > 1 and play.rng.random() < 0.01:
-                play.kill_one()
-        play.settle()
-        play.finish()
-        assert not play.mesh.exclusions
-        drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
-        # It is the bound where messages keep coming one by one, since another subscriber has little credit.
-        assert max(drains, default=0.0) < CreditTiming().drain_bound_s + 0.1
-        total.add(play)
+        total.add(disturbed_play(seed, kind))
     print(total)
 
 

@@ -179,7 +179,7 @@ class Play:
         for router in mesh.routers.values():
             publishers = router.machine.publishers
             n = len(publishers.attached)
-            assert sum(p.standing for p in publishers.attached.values()) <= router.machine.allotted() + n, "promise 2"
+            assert sum(p.standing() for p in publishers.attached.values()) <= router.machine.allotted() + n, "promise 2"
         assert mesh.waiting_in_core() == 0, "messages wait elsewhere than at their first router"
 
     def check_settled(self) -> None:
@@ -189,3 +189,41 @@ class Play:
         sent = len(mesh.open) - len(self.old)
         credit = sum(p.link.credit for p in self.mesh.publishers.values() if p.is_attached)
         assert credit + sent <= mesh.granted() + mesh.attached(), "promise 1, settled"
+
+
+# Whole plays
+
+
+def calm_play(seed: int) -> Play:
+    """Play a calm play to its end.
+
+    Raises:
+        AssertionError: a law was broken.
+    """
+    play = Play(seed, is_rough=False)
+    for _ in range(play.rng.randint(5, 40)):
+        play.act()
+        play.mesh.check_invariants()
+    play.finish()
+    assert play.mesh.lost_count == play.mesh.released_count == 0
+    assert sum(play.mesh.delivered_of.values()) == play.mesh.published
+    return play
+
+
+def rough_play(seed: int) -> Play:
+    """Play a rough play to its end.
+
+    Raises:
+        AssertionError: a law was broken.
+    """
+    play = Play(seed, is_rough=True)
+    for _ in range(play.rng.randint(5, 60)):
+        play.act()
+        play.mesh.check_invariants()
+        if len(play.names) > 1 and play.rng.random() < 0.01:
+            play.kill_one()
+    play.settle()
+    play.finish()
+    drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
+    assert max(drains, default=0.0) < 0.5, "a quarantine and round trips, not the bound"
+    return play

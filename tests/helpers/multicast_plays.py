@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import random
 
+from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher, SimSubscriber, TopUp
 from router.testing.links import Link
@@ -226,7 +227,7 @@ class MulticastPlay:
         for router in mesh.routers.values():
             if router.is_alive:
                 tree = router.machine.own.machine
-                standing = sum(publisher.standing for publisher in tree.publishers.attached.values())
+                standing = sum(publisher.standing() for publisher in tree.publishers.attached.values())
                 assert standing <= tree.allotted() + len(tree.publishers.attached), "promise 2"
 
     def _check_held_up(self) -> None:
@@ -264,3 +265,46 @@ class MulticastPlay:
                 assert not any(since + NEWS_S <= departed_at and until <= end for since, end in times), (
                     f"{message} was missed"
                 )
+
+
+# Whole plays
+
+
+def calm_play(seed: int) -> MulticastPlay:
+    """Play a calm play to its end.
+
+    Raises:
+        AssertionError: a law was broken.
+    """
+    play = MulticastPlay(seed, Kind.CALM)
+    for _ in range(play.rng.randint(5, 40)):
+        play.act()
+        play.mesh.check_invariants()
+    play.finish()
+    assert play.mesh.lost_count == play.mesh.released_count == 0
+    assert not play.mesh.exclusions
+    assert not play.mesh.missed
+    for subscriber in play.subscribers:
+        assert sorted(subscriber.received) == list(range(1, play.mesh.published + 1))
+    return play
+
+
+def disturbed_play(seed: int, kind: Kind) -> MulticastPlay:
+    """Play an unruly or a rough play to its end.
+
+    Raises:
+        AssertionError: a law was broken.
+    """
+    play = MulticastPlay(seed, kind)
+    for _ in range(play.rng.randint(5, 40)):
+        play.act()
+        play.mesh.check_invariants()
+        if kind is Kind.ROUGH and len(play.names) > 1 and play.rng.random() < 0.01:
+            play.kill_one()
+    play.settle()
+    play.finish()
+    assert not play.mesh.exclusions
+    drains = [took for subscriber in play.subscribers for took in subscriber.drained_s]
+    # It is the bound where messages keep coming one by one, since another subscriber has little credit.
+    assert max(drains, default=0.0) < CreditTiming().drain_bound_s + 0.1
+    return play

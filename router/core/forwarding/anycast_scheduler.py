@@ -193,10 +193,7 @@ class AnycastScheduler(PoolScheduler):
 
     def next_pool(self, now: float) -> EgressPool | None:
         """Choose the pool of the next local message at *now* (seconds); None when there is credit toward no egress."""
-        if len(self.candidates) != 1:
-            return self._choose(now)
-        pool = self.candidates[0]
-        return pool if pool.local.out > 0 and pool.capacity > 0 else None
+        return self._choose(now) if len(self.candidates) > 1 else PoolScheduler.next_pool(self, now)
 
     def _choose(self, now: float) -> EgressPool | None:
         """Choose among several egresses for the next local message; None when there is credit toward none."""

@@ -36,6 +36,8 @@ cdef class CreditPool:
     cpdef double share_out(self, list claimants, Py_ssize_t total, Py_ssize_t free, Py_ssize_t batches)
     @cython.locals(claimant=Claimant, total=Py_ssize_t)
     cpdef bint is_starving(self, list claimants)
+    @cython.locals(claimant=Claimant, due=double)
+    cpdef double ask_unused(self, object holders, double hold_s, double now)
     cpdef bint is_late(self, double now)
 
 

@@ -173,6 +173,21 @@ class CreditPool:
                 self.ask(claimant)
         return max(0, credit)
 
+    def ask_unused(self, holders: Iterable[Claimant], hold_s: float, now: float) -> float:
+        """Ask those of *holders* that have not used what they hold for *hold_s* (seconds) at *now*.
+
+        Returns: when the next will be due, seconds.
+        """
+        due = math.inf
+        for claimant in holders:
+            if claimant.is_draining:
+                continue
+            if claimant.since + hold_s <= now:
+                self.ask(claimant)
+            else:
+                due = min(due, claimant.since + hold_s)
+        return due
+
     def is_late(self, now: float) -> bool:
         """Whether a subscriber has waited until *now* for the credit that it asked back, and is to wait no longer."""
         return self.returning_since + self.timing.drain_bound_s <= now

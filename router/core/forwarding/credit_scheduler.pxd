@@ -1,6 +1,7 @@
 cdef class CreditScheduler:
     cdef public list actions
     cdef public list egresses
+    cdef public double _deadline
 
     cpdef list take_actions(self)
     cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)

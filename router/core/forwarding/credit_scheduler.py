@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 
 from router.core.forwarding.credit_actions import CreditAction, Key
@@ -35,6 +37,9 @@ class CreditTiming:
 class CreditScheduler:
     """A credit machine: events are methods, what is to be done is returned, and nobody is called.
 
+    Keys, such as those of publishers, circuits and messages, are what actions name them by; they are never looked into.
+    What an event is told of a message, and returns, is the same for both machines and said here.
+
     Attributes:
         actions: what events want done apart from what they return, in order; `take_actions` empties it.
         egresses: where a message may be sent as it comes, by the numbers that `published` and `arrived` return.
@@ -43,6 +48,7 @@ class CreditScheduler:
     def __init__(self) -> None:
         self.actions: list[CreditAction] = []
         self.egresses: list[RouterId] = []
+        self._deadline = math.inf
 
     def take_actions(self) -> list[CreditAction]:
         """Take what is to be done. Whoever owns the machine carries it out before it writes to any link."""
@@ -51,20 +57,38 @@ class CreditScheduler:
         return taken
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """Take a message of a publisher that arrived at *now* (seconds).
+        """Take a message of a publisher: it is sent on, or waits as the youngest.
 
-        Returns: the number of the egress to send it to, `KEPT` or `REFUSED`.
+        Args:
+            key: the publisher.
+            message: its key, not in use.
+            now: seconds.
+            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
+        Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when no subscriber can be
+            reached any more.
         """
         raise NotImplementedError
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """Take a message that arrived on a circuit at *now* (seconds). Returns: as `published`."""
+        """Take a message that came on a circuit: it is sent on, or waits.
+
+        Args:
+            root: router in which the circuit's tree has its root: the egress of an anycast, the ingress of a multicast.
+            key: the circuit.
+            message: as of `published`.
+            now: as of `published`.
+            is_ready: as of `published`.
+        Returns: as `published`; `REFUSED` too when the circuit comes from elsewhere than the path does.
+        """
         raise NotImplementedError
 
     def turn(self, now: float) -> list[CreditAction]:
-        """Deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
+        """Send, deal, lend and take back at *now* (seconds). Returns: all that is to be done, in order."""
         raise NotImplementedError
 
     def next_deadline(self) -> float:
-        """Tell the time at which a turn is due without an event, seconds."""
-        raise NotImplementedError
+        """Tell the time at which a turn is due without an event, seconds.
+
+        It is in the past for at once, and `math.inf` for never.
+        """
+        return self._deadline

@@ -173,15 +173,7 @@ class EgressPool(CreditPool):
         self.out -= self.circuits.pop(key).out
 
     def arrived(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """Take a message that arrives on a circuit.
-
-        Args:
-            key: the circuit.
-            message: what actions name it by.
-            now: seconds.
-            is_ready: it is there as a whole; else it begins to arrive.
-        Returns: the pool's number when it is to be sent, else `KEPT`, or `REFUSED` when there is no path.
-        """
+        """Take a message that arrives on a circuit at *now* (seconds). See `CreditScheduler.arrived`."""
         circuit = self.circuits[key]
         if circuit.out > 0:
             self.take_from(circuit, 1)
@@ -374,38 +366,22 @@ class EgressPool(CreditPool):
         return credit
 
     def drain_idle(self, now: float) -> float:
-        """Drain circuits that have not used their credit for a while at *now* (seconds).
+        """Drain circuits that have not used their credit for a while at *now* (seconds). Returns: as `ask_unused`."""
+        return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)
 
-        Returns: when the next will be due, seconds.
-        """
-        due = math.inf
-        for circuit in self.circuits.values():
-            if circuit.out > 0 and not circuit.is_draining:
-                if circuit.since + self.timing.idle_s <= now:
-                    self.ask(circuit)
-                else:
-                    due = min(due, circuit.since + self.timing.idle_s)
-        return due
-
-    def drain_loops(self) -> None:
-        """Drain circuits of a neighbor that has become our own next hop."""
-        for circuit in self.circuits.values():
-            if circuit.neighbor == self.next_hop and circuit.out > 0 and not circuit.is_draining:
-                self.ask(circuit)
+    def drain_loops(self, now: float) -> None:
+        """Drain, at *now* (seconds), circuits of a neighbor that is our own next hop now, whether they use their credit."""
+        looping = [c for c in self.circuits.values() if c.neighbor == self.next_hop and c.out > 0]
+        self.ask_unused(looping, -math.inf, now)
 
     def drain_unneeded(self, now: float) -> float:
         """Drain circuits with much credit and nobody busy behind them, before others are backlogged for it *now*.
 
-        Returns: when the next will be due, seconds.
+        Returns: as `ask_unused`.
         """
-        due = math.inf
-        for circuit in self.circuits.values():
-            if circuit.weight == 0 and circuit.out > self.timing.first_window and not circuit.is_draining:
-                if circuit.since + self.timing.busy_s <= now:
-                    self.ask(circuit)
-                else:
-                    due = min(due, circuit.since + self.timing.busy_s)
-        return due
+        much = self.timing.first_window
+        unneeded = [c for c in self.circuits.values() if c.weight == 0 and c.out > much]
+        return self.ask_unused(unneeded, self.timing.busy_s, now)
 
     def ask(self, claimant: Claimant) -> None:
         """Drain a circuit."""

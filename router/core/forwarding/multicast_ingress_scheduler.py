@@ -19,7 +19,6 @@ Source: docs/explanation/credit.md#multicast.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key
@@ -60,7 +59,6 @@ class MulticastIngressScheduler(CreditScheduler):
         self._seen = (True, False, -1)
         """Facts that concern every tree, as they were when all were last looked at."""
         self._tree(me)
-        self._deadline = math.inf
 
     @property
     def own(self) -> MulticastTree:
@@ -88,15 +86,7 @@ class MulticastIngressScheduler(CreditScheduler):
         self.own.machine.remove_publisher(key)
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """Take a message that a publisher sent: it waits as the youngest, until its copies are sent.
-
-        Args:
-            key: the publisher.
-            message: what actions name it by, not in use.
-            now: seconds.
-            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: `KEPT`, or `REFUSED` when there is no subscriber anywhere.
-        """
+        """See `CreditScheduler.published`: kept until its copies are sent, or refused."""
         self._see(self.own)
         self.own.published(key, message, now, is_ready=is_ready)
         return KEPT if self._keep_published(message) else REFUSED
@@ -236,16 +226,7 @@ class MulticastIngressScheduler(CreditScheduler):
         self.trees[ingress].set_weight(key, weight)
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """Take a message that came on a circuit: it waits until its copies are sent.
-
-        Args:
-            root: the ingress router of the circuit's tree.
-            key: the circuit.
-            message: what actions name it by.
-            now: seconds.
-            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: `KEPT`, or `REFUSED` when the circuit comes from elsewhere than upstream.
-        """
+        """See `CreditScheduler.arrived`: kept until its copies are sent, or refused."""
         self._see(self.trees[root])
         return self.trees[root].arrived(key, message, now, is_ready=is_ready)
 
@@ -352,13 +333,6 @@ class MulticastIngressScheduler(CreditScheduler):
         self._timers.set(tree.ingress, tree.next_deadline())
         if tree is not self.own and tree.is_idle:
             self._resting[tree.ingress] = None
-
-    def next_deadline(self) -> float:
-        """Tell the time at which `turn` is due without an event, seconds.
-
-        It is in the past for at once, and `math.inf` for never.
-        """
-        return self._deadline
 
     def check_invariants(self) -> None:
         """Check that sums fit and that a turn left nothing undone. Raises: AssertionError."""

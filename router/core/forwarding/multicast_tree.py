@@ -458,8 +458,7 @@ class MulticastTree:
         weight = self._told[circuit.key]
         if not self._is_upstream(circuit):
             weight = 0
-            if circuit.out > 0 and not circuit.is_draining:
-                self._recall(circuit)
+            self._recall(circuit)
         elif circuit.key in self._closed:
             # Only credit tells it that somebody is live again, and until then live subscribers miss its messages.
             weight = max(HUNGRY, weight)
@@ -467,8 +466,9 @@ class MulticastTree:
             self.machine.set_weight(self.ingress, circuit.key, weight)
 
     def _recall(self, circuit: IncomingCircuit) -> None:
-        circuit.is_draining = True
-        self._actions.append(DrainCircuit(circuit.key))
+        if circuit.out > 0 and not circuit.is_draining:
+            circuit.is_draining = True
+            self._actions.append(DrainCircuit(circuit.key))
 
     def _restate(self, now: float) -> None:
         counting = self._counting()
@@ -484,8 +484,7 @@ class MulticastTree:
             del pool.core[message]
             self._actions.append(SendCopies(message, self.ingress, [], [], self._subscribers.miss()))
         for circuit in pool.circuits.values():
-            if circuit.out > 0 and not circuit.is_draining:
-                self._recall(circuit)
+            self._recall(circuit)
         if not pool.is_closed and not any(circuit.out for circuit in pool.circuits.values()):
             pool.close()
             self._pass_on(self.machine.take_actions(), now)

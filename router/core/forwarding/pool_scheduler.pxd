@@ -13,7 +13,6 @@ cdef class PoolScheduler(CreditScheduler):
     cdef public bint is_stopping
     cdef bint _is_lending
     cdef double _debt_since
-    cdef double _deadline
     cdef public bint is_due
     cdef Py_ssize_t _unlent
     cdef Py_ssize_t _left_halves
@@ -39,7 +38,6 @@ cdef class PoolScheduler(CreditScheduler):
     cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
     @cython.locals(pool=EgressPool)
     cpdef list turn(self, double now)
-    cpdef double next_deadline(self)
     @cython.locals(pool=EgressPool, publishers=LocalPublishers, room=Py_ssize_t, has_left=bint, has_own=bint)
     cdef _serve_waiting(self, double now)
     @cython.locals(pool=EgressPool)
@@ -50,7 +48,7 @@ cdef class PoolScheduler(CreditScheduler):
     cpdef bint is_wanted(self, EgressPool pool, Py_ssize_t nearer, Py_ssize_t demand, double now)
     cpdef bint is_missed(self, EgressPool pool)
     @cython.locals(pool=EgressPool)
-    cdef bint _has_opened(self)
+    cpdef bint is_open(self)
     cdef bint _lend(self, double now)
     @cython.locals(pool=EgressPool)
     cdef double _take_back(self, double now)

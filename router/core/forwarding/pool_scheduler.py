@@ -45,7 +45,6 @@ class PoolScheduler(CreditScheduler):
         """Publishers have at least one credit each, or are being given it."""
         self._debt_since = math.inf
         """Since when X is below 0, seconds."""
-        self._deadline = math.inf
         self.is_due = True
         """Something has happened since the last turn that another would do something about."""
         self._unlent = 0
@@ -59,16 +58,12 @@ class PoolScheduler(CreditScheduler):
         self.is_calm = False
         """Credit may be lent without looking at anything else: nothing is owed, asked back or closed."""
 
-    @property
     def is_open(self) -> bool:
         """Whether publishers may have credit: a reachable subscriber has granted some, and not all have withdrawn.
 
         One that is new to publishers who have credit already, since the others left, has not withdrawn either, nor has
         one elsewhere of which nothing was heard yet.
         """
-        return self._has_opened()
-
-    def _has_opened(self) -> bool:
         if self.is_stopping:
             return False
         for pool in self.pools.values():
@@ -115,16 +110,7 @@ class PoolScheduler(CreditScheduler):
         self.is_calm = False
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """Take a message that a publisher sent: it is sent on, or waits as the youngest.
-
-        Args:
-            key: the publisher.
-            message: what actions name it by, not in use.
-            now: seconds.
-            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when no subscriber can be
-            reached any more.
-        """
+        """See `CreditScheduler.published`."""
         publishers = self.publishers
         publisher = publishers.attached[key]
         was_busy = publisher.is_busy
@@ -244,17 +230,7 @@ class PoolScheduler(CreditScheduler):
         pool.set_weight(pool.circuits[key], weight)
 
     def arrived(self, root: RouterId, key: Key, message: Key, now: float, is_ready: bool = True) -> int:
-        """Take a message that came on a circuit: it is sent on, or waits if its credit was withdrawn.
-
-        Args:
-            root: the circuit's egress router.
-            key: the circuit.
-            message: what actions name it by.
-            now: seconds.
-            is_ready: it may leave; else its first part arrived, and it may leave from `ready` on.
-        Returns: the number of the egress that it is to be sent to, `KEPT`, or `REFUSED` when it cannot be reached any
-            more.
-        """
+        """See `CreditScheduler.arrived`: a message waits if its credit was withdrawn."""
         pool = self.pools[root]
         result = pool.arrived(key, message, now, is_ready=is_ready)
         if pool.core:
@@ -311,18 +287,11 @@ class PoolScheduler(CreditScheduler):
         if self._unlent > 0 and self.publishers.left and self._rest_at > now:
             self._deadline = min(self._deadline, self._rest_at)
         self._is_sated = not self.publishers.is_backlogged
-        self.is_calm = self._has_opened() and self._debt_since == math.inf
+        self.is_calm = self.is_open() and self._debt_since == math.inf
         for pool in self.pools.values():
             is_quiet = pool.debt_since == math.inf and not (pool.returning or pool.core or pool.uncredited)
             self.is_calm = self.is_calm and is_quiet
         return self.take_actions()
-
-    def next_deadline(self) -> float:
-        """Tell the time at which `turn` is due without an event, seconds.
-
-        It is in the past for at once, and `math.inf` for never.
-        """
-        return self._deadline
 
     def _serve_waiting(self, now: float) -> None:
         """Send what waits at *now* (seconds), as far as there is credit for it.
@@ -395,7 +364,7 @@ class PoolScheduler(CreditScheduler):
         return False
 
     def _lend(self, now: float) -> bool:
-        if self._has_opened():
+        if self.is_open():
             self._is_lending = True
             return self.publishers.lend(self.allotted(), now)
         if self._is_lending:
@@ -410,11 +379,12 @@ class PoolScheduler(CreditScheduler):
         """
         due = math.inf
         is_scarce = False
+        is_hungry = self.is_open() and self.publishers.is_backlogged
         for pool in self.pools.values():
             if pool.circuits:
-                pool.drain_loops()
+                pool.drain_loops(now)
                 due = min(due, pool.drain_unneeded(now))
-            is_backlogged = pool.starves_circuits() or (pool.local.weight > 0 and self._is_hungry)
+            is_backlogged = pool.starves_circuits() or (is_hungry and pool.local.weight > 0)
             if is_backlogged and pool.free() <= pool.returning:
                 is_scarce = True
                 unlent = self.allotted() - self.publishers.backed
@@ -428,10 +398,6 @@ class PoolScheduler(CreditScheduler):
         if is_scarce:
             due = min(due, self.publishers.lower_idle(now))
         return min(due, self._back(now))
-
-    @property
-    def _is_hungry(self) -> bool:
-        return self._has_opened() and self.publishers.is_backlogged
 
     def _pay(self, pool: EgressPool, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""

@@ -10,7 +10,6 @@ cdef class Publisher(DoublingWindow):
     cdef public Py_ssize_t held
     cdef public Py_ssize_t lowered
     cdef public double lowered_until
-    cdef public Py_ssize_t waiting
     cdef public dict queue
     cdef public Py_ssize_t excess
     cdef public Py_ssize_t lent
@@ -18,6 +17,8 @@ cdef class Publisher(DoublingWindow):
     cdef public bint is_attached
     cdef public bint is_busy
     cdef public bint is_wanting
+
+    cpdef Py_ssize_t standing(self)
 
 
 cdef class LocalPublishers:

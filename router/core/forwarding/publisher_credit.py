@@ -40,7 +40,6 @@ class Publisher(DoublingWindow):
         "lowered",
         "lowered_until",
         "queue",
-        "waiting",
     )
 
     def __init__(self, key: Key, client: Key) -> None:
@@ -55,10 +54,8 @@ class Publisher(DoublingWindow):
         """Credit taken back from it that it may still use."""
         self.lowered_until = -math.inf
         """End of the quarantine, seconds."""
-        self.waiting = 0
-        """Its messages that wait here."""
         self.queue: dict[Key, None] = {}
-        """Those of them that may leave."""
+        """Its messages that wait here, those that are not there as a whole among them, oldest first."""
         self.excess = 0
         """Its transfers that found no credit, and none that was taken back a short time ago."""
         self.lent = 0
@@ -70,10 +67,9 @@ class Publisher(DoublingWindow):
         self.is_wanting = False
         """It stands among those that made use of credit since they were last looked at."""
 
-    @property
     def standing(self) -> int:
         """Credit that it may still use, and its messages that wait."""
-        return self.held + self.lowered + self.waiting
+        return self.held + self.lowered + len(self.queue)
 
 
 Queue = OrderedDict[Publisher, None]
@@ -161,10 +157,11 @@ class LocalPublishers:
         self.lowered -= publisher.lowered
         publisher.held = publisher.lowered = 0
         publisher.is_attached = False
-        self._depart(publisher.waiting)
+        self._depart(len(publisher.queue))
         for message in publisher.queue:
-            self.left.add(message, publisher.client)
-            self._turns.discard(message)
+            if message in self.waiting:
+                self.left.add(message, publisher.client)
+                self._turns.discard(message)
         if publisher.is_wanting:
             self._want_nothing(publisher)
         for queue in (self._recent, self._quarantined):
@@ -174,16 +171,10 @@ class LocalPublishers:
     # Messages
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> None:
-        """Take a message that arrives from a publisher; it waits as its youngest, once it is `ready`.
+        """Take a message that arrives from a publisher at *now* (seconds); it waits as its youngest, once it is `ready`.
 
         A transfer that crossed a lowering finds no credit: it is accepted and met by one credit in the same turn. So a
         link-credit below zero is never written, which a client that is not proton would read as four billion.
-
-        Args:
-            key: the publisher.
-            message: what actions name it by.
-            now: seconds.
-            is_ready: it is there as a whole; else it begins to arrive.
         """
         publisher = self.attached[key]
         if publisher.held > 0:
@@ -196,7 +187,7 @@ class LocalPublishers:
             else:
                 publisher.excess += 1
             self._actions.append(Grant(key, 1))
-        publisher.waiting += 1
+        publisher.queue[message] = None
         if is_ready:
             self._wait(message, publisher)
         else:
@@ -212,7 +203,7 @@ class LocalPublishers:
         """Let a message of *client* wait that came on no credit of this address: as if its publisher had left it."""
         publisher = Publisher(None, client)
         publisher.is_attached = False
-        publisher.waiting = 1
+        publisher.queue[message] = None
         self._depart(1)
         self._wait(message, publisher)
         self._update(publisher)
@@ -251,7 +242,6 @@ class LocalPublishers:
 
     def _wait(self, message: Key, publisher: Publisher) -> None:
         self.waiting[message] = publisher
-        publisher.queue[message] = None
         if not publisher.is_attached:
             self.left.add(message, publisher.client)
         elif self._turns:
@@ -290,8 +280,7 @@ class LocalPublishers:
         return message
 
     def _leaves(self, message: Key, publisher: Publisher) -> None:
-        publisher.queue.pop(message, None)
-        publisher.waiting -= 1
+        del publisher.queue[message]
         if not publisher.is_attached:
             self._depart(-1)
 
@@ -359,7 +348,7 @@ class LocalPublishers:
             self._want_nothing(publisher)
         target = allotted // max(1, self.demand) + 1
         # What it may still have of lowered credit is among what is lent, and no reason to let it wait.
-        has = publisher.held + publisher.waiting
+        has = publisher.held + len(publisher.queue)
         publisher.window = min(publisher.window, 2 * target)
         publisher.goal = min(publisher.window, target)
         # Whoever has more than half comes again with its next use.
@@ -448,13 +437,13 @@ class LocalPublishers:
 
     def _update(self, publisher: Publisher) -> None:
         """Keep sums and queues true after a change of *publisher*."""
-        standing = publisher.held + publisher.lowered + publisher.waiting
+        standing = publisher.standing()
         is_attached = publisher.is_attached
         lent = max(0, standing - is_attached)
         self.lent += lent - publisher.lent
         publisher.lent = lent
         # One that has no credit counts as busy whether it used any or not: demand that never had credit shows no use.
-        is_busy = is_attached and (publisher.waiting > 0 or standing == 0 or publisher in self._recent)
+        is_busy = is_attached and (len(publisher.queue) > 0 or standing == 0 or publisher in self._recent)
         self.demand += is_busy - publisher.is_busy
         publisher.is_busy = is_busy
         if is_attached and standing == 0:
@@ -474,6 +463,7 @@ class LocalPublishers:
         assert not self._turns or len(self._turns) == len(self.waiting) - len(self.left)
         assert len(self.left) == sum(not owner.is_attached for owner in self.waiting.values())
         messages = (*self.waiting.values(), *self.coming.values())
+        places = {**self.waiting, **self.coming}
         everybody = {*self.attached.values(), *messages}
         assert self.lent == sum(p.lent for p in everybody)
         assert self.lowered == sum(p.lowered for p in everybody)
@@ -482,13 +472,12 @@ class LocalPublishers:
         for publisher in everybody:
             assert publisher.held >= 0
             assert publisher.lowered >= 0
-            assert publisher.waiting == messages.count(publisher)
-            assert all(self.waiting[message] is publisher for message in publisher.queue)
-            assert publisher.lent == max(0, publisher.standing - publisher.is_attached)
+            assert list(publisher.queue) == [message for message in places if places[message] is publisher]
+            assert publisher.lent == max(0, publisher.standing() - publisher.is_attached)
             assert (publisher in self._holders) == (publisher.held > 1)
             assert publisher.lowered == 0 or publisher in self._quarantined
             assert publisher.is_wanting == (publisher in self._wanting)
-            is_starved = publisher.is_attached and publisher.standing == 0
+            is_starved = publisher.is_attached and publisher.standing() == 0
             assert (publisher in self._starved or publisher in self._fresh) == is_starved
         for queue in (self._recent, self._starved, self._fresh, self._wanting, self._holders, self._quarantined):
             assert all(p.is_attached for p in queue)

@@ -302,16 +302,10 @@ class SharedCredit(CreditPool):
         hold_s = self.timing.idle_s
         if any(part.out == 0 for part in first):
             hold_s /= 4
-        due = math.inf
+        # A little is not worth the frames where there is enough.
         small = self.capacity // (4 * len(self.parts))
-        for part in self.parts.values():
-            # A little is not worth the frames where there is enough.
-            if part.out > max(part in first, min(small, 2 * part.weight)) and not part.is_draining:
-                if part.since + hold_s <= now:
-                    self.ask(part)
-                else:
-                    due = min(due, part.since + hold_s)
-        return due
+        holders = [p for p in self.parts.values() if p.out > max(p in first, min(small, 2 * p.weight))]
+        return self.ask_unused(holders, hold_s, now)
 
     def next_deadline(self) -> float:
         """Tell the time at which `turn` is due without an event, seconds."""
