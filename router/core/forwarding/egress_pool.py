@@ -370,7 +370,7 @@ class EgressPool(CreditPool):
         return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)
 
     def drain_loops(self, now: float) -> None:
-        """Drain, at *now* (seconds), circuits of a neighbor that is our own next hop now, whether they use their credit."""
+        """Drain circuits of a neighbor that is our own next hop now, used or not. *now*: seconds."""
         looping = [c for c in self.circuits.values() if c.neighbor == self.next_hop and c.out > 0]
         self.ask_unused(looping, -math.inf, now)
 

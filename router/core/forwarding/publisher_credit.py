@@ -171,7 +171,7 @@ class LocalPublishers:
     # Messages
 
     def published(self, key: Key, message: Key, now: float, is_ready: bool = True) -> None:
-        """Take a message that arrives from a publisher at *now* (seconds); it waits as its youngest, once it is `ready`.
+        """Take a message of a publisher at *now* (seconds); it waits as its youngest, once it is `ready`.
 
         A transfer that crossed a lowering finds no credit: it is accepted and met by one credit in the same turn. So a
         link-credit below zero is never written, which a client that is not proton would read as four billion.
