@@ -52,18 +52,28 @@ FULL_COLLECTION = 100
 class Daemon:
     """One router process."""
 
-    def __init__(self, settings: RouterSettings, mesh: MeshSettings | None = None) -> None:
+    def __init__(
+        self,
+        settings: RouterSettings,
+        mesh: MeshSettings | None = None,
+        *,
+        clock: Callable[[], float] = trio.current_time,
+        has_thread: bool = False,
+    ) -> None:
         """Bind every listener.
 
         Args:
             settings: of the router.
             mesh: that it is part of, when it is known.
+            clock: trio's, seconds.
+            has_thread: this thread is for the router alone: it may wait where waiting costs least.
         Raises:
             LocalError: an address cannot be bound.
         """
         self._settings = settings
+        self._has_thread = has_thread
         # Microseconds, so that a restart within the same second is a new instance; below 2**53, and an AMQP long.
-        self.runtime = Runtime(settings, clock=trio.current_time, instance=time.time_ns() // 1000, rng=random.Random())
+        self.runtime = Runtime(settings, clock=clock, instance=time.time_ns() // 1000, rng=random.Random())
         if mesh is not None:
             self.runtime.watch.expect(ExpectedMesh.of(mesh), self.runtime.clock())
         self.runtime.pacer.measure = time.thread_time  # what others on the machine take is no neighbor's fault
@@ -74,20 +84,24 @@ class Daemon:
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
         self._deadline_moved = trio.Event()
+        self._set_at, self._used_s = self._started, time.process_time()
+        """Time at which the next deadline was scheduled, and the processor time used by then, seconds."""
+        self._paused_until = -math.inf
+        """No deadline is looked at before: the last one had a fault."""
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
         runtime = self.runtime
-        runtime.deadline_changed = self._wake_timer
+        runtime.deadline_changed = self._schedule
+        runtime.deadline_came = self._handle_deadline
         with trio.open_signal_receiver(*STOPPING, *OTHERS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)  # they were held back since the start of the process
             async with trio.open_nursery() as nursery:
                 accepting = trio.CancelScope()
-                nursery.start_soon(self._keep_up, self._keep_time)
                 nursery.start_soon(self._keep_up, self._look_out)
-                nursery.start_soon(self._poller.run)
+                nursery.start_soon(self._wait_for_sockets, nursery)
                 nursery.start_soon(self._accept, nursery, accepting)
                 for connector in self.connectors:
                     nursery.start_soon(self._connect, connector)
@@ -224,27 +238,47 @@ class Daemon:
 
     # Time
 
+    async def _wait_for_sockets(self, nursery: trio.Nursery) -> None:
+        """Wait for sockets, and for time: both in the poller, if it may have the thread for that."""
+        if self._has_thread and await self._poller.take_thread():
+            self._schedule()
+        else:
+            self.runtime.deadline_changed = self._wake_timer
+            nursery.start_soon(self._keep_up, self._keep_time)
+        await self._poller.run()
+
     def _wake_timer(self) -> None:
         self._deadline_moved.set()
 
     async def _keep_time(self) -> None:
         runtime = self.runtime
         while True:
-            deadline = runtime.next_deadline()
-            set_at, used_s = runtime.clock(), time.process_time()
-            with trio.move_on_at(min(math.inf, deadline)):
+            self._schedule()
+            with trio.move_on_at(runtime.scheduled):
                 await self._deadline_moved.wait()
             self._deadline_moved = trio.Event()
-            late_s = runtime.clock() - max(deadline, set_at)
-            if runtime.clock() >= deadline:
-                if late_s >= STANDSTILL_S:
-                    used_s = time.process_time() - used_s
-                    runtime.log.warning("stood_still", seconds=round(late_s, 1), processor_s=round(used_s, 1))
-                try:
-                    runtime.handle_deadline()
-                except Exception as error:  # a fault of ours must not end the router
-                    runtime.turn_fault(error)
-                    await trio.sleep(FAULT_PAUSE_S)
+            if runtime.clock() >= runtime.scheduled:
+                self._handle_deadline()
+
+    def _schedule(self) -> None:
+        """Note when the next deadline is."""
+        runtime = self.runtime
+        runtime.scheduled = max(runtime.earliest(), self._paused_until)
+        self._set_at, self._used_s = runtime.clock(), time.process_time()
+
+    def _handle_deadline(self) -> None:
+        runtime = self.runtime
+        now = runtime.clock()
+        late_s = now - max(runtime.scheduled, self._set_at)
+        if late_s >= STANDSTILL_S:
+            used_s = time.process_time() - self._used_s
+            runtime.log.warning("stood_still", seconds=round(late_s, 1), processor_s=round(used_s, 1))
+        try:
+            runtime.handle_deadline()
+        except Exception as error:  # a fault of ours must not end the router
+            self._paused_until = now + FAULT_PAUSE_S
+            runtime.turn_fault(error)
+        self._schedule()
 
     # Stopping
 
@@ -304,13 +338,27 @@ def run(settings: RouterSettings, mesh: MeshSettings | None = None) -> None:
     Raises:
         LocalError: a listener cannot be bound.
     """
+    clock = MonotonicClock()
 
     async def main() -> None:
-        daemon = Daemon(settings, mesh)
+        daemon = Daemon(settings, mesh, clock=clock.current_time, has_thread=True)
         spare_collector()
         await daemon.run()
 
-    trio.run(main)
+    trio.run(main, clock=clock)
+
+
+class MonotonicClock(trio.abc.Clock):
+    """Clock of a router's process, by which trio goes too: the system's, asked without a detour by Python."""
+
+    current_time = staticmethod(time.monotonic)
+
+    def start_clock(self) -> None:
+        """Do nothing: it runs."""
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Time until *deadline*, seconds."""
+        return deadline - time.monotonic()
 
 
 def spare_collector() -> None:

@@ -6,15 +6,15 @@ from router.dataplane.port cimport Port
 from router.dataplane.router_data_plane cimport RouterDataPlane
 from router.dataplane.settlement cimport Settlement
 from router.engine.connection cimport Connection
+from router.net.poller cimport RoundHandler
 
 
-cdef class RunToCompletion:
+cdef class RunToCompletion(RoundHandler):
     cdef public RouterDataPlane data_plane
     cdef public object clock
     cdef public dict connections
     cdef public dict flushers
     cdef public list events
-    cdef public double scheduled
     cdef public double control_deadline
     cdef public double work_at
     cdef public double teardowns_at
@@ -22,22 +22,21 @@ cdef class RunToCompletion:
     cdef public object account
     cdef public double trim_at
     cdef public object deadline_changed
+    cdef public object deadline_came
     cdef public object quieted
     cdef list _dirty
     cdef bint _is_round_due
 
     cpdef object touched(self, Port port)
-    cpdef object begin(self, double now)
     cpdef object arrived(self, Connection connection)
     cpdef object turn(self, Connection connection)
     cpdef object written(self, Connection connection)
     cpdef object dispatch(self, Connection connection)
     cpdef object settle(self)
-    cpdef bint settle_round(self) except -1
     @cython.locals(data_plane=RouterDataPlane, credit_manager=CreditManager, settlement=Settlement, now=double, port=Port, dirty=list, faults=int)
     cdef _settle(self)
     cdef _port_fault(self, Port port, object error)
     @cython.locals(connection=Connection)
     cdef _flush(self, Port port)
-    @cython.locals(work_at=double)
+    @cython.locals(due=double, other=double)
     cpdef double earliest(self)

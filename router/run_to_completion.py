@@ -18,18 +18,20 @@ from router.dataplane.links import forget_unwritten
 from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.engine.connection import Connection
+from router.net.poller import RoundHandler
 from router.peer_memory_account import Log, PeerMemoryAccount
 
 MOST_FAULTS: Final = 10
 """Faults of one turn; what is left is for the next one, so that one that comes again and again holds up nobody else."""
 
 
-class RunToCompletion:
+class RunToCompletion(RoundHandler):
     """The connections of one router, and the order in which things happen to them."""
 
     def __init__(
         self, data_plane: RouterDataPlane, settings: ForwardingSettings, clock: Callable[[], float], log: Log
     ) -> None:
+        super().__init__()
         self.data_plane = data_plane
         self.clock = clock
         """Seconds, monotonic."""
@@ -38,8 +40,6 @@ class RunToCompletion:
         """Writes what a connection has to write, as far as the kernel takes it."""
         self.events: list[Event] = []
         """For the control plane, in the order in which they happened."""
-        self.scheduled = math.inf
-        """Time of the next deadline as far as the timer knows, seconds."""
         self.control_deadline = math.inf
         """The control plane's next deadline, seconds."""
         self.work_at = math.inf
@@ -54,6 +54,8 @@ class RunToCompletion:
         """Time at which memory is to be given back, seconds."""
         self.deadline_changed: Callable[[], None] = lambda: None
         """Called when the next deadline is earlier than `scheduled`."""
+        self.deadline_came: Callable[[], None] = lambda: None
+        """Called by a poller that keeps the time: the next deadline is there."""
         self.quieted: Callable[[], None] = lambda: None
         """Called while stopping, when every delivery has its outcome."""
         self._dirty: list[Port] = []
@@ -109,6 +111,10 @@ class RunToCompletion:
         self._settle()
         self._is_round_due = self.data_plane.has_unread()
         return self._is_round_due
+
+    def handle_time(self) -> None:
+        """See `RoundHandler.handle_time`."""
+        self.deadline_came()
 
     def _settle(self) -> None:
         """Let the control plane handle what has happened, then write everywhere, until nothing is left to do."""
@@ -168,8 +174,11 @@ class RunToCompletion:
 
     def earliest(self) -> float:
         """Time of the next deadline, seconds; infinity when there is none."""
-        work_at = min(self.work_at, self.teardowns_at)
-        return min(self.control_deadline, self.data_plane.next_deadline(), self.trim_at, work_at, self.account_at)
+        due = self.data_plane.next_deadline()
+        for other in (self.control_deadline, self.trim_at, self.work_at, self.teardowns_at, self.account_at):
+            if other < due:
+                due = other
+        return due
 
     def look_at_account(self, at: float) -> None:
         """Call `PeerMemoryAccount.handle_deadline` at that time, seconds.

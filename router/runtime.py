@@ -226,15 +226,16 @@ class Runtime(RunToCompletion):
         """Time has passed: timers of the routing protocol and of waiting messages."""
         now = self.clock()
         self.data_plane.set_now(now)
-        try:
-            self._carry_out(self.recorder.plane.handle_deadline(now=now))
-        except Exception as error:  # a fault of ours there must not keep messages waiting
-            self._control_fault(error, now)
-        if self._resync.at <= now:
-            self._install_anew(now)
-        if self.denials.due <= now:
-            self.denials.report(now)
-        self._look_at_control(now)
+        if self.control_deadline <= now:
+            try:
+                self._carry_out(self.recorder.plane.handle_deadline(now=now))
+            except Exception as error:  # a fault of ours there must not keep messages waiting
+                self._control_fault(error, now)
+            if self._resync.at <= now:
+                self._install_anew(now)
+            if self.denials.due <= now:
+                self.denials.report(now)
+            self._look_at_control(now)
         try:
             self.account.handle_deadline(now)
             self.data_plane.handle_deadline(now)

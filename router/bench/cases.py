@@ -34,6 +34,8 @@ class Case:
     """Connections that receive; one responder for calls."""
     is_presettled: bool = False
     is_rpc: bool = False
+    rate: int = 0
+    """Messages, or calls, a second of all senders together, one at a time; 0: as many as credit allows."""
     is_paired: bool = False
     """Each sender has an address of its own with one receiver."""
 
@@ -49,6 +51,10 @@ CASES: Final = (
     Case(name="pairs", group="fan", size=100, senders=4, receivers=4, is_paired=True),
     Case(name="rpc-1", group="rpc", size=200, is_rpc=True),
     Case(name="rpc-50", group="rpc", size=200, senders=50, is_rpc=True),
+    Case(name="paced-100", group="paced", size=100, rate=100),
+    Case(name="paced-1000", group="paced", size=100, rate=1000),
+    Case(name="paced-10000", group="paced", size=100, rate=10_000),
+    Case(name="paced-rpc", group="paced", size=1024, senders=20, is_rpc=True, rate=750),
 )
 STREAM: Final = CASES[0]
 """Its direct run is the yardstick of everything, calls included."""
@@ -123,7 +129,8 @@ def host_and_port(url: str) -> tuple[str, int]:
 
 def describe(case: Case) -> str:
     """One line for a list."""
+    pace = f"; {case.rate:,} a second" if case.rate else ""
     if case.is_rpc:
-        return f"{case.senders} caller{'s' * (case.senders > 1)}, {case.size} bytes, one call each at a time"
+        return f"{case.senders} caller{'s' * (case.senders > 1)}, {case.size} bytes, one call each at a time{pace}"
     ends = f"{case.senders} to {case.receivers}" + (", an address for each pair" if case.is_paired else "")
-    return f"messages of {case.size:,} bytes, {'presettled' if case.is_presettled else 'unsettled'}, {ends}"
+    return f"messages of {case.size:,} bytes, {'presettled' if case.is_presettled else 'unsettled'}, {ends}{pace}"

@@ -51,6 +51,8 @@ READS_IN_A_ROW: Final = 8
 """Reads of one connection before the others have their turn."""
 WRITE_BYTES: Final = 65_536
 """Bytes written on one connection before the others have their turn: still in the processor's cache when read."""
+EXACT_S: Final = 0.01
+"""Waits shorter than this end in time, to some tens of microseconds; epoll by itself counts in milliseconds."""
 CONNECT_S: Final = 5.0
 CLOSE_S: Final = 5.0
 """Time that peers have to answer our Close, seconds."""
@@ -352,6 +354,9 @@ class Loop:
         deferred, self._deferred = self._deferred, []
         for connection in deferred:
             connection.flush()
+        if 0 < timeout_s < EXACT_S and not self._deferred:
+            select.select([self._poll], [], [], timeout_s)
+            timeout_s = 0
         for fd, mask in self._poll.poll(0 if self._deferred else timeout_s):
             if fd not in self._connections:
                 if self._listener is not None and fd == self._listener.fileno():

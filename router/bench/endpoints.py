@@ -120,6 +120,8 @@ class Sender(Endpoint):
             return
         link = self._link
         while pn_link_credit(link) > 0 and pn_session_outgoing_bytes(self._session) < OUTGOING_BYTES:
+            if tally.sent >= tally.allowed:
+                return
             self._number += 1
             delivery = new_delivery(link, self._number)
             pn_link_send(link, self._head, self._head_bytes)
@@ -230,7 +232,8 @@ class Caller(Endpoint):
 
     def _call(self) -> None:
         link = self._requests
-        if self._called or not self._tally.is_on or pn_link_credit(link) <= 0:
+        tally = self._tally
+        if self._called or not tally.is_on or pn_link_credit(link) <= 0 or tally.sent >= tally.allowed:
             return
         self._called = now_ns()
         self._calls += 1
@@ -240,7 +243,7 @@ class Caller(Endpoint):
         pn_link_send(link, self._rest, len(self._rest))
         send_number(link, self._called)
         pn_link_advance(link)
-        self._tally.sent += 1
+        tally.sent += 1
 
     def delivered(self, link: Handle, delivery: Handle) -> None:
         """The outcome of a request, or a reply."""

@@ -73,6 +73,8 @@ class LoadConnections:
         self._tally = Tally()
         self._senders: list[Sender | Caller] = []
         self._receivers: list[Endpoint] = []
+        self._in_turn = itertools.cycle(self._senders)
+        """In the order in which they send at a given pace."""
         self._address = address if address is not None else f"bench/{os.getpid()}/{next(_NUMBERS)}"
 
     # Attaching
@@ -143,7 +145,31 @@ class LoadConnections:
         if not self._loop.run_until(self._has_begun, FIRST_S):
             reason = f"{tally.refused} were refused" if tally.refused else "there was no credit, or no answer"
             raise BenchError(f"{self._about()}: after {FIRST_S:g} s not every sender had a message accepted: {reason}")
-        self._loop.run_for(seconds)
+        if self._case.rate:
+            tally.allowed = tally.sent
+            self._loop.run_until(self._is_settled, SETTLE_S)
+        self._run_for(seconds)
+
+    def _run_for(self, seconds: float) -> None:
+        """Let all of it run, at the pace of the case.
+
+        Args:
+            seconds: of real time.
+        Raises: BenchError
+        """
+        if not self._case.rate:
+            self._loop.run_for(seconds)
+            return
+        tally, rate, began = self._tally, self._case.rate, time.monotonic()
+        before = tally.allowed
+        while (now := time.monotonic() - began) < seconds:
+            tally.allowed = before + int(now * rate) + 1
+            for sender in itertools.islice(self._in_turn, len(self._senders)):
+                if tally.sent >= tally.allowed:
+                    break
+                sender.resume()
+            next_at = (tally.allowed - before) / rate
+            self._loop.step(max(0.0, next_at - (time.monotonic() - began)))
 
     def _has_begun(self) -> bool:
         if self._case.is_presettled:
@@ -164,7 +190,7 @@ class LoadConnections:
         tally, pids, hops = self._tally, self._path.pids, self._path.hops
         tally.is_measuring = True
         count, refused, cpu, began = self._count(), tally.refused, cpu_seconds(pids), time.monotonic()
-        self._loop.run_for(seconds)
+        self._run_for(seconds)
         if self._count() == count and not self._loop.run_until(lambda: self._count() > count, FIRST_S):
             raise BenchError(f"{self._about()}: no message passed within {seconds + FIRST_S:g} s")
         took = time.monotonic() - began
@@ -189,9 +215,10 @@ class LoadConnections:
         tally = self._tally
         tally.is_on = False
         try:
-            self._loop.run_until(
-                lambda: tally.sent <= (tally.received if self._case.is_presettled else tally.accepted + tally.refused),
-                SETTLE_S,
-            )
+            self._loop.run_until(self._is_settled, SETTLE_S)
         finally:
             self._loop.close()
+
+    def _is_settled(self) -> bool:
+        tally = self._tally
+        return tally.sent <= (tally.received if self._case.is_presettled else tally.accepted + tally.refused)

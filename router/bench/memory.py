@@ -115,6 +115,6 @@ def _wait_idle(loop: Loop, pid: int) -> None:
     """Until the router has nothing more to do: what it is told of other routers arrives later."""
     quiet, end = 0, time.monotonic() + SPREAD_S
     while quiet < SETTLED_LOOKS and time.monotonic() < end:
-        before = cpu_seconds([pid]), resident_bytes(pid)
+        before = round(cpu_seconds([pid]), 2), resident_bytes(pid)
         loop.run_for(LOOK_S)
-        quiet = quiet + 1 if (cpu_seconds([pid]), resident_bytes(pid)) == before else 0
+        quiet = quiet + 1 if (round(cpu_seconds([pid]), 2), resident_bytes(pid)) == before else 0

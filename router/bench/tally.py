@@ -8,6 +8,8 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
+UNBOUND: Final = 2**62
+"""Of messages."""
 BINS: Final = 200_000
 FINE_NS: Final = 100
 """Width of a fine bin: all times below 20 ms go there."""
@@ -23,6 +25,8 @@ class Tally:
         """Whether senders send and callers call."""
         self.is_measuring = False
         """Whether times are recorded."""
+        self.allowed = UNBOUND
+        """Most of `sent`: a paced load is given a message, or a call, at a time."""
         self.sent = 0
         """Messages handed to the engine by senders and callers since the run began."""
         self.accepted = 0

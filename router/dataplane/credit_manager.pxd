@@ -25,7 +25,7 @@ cdef class CreditManager(ControllerContext):
     cpdef object used_by_copies(self, AddressEntry entry)
     cpdef object freed(self)
     cpdef bint is_due(self)
-    @cython.locals(due=double)
+    @cython.locals(due=double, other=double)
     cpdef double next_deadline(self)
     cdef bint _must_be_written(self, EgressCircuitLink link) except -1
     @cython.locals(controller=CreditController, touched=dict)

@@ -178,7 +178,10 @@ class CreditManager(ControllerContext):
 
     def next_deadline(self) -> float:
         """Time at which `handle_deadline` is due, seconds; infinity when never."""
-        due = min(self._timers.next(), self.repair.next_deadline())
+        due = self._timers.next()
+        other = self.repair.next_deadline()
+        if other < due:
+            due = other
         if self.retired:
             due = min(due, next(iter(self.retired.values())))  # in the order of their times
         return due

@@ -45,6 +45,7 @@ cdef class RouterDataPlane(DataPlaneInterface):
     cpdef object send_datagram(self, Transfer transfer, object route)
     cpdef Py_ssize_t sent(self) except? -1
     cpdef object set_now(self, double now)
+    @cython.locals(due=double, other=double)
     cpdef double next_deadline(self)
     @cython.locals(link=EgressLink, source=IngressLink, paused=list)
     cpdef object written(self, Port port)

@@ -353,8 +353,12 @@ class RouterDataPlane(DataPlaneInterface):
 
     def next_deadline(self) -> float:
         """Time at which `handle_deadline` is due, seconds; infinity when never."""
-        of_messages = min(self.waiting.next_deadline(), self.unfinished.due, self._reader.slowed_due)
-        return min(of_messages, self.credit_manager.next_deadline())
+        due = min(self.unfinished.due, self._reader.slowed_due)
+        other = self.waiting.next_deadline()
+        if other < due:
+            due = other
+        other = self.credit_manager.next_deadline()
+        return min(due, other)
 
     def handle_deadline(self, now: float) -> None:
         """Release messages that have waited too long, and look at credit by its times.

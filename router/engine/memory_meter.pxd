@@ -12,7 +12,7 @@ cdef class MemoryMeter:
     cdef dict _sessions
     cdef Py_ssize_t _to_write
 
-    @cython.locals(to_write=Py_ssize_t)
+    @cython.locals(port=Port, change=Py_ssize_t)
     cpdef bint is_due(self, Py_ssize_t moved)
     @cython.locals(
         port=Port, taken=Py_ssize_t, given=Py_ssize_t, backlog=Py_ssize_t, unread=Py_ssize_t, session=size_t,

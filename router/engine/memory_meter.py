@@ -52,9 +52,12 @@ class MemoryMeter:
 
     def is_due(self, moved: int) -> bool:
         """Whether it may have become much more or less. *moved*: bytes read and written since it was counted."""
-        to_write = self._port.unwritten_bytes + self._port.leaving_bytes
-        moved += abs(to_write - self._to_write)
-        return moved > DUE_BYTES and moved > DUE_LINK_BYTES * (len(self._links) + len(self._sessions))
+        port = self._port
+        change = port.unwritten_bytes + port.leaving_bytes - self._to_write
+        moved += change if change >= 0 else -change
+        if moved <= DUE_BYTES:
+            return False
+        return moved > DUE_LINK_BYTES * (len(self._links) + len(self._sessions))
 
     def count(self, caused: int) -> None:
         """Count it and tell the port. *caused*: what the engine keeps until the peer reads, bytes."""

@@ -1,23 +1,58 @@
 import cython
 
+from libc.stdint cimport uint32_t, uint64_t
+
+from router.net.epoll cimport MOST_READY, wait_ready
+from router.net.trio_state cimport TrioState
+
+
+cdef class Channel:
+    cdef public bint is_heavy
+    cdef public Py_ssize_t served
+
+    cpdef object read(self)
+    cpdef object write(self)
+    cpdef object go_on(self)
+
+
+cdef class RoundHandler:
+    cdef public double scheduled
+
+    cpdef object begin(self, double now)
+    cpdef bint settle_round(self) except -1
+    cpdef object handle_time(self)
+
 
 cdef class Poller:
     cdef object _clock
-    cdef object _turns
+    cdef RoundHandler _turns
     cdef object _epoll
+    cdef int _fd
+    cdef uint64_t[::1] _ready
+    cdef TrioState _trio
+    cdef int _trio_fd
     cdef dict _channels
-    cdef object _serving
-    cdef bint _is_late
+    cdef Channel _serving
+    cdef bint _is_due
     cdef dict _unfinished
     cdef public object leaving
+    cdef double _rested
+    cdef double _away_s
     cdef Py_ssize_t _heavy_turns
     cdef double _heavy_debt_s
     cdef public Py_ssize_t rounds
 
     cpdef object go_on(self, int fd)
-    @cython.locals(events=int, heavy=list, is_any_light=bint, is_due=bint)
-    cdef _serve(self, list ready, double now)
-    cdef list _ready_to_go_on(self, list ready)
-    @cython.locals(events=int, goes_on=bint)
+    @cython.locals(is_due=bint, is_trio_due=bint, count=int, timeout_ms=int, now=double)
+    cdef bint _serve_rounds(self) except -1
+    @cython.locals(state=TrioState, until=double, wait_ms=double)
+    cdef int _time_to_wait(self) except -1
+    @cython.locals(state=TrioState, at=int)
+    cdef bint _is_trio_due(self, int count, double now) except -1
+    @cython.locals(at=int, fd=int, events=uint32_t, channel=Channel, heavy=list, is_any_light=bint, is_due=bint)
+    cdef bint _serve(self, int count, double now) except -1
+    @cython.locals(at=int, fd=int)
+    cdef list _ready_to_go_on(self, int count)
+    @cython.locals(fd=int, events=uint32_t, goes_on=bint, channel=Channel)
     cdef _serve_heavy(self, list heavy, double end)
     cdef _begin(self, double now)

@@ -1,63 +1,84 @@
 """The one task that waits for all sockets that carry AMQP: what is ready at the same time is one turn.
 
 Trio could wait for each socket by a task of its own; a wake-up of a task costs several times what a message does. So
-all sockets are in one epoll instance, and trio waits for that. From each socket that is ready a piece is read, then all
-that this has caused is settled and written: however many clients call at once, a server gets their calls in one write.
+all sockets are in one epoll instance. In a router's process it is the poller that waits, for as long as no other task
+of trio has something to do: trio's own epoll instance is among its sockets, and trio's next deadline is its own
+(`trio_state.py`). A message that comes alone takes one wake-up, and nothing of trio. Elsewhere, such as in tests with a
+clock of their own, trio waits for the poller's epoll instance.
+
+From each socket that is ready a piece is read, then all that this has caused is settled and written: however many
+clients call at once, a server gets their calls in one write.
 
 Who wants little goes first. What light channels have is settled and written before heavy ones are read, and these have
 their turn only until `HEAVY_S` is over, whoever has waited longest first: so a call waits for a piece or two of a flood
 on other connections, however many they are.
 
-A conversation of a client and a server by this router comes back within microseconds. While it does, the kernel is
-asked to wait for it, `LINGER_MS` at most, without going back to trio; other tasks have their turn at least that often.
-Only when their turns take longer, as those of many connections that come and go, the sockets have as much time as they.
+Other tasks have their turn as soon as no socket is ready, and else after `LINGER_MS`. Only when their turns take
+longer, as those of many connections that come and go, the sockets have as much time as they.
 """
 
 from __future__ import annotations
 
+import math
 import select
+from array import array
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
+import cython
 import trio
 
+from router.net import trio_state
+
+if not cython.compiled:  # else they come by the .pxd
+    from router.net.epoll import MOST_READY, wait_ready
+
 LINGER_MS: Final = 1
-"""Longest wait of trio's other tasks, milliseconds: what epoll counts in. It is as long as their last turn if that was
+"""Longest wait of trio's other tasks while sockets are ready, milliseconds; as long as their last turn if that was
 longer."""
 LONGEST_ROUNDS_S: Final = 0.05
 """Longest wait of trio's other tasks, however long their last turn was."""
-MOST_READY: Final = 64
-"""Sockets of one turn."""
 HEAVY_S: Final = 100e-6
 """After so long of a round no further heavy channel has its turn: a few pieces of small messages."""
 FAULT_PAUSE_S: Final = 0.1
 """After a fault that is no channel's, which may come again at once."""
+LONGEST_WAIT_MS: Final = 60_000
+"""After so long the poller looks at trio again."""
 OUT: Final = select.EPOLLOUT
 
 
-class Channel(Protocol):
+class Channel:
     """A socket that is waited for."""
 
-    is_heavy: bool
-    """It had much to read the last time; who waits for room to write is heavy too."""
-    served: int
-    """The poller's own: the number of its last turn as a heavy one, or of the last one before it came."""
+    def __init__(self, is_heavy: bool = False) -> None:
+        self.is_heavy = is_heavy
+        """It had much to read the last time; who waits for room to write is heavy too."""
+        self.served = 0
+        """The poller's own: the number of its last turn as a heavy one, or of the last one before it came."""
 
     def read(self) -> None:
         """Take what the kernel has, or a bounded piece of it."""
+        raise NotImplementedError
 
     def write(self) -> None:
         """Write on: the kernel takes more."""
+        raise NotImplementedError
 
     def go_on(self) -> None:
         """Take more of what was read: it is as it asked for by `Poller.go_on`."""
+        raise NotImplementedError
 
     def fail(self, error: Exception) -> None:
         """Reading or writing has raised: end this one, so that the others are served on. Must not raise."""
+        raise NotImplementedError
 
 
-class RoundHandler(Protocol):
-    """Handler of what a round has read."""
+class RoundHandler:
+    """Handler of what a round has read, and of time."""
+
+    def __init__(self) -> None:
+        self.scheduled = math.inf
+        """Time of the next deadline as far as the timer knows, seconds. Where the poller has the thread, it is that."""
 
     def begin(self, now: float) -> None:
         """Begin a round.
@@ -65,12 +86,19 @@ class RoundHandler(Protocol):
         Args:
             now: seconds, monotonic.
         """
+        raise NotImplementedError
 
     def settle_round(self) -> bool:
         """End a round: handle what follows from it, and write. Returns: whether the next one is due at once."""
+        raise NotImplementedError
+
+    def handle_time(self) -> None:
+        """It is `scheduled`: handle what is due, and schedule anew."""
+        raise NotImplementedError
 
     def turn_fault(self, error: Exception) -> None:
         """Tell of a fault in the begin or the end of a round. Must not raise."""
+        raise NotImplementedError
 
 
 class Poller:
@@ -86,16 +114,25 @@ class Poller:
         self._clock = clock
         self._turns = turns
         self._epoll = select.epoll()
+        self._fd = self._epoll.fileno()
+        self._ready = array("Q", bytes(8 * MOST_READY))
+        self._trio: trio_state.TrioState | None = None
+        """None: trio waits for the sockets."""
+        self._trio_fd = -1
         self._channels: dict[int, Channel] = {}
         self._serving: Channel | None = None
         """Channel whose turn it is; None between them."""
-        self._is_late = False
-        """A round ended by a fault: what it has caused is still to be settled."""
+        self._is_due = False
+        """The next round is due, though no socket may be ready."""
         self._unfinished: dict[int, None] = {}
         """Descriptors of channels that go on, whatever the kernel has."""
         self.leaving = trio.Lock()
         """For the end of a channel's task, which takes long: the sockets have their turn between two of them, and
         nobody is accepted before those who wait for it have left."""
+        self._rested = 0.0
+        """Time at which trio's other tasks had their last turn, seconds,"""
+        self._away_s = 0.0
+        """and how long it took."""
         self._heavy_turns = 0
         self._heavy_debt_s = 0.0
         """Time that heavy channels have taken beyond their share of the rounds."""
@@ -125,56 +162,108 @@ class Poller:
         except OSError:
             pass  # it was never added: the system had no room for it
 
+    async def take_thread(self) -> bool:
+        """Have the thread wait here from now on, for what trio's other tasks wait for too; the clock must be trio's.
+
+        Returns: False where this trio, or its clock, is not made for it.
+        """
+        self._trio = state = await trio_state.watch()
+        if state is None:
+            return False
+        self._trio_fd = state.fd
+        self._epoll.register(state.fd, select.EPOLLIN)
+        return True
+
     async def run(self) -> None:
         """Serve the channels until cancelled, whatever their turns raise."""
+        try:
+            await self._serve_on()
+        finally:
+            if self._trio is not None:
+                trio_state.unwatch(self._trio)
+
+    async def _serve_on(self) -> None:
         while True:
             try:
-                await self._serve_rounds()
+                is_idle = self._serve_rounds()
             except Exception as error:  # a fault of ours must end one channel at most, and not the router
                 channel, self._serving = self._serving, None
-                self._is_late = True
+                self._is_due = True
                 if channel is not None:
                     channel.fail(error)
                     await trio.lowlevel.checkpoint()
                 else:
                     self._turns.turn_fault(error)
                     await trio.sleep(FAULT_PAUSE_S)
-
-    async def _serve_rounds(self) -> None:
-        poll, clock = self._epoll.poll, self._clock
-        linger_s = LINGER_MS / 1000
-        rested = served = clock()
-        away_s = 0.0
-        """Of the last turn of trio's other tasks."""
-        is_talk = False
-        """True when the last input came soon after the one before it."""
-        is_due = self._is_late or bool(self._unfinished)
-        self._is_late = False
-        while True:
-            ready = poll(linger_s if is_talk and not is_due else 0, MOST_READY)
-            now = clock()
-            if ready or is_due:
-                is_talk = now - served < linger_s
-                is_due = self._serve(ready, now) or bool(self._unfinished)
-                served = now
-                if now - rested >= max(linger_s, min(away_s, LONGEST_ROUNDS_S)):
-                    left = clock()
-                    await trio.lowlevel.checkpoint()
-                    rested = clock()
-                    away_s = rested - left
+                continue
+            if is_idle:
+                await trio.lowlevel.wait_readable(self._fd)
+                self._rested = self._clock()
             else:
-                is_talk = False
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
-                rested = clock()
+                left = self._clock()
+                await trio.lowlevel.checkpoint()
+                self._rested = self._clock()
+                self._away_s = self._rested - left
 
-    def _serve(self, ready: list[tuple[int, int]], now: float) -> bool:
+    def _serve_rounds(self) -> bool:
+        """Serve until trio's other tasks are due. Returns: whether no socket is ready, and trio is to wait for them."""
+        if self._trio is not None and trio.current_effective_deadline() == -math.inf:
+            return False  # canceled while it was due: trio can tell it only when it gives way
+        is_due = self._is_due or bool(self._unfinished)
+        self._is_due = False
+        while True:
+            timeout_ms = 0 if is_due or self._trio is None else self._time_to_wait()
+            count = wait_ready(self._epoll, self._fd, self._ready, timeout_ms)
+            now = self._clock()
+            if self._trio is None:
+                is_trio_due = True
+            else:
+                is_trio_due = self._is_trio_due(count, now)
+                if self._turns.scheduled <= now:
+                    self._turns.handle_time()
+            if is_due or count > 1 or (count == 1 and self._ready[0] >> 32 != self._trio_fd):
+                is_due = self._serve(count, now) or bool(self._unfinished)
+                if is_trio_due and now - self._rested >= max(LINGER_MS / 1000, min(self._away_s, LONGEST_ROUNDS_S)):
+                    self._is_due = is_due
+                    return False
+            elif is_trio_due:
+                return self._trio is None
+
+    def _time_to_wait(self) -> int:
+        """Time until another task of trio, or the handler, is due, milliseconds, as far as that is known."""
+        state = self._trio
+        assert state is not None
+        if state.has_runnable():
+            return 0
+        until = state.next_deadline()
+        if self._turns.scheduled < until:
+            until = self._turns.scheduled
+        wait_ms = (until - self._clock()) * 1000
+        if wait_ms <= 0:
+            return 0
+        return LONGEST_WAIT_MS if wait_ms >= LONGEST_WAIT_MS else int(wait_ms) + 1
+
+    def _is_trio_due(self, count: int, now: float) -> bool:
+        state = self._trio
+        assert state is not None
+        if state.has_runnable() or state.next_deadline() <= now:
+            return True
+        for at in range(count):
+            if self._ready[at] >> 32 == self._trio_fd:
+                return True
+        return False
+
+    def _serve(self, count: int, now: float) -> bool:
+        """Serve the sockets that are ready, and channels that go on. Returns: whether the next round is due at once."""
         channels = self._channels
-        heavy = self._ready_to_go_on(ready) if self._unfinished else []
+        heavy = self._ready_to_go_on(count) if self._unfinished else []
         self._begin(now)
-        for fd, events in ready:
+        for at in range(count):
+            fd = self._ready[at] >> 32
+            events = self._ready[at] & 0xFFFFFFFF
             channel = channels.get(fd)
             if channel is None:
-                continue  # another one of this round has ended it
+                continue  # another one of this round has ended it, or it is trio
             if channel.is_heavy or events & OUT:
                 heavy.append((channel.served, fd, events))
             else:
@@ -196,9 +285,9 @@ class Poller:
         self._heavy_debt_s = self._clock() - now - HEAVY_S
         return self._turns.settle_round()
 
-    def _ready_to_go_on(self, ready: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    def _ready_to_go_on(self, count: int) -> list[tuple[int, int, int]]:
         """Those that go on though they are not ready: who is goes on when it is read."""
-        named = {fd for fd, _ in ready}
+        named = {self._ready[at] >> 32 for at in range(count)}
         return [(self._channels[fd].served, fd, 0) for fd in self._unfinished if fd not in named]
 
     def _serve_heavy(self, heavy: list[tuple[int, int, int]], end: float) -> None:

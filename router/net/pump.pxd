@@ -1,10 +1,10 @@
 import cython
 
 from router.engine.connection cimport Connection
-from router.net.poller cimport Poller
+from router.net.poller cimport Channel, Poller
 
 
-cdef class Pump:
+cdef class Pump(Channel):
     cdef object _sock
     cdef int _fd
     cdef Connection _connection
@@ -14,8 +14,6 @@ cdef class Pump:
     cdef bint _is_blocked
     cdef Py_ssize_t _round
     cdef Py_ssize_t _written
-    cdef public bint is_heavy
-    cdef public Py_ssize_t served
     cdef bint _is_reading
     cdef bint _is_stopped
     cdef bint _was_told

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 import trio
 
 from router.engine.connection import Connection
-from router.net.poller import Poller
+from router.net.poller import Channel, Poller
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """Time that the peer has to answer our Close."""
@@ -49,10 +49,12 @@ class BytesHandler(Protocol):
         """End a connection that a fault of ours concerns. Never raises."""
 
 
-class Pump:
+class Pump(Channel):
     """The bytes and the time of one connection."""
 
     def __init__(self, sock: socket.socket, connection: Connection, turns: BytesHandler, poller: Poller) -> None:
+        # It is heavy until its peer has said who it is, too: who is served comes before who connects.
+        super().__init__(True)
         self._sock = sock
         self._fd = sock.fileno()
         self._connection = connection
@@ -64,9 +66,6 @@ class Pump:
         self._round = 0
         self._written = 0
         """In that round, bytes."""
-        self.is_heavy = True
-        """Until its peer has said who it is, too: who is served comes before who connects."""
-        self.served = 0
         self._is_reading = True
         self._is_stopped = False
         """Its peer has so much here that nothing more is read for now."""

@@ -15,7 +15,7 @@ from router.bench import cases, messages, suite
 from router.bench.connection import Loop
 from router.bench.endpoints import Caller, Receiver, Responder, Sender
 from router.bench.errors import BenchError
-from router.bench.measuring import RunResult
+from router.bench.measuring import LoadConnections, RunResult
 from router.bench.tally import BINS, COARSE_NS, Tally
 from router.cli.bench_tables import tables
 from tests.bench.conftest import run as run_bench
@@ -95,6 +95,20 @@ def test_a_caller_has_one_call_on_its_way() -> None:
     loop.close()
 
 
+@pytest.mark.parametrize("name", ["paced-1000", "paced-rpc"])
+def test_a_paced_load_sends_as_many_as_its_rate_allows(name: str) -> None:
+    (case,), _ = cases.choose([name])
+    load = LoadConnections(case, cases.DIRECT)
+    try:
+        load.attach()
+        load.warm(0.0)
+        done = load.measure(0.2)
+    finally:
+        load.close()
+    assert done.messages <= case.rate * done.seconds + 2
+    assert not done.refused
+
+
 def run(per_s: float, p50_us: float | None = None, cpu_us: float | None = None) -> RunResult:
     return RunResult(
         per_s=per_s,
@@ -114,7 +128,7 @@ def test_ratios_are_medians_of_those_of_the_rounds() -> None:
         suite.CaseRound(runs={"direct": run(1000), "1 hop": run(200, 90.0, 4.0)}, stream_per_s=1000, echo_us=30.0),
         suite.CaseRound(runs={"direct": run(10), "1 hop": run(4, 80.0, 3.0)}, stream_per_s=1000, echo_us=10.0),
     ]
-    case, path = cases.CASES[-1], cases.Path(name="1 hop", hops=1)
+    (case,), path = cases.choose(["rpc-50"])[0], cases.Path(name="1 hop", hops=1)
     found = suite.figures_of(case, path, rounds)
     assert (found.per_s, found.share, found.stream_share) == (50, 0.4, 0.05)
     assert (found.p50_us, found.echo_multiple, found.cpu_us, found.refused) == (80.0, 3.0, 3.0, 3)

@@ -20,7 +20,7 @@ from router.dataplane.delivery_reader import TURN_BYTES
 from router.dataplane.links import IngressLink
 from router.dataplane.transfer_stages import PIECE_BYTES
 from router.engine.byte_streams import LEAST_PIECE_BYTES, PIECE_COPIES
-from router.net.poller import Poller
+from router.net.poller import Channel, Poller
 from router.net.pump import MOST_WRITTEN_BYTES, Pump
 from router.runtime import Runtime
 from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, message
@@ -77,12 +77,11 @@ class Client:
         self._sock.close()
 
 
-class Kick:
+class Kick(Channel):
     """A channel that does one thing in a round."""
 
     def __init__(self, poller: Poller, act: Callable[[], None]) -> None:
-        self.is_heavy = False
-        self.served = 0
+        super().__init__()
         self._ours, theirs = socket.socketpair()
         self._poller = poller
         self._act = act

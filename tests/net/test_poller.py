@@ -10,16 +10,15 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from router.net.poller import HEAVY_S, LINGER_MS, LONGEST_ROUNDS_S, Poller
+from router.net.poller import HEAVY_S, LINGER_MS, LONGEST_ROUNDS_S, Channel, Poller, RoundHandler
 
 
-class Always:
+class Always(Channel):
     """A channel whose socket is always ready."""
 
     def __init__(self, stand: Stand, name: str, *, is_heavy: bool = False, writes: bool = False) -> None:
+        super().__init__(is_heavy)
         self.name = name
-        self.is_heavy = is_heavy
-        self.served = 0
         self._stand = stand
         self.ours, self.theirs = socket.socketpair()
         self.theirs.send(b"x")
@@ -42,7 +41,7 @@ class Always:
         self._stand.poller.remove(self.ours.fileno())
 
 
-class Stand:
+class Stand(RoundHandler):
     """A poller, and what happens in it."""
 
     def __init__(self) -> None:
