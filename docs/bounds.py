@@ -26,6 +26,7 @@ CLASSES = (
     "LinkStateSettings",
     "ForwardingSettings",
     "RecorderSettings",
+    "HttpSettings",
     "RouterSettings",
 )
 HEAD = "| what is bounded | by | default | beyond it |\n|---|---|---|---|\n"

@@ -36,6 +36,13 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     yield from vhost_findings(router, at)
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
+    if router.http.port is not None and not is_loopback(router.http.host):
+        yield at("http", "host").finding(
+            f"{router.http.host}:{router.http.port} (HTTP) of router `{router.id}` is open to other machines: whoever"
+            " reaches it sees its metrics",
+            expected="loopback, or an address of a trusted network",
+            severity=Severity.WARNING,
+        )
     for index, connector in enumerate(router.connectors):
         if connector.role is not Role.INTER_ROUTER:
             yield at("connectors", index, "role").finding(

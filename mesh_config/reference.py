@@ -14,6 +14,7 @@ from mesh_config.models import (
     ConnectorSettings,
     ForwardingSettings,
     GroupSettings,
+    HttpSettings,
     LinkStateSettings,
     ListenerSettings,
     RecorderSettings,
@@ -45,6 +46,7 @@ _TITLES: dict[SettingsClass, tuple[str, str]] = {
     LinkStateSettings: ("Link state", "Below `link_state` of a router."),
     ForwardingSettings: ("Forwarding", "Below `forwarding` of a router."),
     RecorderSettings: ("Recorder", "Below `recorder` of a router."),
+    HttpSettings: ("HTTP", "Below `http` of a router; needs the extra `http` of the package."),
 }
 
 _INTRO = """\

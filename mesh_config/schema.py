@@ -14,6 +14,7 @@ from mesh_config.models import (
     ConnectorSettings,
     ForwardingSettings,
     GroupSettings,
+    HttpSettings,
     LinkStateSettings,
     ListenerSettings,
     MeshSettings,
@@ -36,6 +37,7 @@ SECTIONS: tuple[SettingsClass, ...] = (
     LinkStateSettings,
     ForwardingSettings,
     RecorderSettings,
+    HttpSettings,
 )
 """Classes whose settings stand in a file, in the order of the reference."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import math
 import os
 import random
@@ -10,12 +11,14 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
+from router.core.errors import LocalError
 from router.engine.connection import Connection
 from router.flight_recorder import SIGNAL
 from router.mesh_watch import ExpectedMesh
@@ -23,11 +26,13 @@ from router.net.connector import Connector
 from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.poller import Poller
 from router.net.pump import Pump
-from router.net.tcp_counters import octets
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
 from router.views.state_log import log_state
+
+if TYPE_CHECKING:  # an extra brings what it needs
+    from router.net.http_server import HttpServer
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 OTHERS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -81,6 +86,7 @@ class Daemon:
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self.view = serve_management(self.runtime, self.listeners, self.connectors)
+        self.http = http_server(self.runtime, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
         self._deadline_moved = trio.Event()
@@ -109,6 +115,9 @@ class Daemon:
                     runtime.log.info(
                         "listening", host=listener.host, port=listener.port, role=listener.settings.role.value
                     )
+                if self.http is not None:
+                    nursery.start_soon(self._keep_up, self.http.run)
+                    runtime.log.info("http_listening", host=self.http.host, port=self.http.port)
                 runtime.log.info(
                     "started", version=__version__, instance=runtime.instance, speed=speed.SPEED, pid=os.getpid()
                 )
@@ -209,7 +218,7 @@ class Daemon:
             return None
         connection.host, connection.since = peer_name(sock), runtime.clock()
         pump = Pump(sock, connection, runtime, self._poller)
-        runtime.add_connection(connection, pump.flush, lambda: octets(sock), pump.abort)
+        runtime.add_connection(connection, pump.flush, pump.octets, pump.abort)
         timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
         try:
             if not is_server:
@@ -302,6 +311,23 @@ class Daemon:
         runtime.close_all()
         with trio.move_on_after(CLOSE_PATIENCE_S):
             await empty.wait()
+
+
+def http_server(runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> HttpServer | None:
+    """The HTTP listener of a router, bound; None where its settings have none.
+
+    Raises:
+        LocalError: it cannot be bound, or what it needs is not installed.
+    """
+    if runtime.settings.http.port is None:
+        return None
+    try:
+        service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
+    except ModuleNotFoundError as error:
+        what = f"the setting `http` needs {error.name}, which is not installed"
+        raise LocalError(f"{what}: pip install 'amqp-mesh[http]'") from error
+    server: HttpServer = service.http_server(runtime, listeners, connectors)
+    return server
 
 
 def most_files() -> int:

@@ -47,6 +47,7 @@ from router.flight_recorder import FlightRecorder
 from router.mesh_watch import MeshWatch
 from router.net.tcp_counters import TcpCounters
 from router.peer_events import PeerEvents
+from router.peer_traffic import PeerTraffic, RouteChanges
 from router.run_to_completion import RunToCompletion
 
 TRIM_AFTER = 1000
@@ -121,6 +122,8 @@ class Runtime(RunToCompletion):
         )
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
+        self.traffic = PeerTraffic()
+        self.route_changes = RouteChanges()
         self._freed = 0
         self._encoded: tuple[tuple[object, ...], bytes] = ((None, None, None, None), b"")
         """The last control message, and its bytes."""
@@ -181,6 +184,7 @@ class Runtime(RunToCompletion):
         except Exception as error:  # a fault of ours must not keep the rest from being forgotten
             self._tell_of(connection, error)
         self.teardowns.finish(connection)
+        self._count_traffic(connection)
         is_torn = connection.id in self._peers.torn
         self._faulty.discard(connection.id)
         self._peers.torn.discard(connection.id)
@@ -196,6 +200,15 @@ class Runtime(RunToCompletion):
         self._count_freed(CONNECTION_WEIGHT)
         if not self.connections:
             self.emptied()
+
+    def _count_traffic(self, connection: Connection) -> None:
+        octets = self.octets.get(connection.id)
+        self.traffic.left(
+            connection.port.neighbor,
+            octets() if octets is not None else None,
+            self.data_plane.gone_ingress_of.get(connection.id),
+            self.data_plane.gone_egress_of.get(connection.id),
+        )
 
     def _take_away(self, connection: Connection, links: list[IngressLink | EgressLink]) -> None:
         fault = self._peers.take_away(connection, links)
@@ -423,6 +436,7 @@ class Runtime(RunToCompletion):
             case InstallRouter():
                 self.watch.reached(action.router, self.data_plane.now)
                 self.data_plane.credit_manager.rerouted.add(action.router)
+                self.route_changes.reroutes += action.router in self.fib.routes
                 for entry in self.fib.install_router(
                     action.router, action.connection, action.next_hop, action.cost, now=self.data_plane.now
                 ):
@@ -434,6 +448,7 @@ class Runtime(RunToCompletion):
                     self.data_plane.reconsider(entry)
             case TopologyChanged():
                 self.watch.topology_changed(self.control.edges(), self.data_plane.now)
+                self.route_changes.convergence.add(self.control.convergence_s)
                 self.fib.topology_changed()
                 self.data_plane.credit_manager.is_replanted = True
             case CloseConnection():
@@ -441,6 +456,8 @@ class Runtime(RunToCompletion):
                 if connection is not None:
                     self._peers.close(connection, action.condition, action.description)
             case Report():
+                if action.what == "neighbor_down":
+                    self.traffic.lost(RouterId(str(dict(action.fields)["neighbor"])))
                 # A router that stops loses everybody as it should.
                 level = Report.INFO if self.data_plane.settlement.is_stopping else action.level
                 getattr(self.log, level)(action.what, **dict(action.fields))

@@ -155,6 +155,10 @@ RINGS = (
         ours=("router.core", "router.engine.codec", "mesh_config.models", "router.logs"),
         others=("attrs", "cattrs", "structlog"),
     ),
+    # What it answers by HTTP, and nothing else: the extra `http` brings these.
+    Ring("router.management.http_app", ours=("router.management", "mesh_config.models"), others=("starlette",)),
+    Ring("router.management.metrics", others=("attrs", "prometheus_client")),
+    Ring("router.management.paced_page", others=("trio",)),
     Ring("router.simulation", ours=("router.core", "mesh_config.models"), others=("attrs", "networkx")),
     Ring(
         "router.testing",
@@ -226,6 +230,8 @@ RINGS = (
     Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),
     Ring("router.peer_events", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
+    Ring("router.http_service", ours=("router", "mesh_config")),
+    Ring("router.peer_traffic", ours=("router.core", "router.dataplane", "router.net"), others=("attrs",)),
     Ring("router.views", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),

@@ -8,6 +8,7 @@ the rest of the program imports them from the package.
 from mesh_config.models.addresses import DEFAULT_ADDRESSES, AddressSettings, Treatment
 from mesh_config.models.connections import ConnectionSettings, ConnectorSettings, ListenerSettings, Role
 from mesh_config.models.forwarding import ForwardingSettings
+from mesh_config.models.http import HttpSettings
 from mesh_config.models.link_state import LinkStateSettings
 from mesh_config.models.mesh import MeshSettings, RouterSettings
 from mesh_config.models.recorder import RecorderSettings
@@ -26,6 +27,7 @@ __all__ = [
     "ConnectorSettings",
     "ForwardingSettings",
     "GroupSettings",
+    "HttpSettings",
     "LinkStateSettings",
     "ListenerSettings",
     "ManagementRight",

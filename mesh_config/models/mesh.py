@@ -9,6 +9,7 @@ import attrs
 from mesh_config.models.addresses import AddressSettings, Treatment
 from mesh_config.models.connections import ConnectorSettings, ListenerSettings
 from mesh_config.models.forwarding import ForwardingSettings
+from mesh_config.models.http import HttpSettings
 from mesh_config.models.link_state import LinkStateSettings
 from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, setting
@@ -40,6 +41,7 @@ class RouterSettings:
     link_state: LinkStateSettings = setting("Timers of the routing protocol.", factory=LinkStateSettings)
     forwarding: ForwardingSettings = setting("Windows and bounds of the data plane.", factory=ForwardingSettings)
     recorder: RecorderSettings = setting("What is kept to explain a fault.", factory=RecorderSettings)
+    http: HttpSettings = setting("Health, metrics and the console by HTTP.", factory=HttpSettings)
     reserved_files: int = setting(
         "Open files kept for connections of routers, but half of all at most; a client that would take one is refused.",
         default=64,

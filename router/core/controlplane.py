@@ -282,6 +282,26 @@ class ControlPlane:
         """Cost of each link of the mesh, in each direction, by its ends; those of unreachable routers as last heard."""
         return self._link_state.routes.topology.edges
 
+    def hops(self) -> dict[RouterId, int]:
+        """Hops of the path to each other router that can be reached."""
+        paths = self._link_state.routes.topology.paths(self.router_id)
+        found = {self.router_id: 0}
+        if paths is not None:
+            for router in paths.order[1:]:
+                found[router] = found[paths.predecessor[router]] + 1
+        del found[self.router_id]
+        return found
+
+    @property
+    def convergence_s(self) -> float:
+        """Seconds from the news of a change until the routes were computed anew, the last time."""
+        return self._link_state.convergence_s
+
+    @property
+    def sent(self) -> Mapping[str, int]:
+        """Control messages sent, by opcode."""
+        return self._outbox.sent
+
     def addresses(self) -> dict[str, list[RouterId]]:
         """Routers with subscribers of each mobile address, this one included, the unreachable left out; all sorted."""
         routers: dict[str, list[RouterId]] = {address: [self.router_id] for address in self._addresses.own}

@@ -33,7 +33,7 @@ from router.dataplane.links import (
 )
 from router.dataplane.message_forwarder import Forwarder
 from router.dataplane.message_sender import MessageSender
-from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.settlement import REFUSED, RELEASE, Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
 from router.dataplane.waiting_messages import WaitingMessages
@@ -326,7 +326,7 @@ class Reader(EventReader):
         transfer = link.current if link.current is not None else self._begin(link, delivery)
         if transfer.state != DONE:
             if pn_delivery_settled(delivery):
-                self._settlement.count_dropped(transfer)
+                self._settlement.count_dropped(transfer, REFUSED)
             else:
                 self._settlement.tell_rejected(
                     transfer, Condition.MESSAGE_SIZE_EXCEEDED, f"larger than {link.most_bytes} bytes"
@@ -395,7 +395,7 @@ class Reader(EventReader):
         unfinished.forget(link)
         if transfer is not None:
             if pn_delivery_settled(transfer.ingress_delivery):
-                self._settlement.count_dropped(transfer)
+                self._settlement.count_dropped(transfer, REFUSED)
             else:
                 self._settlement.tell_rejected(transfer, error.condition, str(error))
         if not link.port.is_router:

@@ -27,7 +27,7 @@ from router.dataplane.links import (
     new_transfer,
 )
 from router.dataplane.port import Port
-from router.dataplane.settlement import FAIL, RELEASE, Settlement
+from router.dataplane.settlement import FAIL, RELEASE, TOO_LARGE, Settlement
 from router.dataplane.transfer_lifecycle import advance
 from router.dataplane.waiting_messages import WaitingMessages
 
@@ -164,6 +164,7 @@ class MessageSender:
         """
         if link.most_bytes and len(data) > link.most_bytes:
             link.counters.dropped += 1
+            self._settlement.dropped[TOO_LARGE] += 1
             if transfer.entry is not None:
                 transfer.entry.dropped += 1
             self.spared(link)

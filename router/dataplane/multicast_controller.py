@@ -27,6 +27,7 @@ from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
 from router.dataplane.links import EgressCircuitLink, EgressLink, IngressCircuitLink, SubscriberLink, Transfer
 from router.dataplane.machine_keys import ReturnSubscriberCredit, SendCopies, messages_of
+from router.dataplane.settlement import MISSED
 from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
@@ -231,11 +232,13 @@ class MulticastController(CreditController):
         for link in action.missed:
             link.counters.dropped += 1
             self.entry.dropped += 1
+            context.settlement.dropped[MISSED] += 1
         if is_copied:
             context.settlement.settle(message, ACCEPTED)
 
     def _count_missed(self, place: Branch) -> None:
         self.entry.dropped += 1
+        self._context.settlement.dropped[MISSED] += 1
         circuit = self.own.get(place)
         if circuit is not None:
             circuit.counters.dropped += 1

@@ -70,7 +70,7 @@ class RouterDataPlane(DataPlaneInterface):
         self.gone_egress_of: dict[ConnectionId, LinkCounters] = {}
         """The same by neighbor's connection: circuits come and go while it lasts."""
         # What is made first calls what is made later by methods of this object.
-        self.settlement = Settlement(self._resume)
+        self.settlement = Settlement(self._resume, len(fib.groups))
         self.waiting = WaitingMessages(settings, self.settlement, self._expired)
         self.egress = MessageSender(fib.me, self.settlement, self.waiting, self._spared)
         self.repair = MulticastRepair(fib, self.ports, settings, self.egress, instance)
@@ -105,7 +105,7 @@ class RouterDataPlane(DataPlaneInterface):
     def set_now(self, now: float) -> None:
         """Tell the time *now*, seconds, monotonic: before each batch of events."""
         self.now = now
-        self._forwarder.now = self.waiting.now = self.credit_manager.now = now
+        self._forwarder.now = self.waiting.now = self.credit_manager.now = self.settlement.now = now
 
     # What happens elsewhere
 

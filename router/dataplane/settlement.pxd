@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 from router.binding.proton_functions cimport *
 from router.core.forwarding.doubling_window cimport grown, is_used, shrunk
 from router.core.forwarding.link_window cimport change as change_of
+from router.core.forwarding.duration_histogram cimport DurationHistogram
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
@@ -20,6 +21,11 @@ cdef class Settlement:
     cdef public list freed
     cdef public list stranded
     cdef public bint is_stopping
+    cdef public double now
+    cdef public list times
+    cdef double _timed_at
+    cdef public list dropped
+    cdef public int drop_reason
 
     @cython.locals(found=Transfer)
     cpdef Transfer find(self, size_t delivery)
@@ -28,6 +34,8 @@ cdef class Settlement:
     cpdef Transfer forget(self, size_t delivery)
     @cython.locals(transfer=Transfer, state=uint64_t, is_final=bint)
     cpdef object disposed(self, EgressLink link, size_t delivery)
+    @cython.locals(entry=AddressEntry, times=DurationHistogram)
+    cdef _take_time(self, Transfer transfer)
     @cython.locals(ingress=size_t, counters=LinkCounters, remote=size_t, local=size_t, condition=size_t, is_modified=bint)
     cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
     @cython.locals(delivery=size_t, counters=LinkCounters)
@@ -36,7 +44,7 @@ cdef class Settlement:
     cpdef object grow(self, PublisherLink link)
     @cython.locals(publisher=PublisherLink)
     cdef _shrink(self, IngressLink link)
-    cpdef object count_dropped(self, Transfer transfer)
+    cpdef object count_dropped(self, Transfer transfer, int reason)
     cpdef object finish(self, Transfer transfer)
     @cython.locals(link=IngressLink)
     cpdef object resume(self, Transfer transfer)

@@ -16,6 +16,7 @@ import cython
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.doubling_window import grown, is_used, shrunk
+from router.core.forwarding.duration_histogram import DurationHistogram
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.link_window import change as change_of
 from router.core.ids_and_conditions import Condition
@@ -62,6 +63,14 @@ RELEASE: Final = RELEASED
 """The message surely went to nobody: its sender may try again."""
 FAIL: Final = MODIFIED
 """It may have been seen: delivery-failed."""
+UNDELIVERABLE: Final = 0
+NO_ROOM: Final = 1
+EXPIRED: Final = 2
+REFUSED: Final = 3
+MISSED: Final = 4
+TOO_LARGE: Final = 5
+DROP_REASONS: Final = ("undeliverable", "no_room", "expired", "rejected", "missed", "too_large")
+"""Names of the reasons why settled messages, or copies of multicasts, are dropped, in the order of their numbers."""
 
 
 class Settlement:
@@ -71,8 +80,18 @@ class Settlement:
         resume: reads a link again that was paused.
     """
 
-    def __init__(self, resume: Callable[[IngressLink], None]) -> None:
+    def __init__(self, resume: Callable[[IngressLink], None], groups: int) -> None:
+        """*groups*: of addresses, of which times are taken apart."""
         self._resume = resume
+        self.now = 0.0
+        """Seconds, monotonic; set before each batch of events."""
+        self.times = [DurationHistogram() for _ in range(groups)]
+        """By group of addresses: from the arrival of a message to its outcome, of the first of each round."""
+        self._timed_at = -1.0
+        self.dropped = [0] * len(DROP_REASONS)
+        """Settled messages that were dropped, by reason."""
+        self.drop_reason = UNDELIVERABLE
+        """Reason of what is dropped now."""
         self.count = 0
         """Deliveries, incoming and outgoing, that have a `Transfer`."""
         self.freed: list[AddressEntry] = []
@@ -117,8 +136,18 @@ class Settlement:
             return  # a state that is not final says nothing to a publisher (and ends oslo.messaging's wait)
         if transfer.ingress_delivery:
             self._copy_outcome(delivery, transfer, state)
+            if self._timed_at != self.now:
+                self._take_time(transfer)
         self.leave_egress(transfer)
         self.finish(transfer)
+
+    def _take_time(self, transfer: Transfer) -> None:
+        """Take the time of a message that has its outcome: one of a round, so that it costs no others anything."""
+        self._timed_at = self.now
+        entry = transfer.entry
+        if entry is not None:
+            times: DurationHistogram = self.times[entry.group]
+            times.add(self.now - transfer.arrived)
 
     def _copy_outcome(self, delivery: Handle, transfer: Transfer, state: int) -> None:
         ingress = transfer.ingress_delivery
@@ -173,7 +202,7 @@ class Settlement:
                 else:
                     counters.modified += 1
         elif outcome != ACCEPTED:
-            self.count_dropped(transfer)
+            self.count_dropped(transfer, self.drop_reason)
         if outcome == RELEASED:
             if transfer.entry is not None:
                 transfer.entry.released += 1
@@ -197,14 +226,20 @@ class Settlement:
             if transfer.ingress is not None:
                 transfer.ingress.counters.rejected += 1
         else:
-            self.count_dropped(transfer)
+            self.count_dropped(transfer, REFUSED)
 
     def reject_for(self, transfer: Transfer, error: RemoteProtocolError) -> None:
         """Give the publisher REJECTED because of what was found in its bytes."""
         self.reject(transfer, error.condition, str(error))
 
-    def count_dropped(self, transfer: Transfer) -> None:
-        """Count a pre-settled message that goes nowhere: all that is left of it is a number."""
+    def count_dropped(self, transfer: Transfer, reason: int) -> None:
+        """Count a pre-settled message that goes nowhere: all that is left of it is a number.
+
+        Args:
+            transfer: the message.
+            reason: number in `DROP_REASONS`.
+        """
+        self.dropped[reason] += 1
         if transfer.ingress is not None:
             transfer.ingress.counters.dropped += 1
         if transfer.entry is not None:

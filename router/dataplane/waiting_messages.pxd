@@ -17,6 +17,7 @@ cdef class WaitingMessages:
     cdef public Py_ssize_t _deadlines_room
     cdef public Py_ssize_t _number
     cdef public dict refused
+    cdef public dict given_up
     cdef object _expired
     cdef public list relieved
 
@@ -34,4 +35,4 @@ cdef class WaitingMessages:
     cpdef bint is_backlogged(self, IngressLink source)
     cpdef double next_deadline(self)
     cpdef object refuse(self, Transfer transfer)
-    cdef _release(self, Transfer transfer)
+    cdef _release(self, Transfer transfer, int reason)

@@ -18,7 +18,7 @@ from router.core.errors import RemoteProtocolError
 from router.core.forwarding.fib import AddressEntry
 from router.dataplane.links import EgressLink, IngressLargeMessageLink, IngressLink, Transfer
 from router.dataplane.section_scanner import scan
-from router.dataplane.settlement import RELEASE, Settlement
+from router.dataplane.settlement import EXPIRED, NO_ROOM, RELEASE, UNDELIVERABLE, Settlement
 from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
@@ -53,6 +53,8 @@ class WaitingMessages:
         self._number = 0
         self.refused: dict[str, int] = {}
         """Messages by address for which there was no room since this was last reported."""
+        self.given_up = {NO_ROOM: 0, EXPIRED: 0}
+        """Messages that wait no more though nobody took them, by reason, since the start."""
         self._expired = expired
         self.relieved: list[IngressLink] = []
         """Links that were paused because too much of theirs waited, and need be no longer."""
@@ -188,7 +190,7 @@ class WaitingMessages:
             else:
                 self._leave(transfer)
                 self._expired(transfer)
-                self._release(transfer)
+                self._release(transfer, EXPIRED)
 
     def refuse(self, transfer: Transfer) -> None:
         """Release a message for which there is no room."""
@@ -196,13 +198,18 @@ class WaitingMessages:
         self._expired(transfer)
         if transfer.entry is not None:
             self.refused[transfer.entry.text] = self.refused.get(transfer.entry.text, 0) + 1
-        self._release(transfer)
+        self._release(transfer, NO_ROOM)
 
-    def _release(self, transfer: Transfer) -> None:
+    def _release(self, transfer: Transfer, reason: int) -> None:
+        self.given_up[reason] += 1
         link, transfer.egress = transfer.egress, None
         if link is not None and transfer.is_settled:
             link.counters.dropped += 1
-        self._settlement.settle(transfer, RELEASE)
+        self._settlement.drop_reason = reason
+        try:
+            self._settlement.settle(transfer, RELEASE)
+        finally:
+            self._settlement.drop_reason = UNDELIVERABLE
 
     def _own_patience(self, transfer: Transfer) -> float:
         """Seconds that it says it may wait, by its `ttl`."""

@@ -96,12 +96,19 @@ class Listener:
         self._sock.setblocking(False)
         self.count = 0
         """Connections that are open now."""
-        self.refused = 0
-        """Connections closed at once."""
+        self.accepted = 0
+        """Connections taken in since the start,"""
+        self.refusals = dict.fromkeys(Refusal, 0)
+        """and those closed at once, by reason."""
         self._of_host: dict[str, int] = {}
         self._handshakes: dict[Guest, None] = {}
         """Those whose peers have not said who they are, oldest first."""
         self._told: set[Refusal] = set()
+
+    @property
+    def refused(self) -> int:
+        """Connections closed at once since the start."""
+        return sum(count for reason, count in self.refusals.items() if reason is not Refusal.HANDSHAKES_FULL)
 
     @property
     def host(self) -> str:
@@ -149,7 +156,7 @@ class Listener:
                     self._bound_handshakes(refused)
                 else:
                     sock.close()
-                    self.refused += 1
+                    self.refusals[reason] += 1
                     self._tell(reason, host, refused)
 
     def _refusal(self, fd: int, host: str) -> Refusal | None:
@@ -175,6 +182,7 @@ class Listener:
             return
         self._told.clear()
         self.count += 1
+        self.accepted += 1
         self._of_host[host] = self._of_host.get(host, 0) + 1
         guest = Guest(host, self._opened)
         self._handshakes[guest] = None
@@ -185,6 +193,7 @@ class Listener:
         if len(self._handshakes) > most:
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]
+            self.refusals[Refusal.HANDSHAKES_FULL] += 1
             refused(self, Refusal.HANDSHAKES_FULL, oldest.host)
             oldest.give_up(f"no Open yet, and {most} others that wait for one (max_handshakes)")
 
@@ -203,6 +212,11 @@ class Listener:
             self._of_host[guest.host] -= 1
             if not self._of_host[guest.host]:
                 del self._of_host[guest.host]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it accepts no more."""
+        return self._sock.fileno() < 0
 
     def close(self) -> None:
         """Accept no more."""

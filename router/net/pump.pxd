@@ -24,6 +24,7 @@ cdef class Pump(Channel):
     cdef object _done
     cdef object _patience
     cdef bint _is_leaving
+    cdef object _last_octets
 
     @cython.locals(connection=Connection, count=Py_ssize_t)
     cpdef object read(self)

@@ -23,6 +23,7 @@ import trio
 
 from router.engine.connection import Connection
 from router.net.poller import Channel, Poller
+from router.net.tcp_counters import TcpCounters, octets
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """Time that the peer has to answer our Close."""
@@ -79,6 +80,7 @@ class Pump(Channel):
         self._done = trio.Event()
         self._patience = trio.CancelScope()
         self._is_leaving = False
+        self._last_octets: TcpCounters | None = None
 
     async def run(self, *, handshake_timeout_s: float = math.inf, opened: Callable[[], None] = lambda: None) -> None:
         """Serve the connection until both directions have ended.
@@ -159,6 +161,7 @@ class Pump(Channel):
     def _close_socket(self) -> None:
         """Give the descriptor back: from now on its number may be another connection's."""
         self._leave_poller()
+        self._last_octets = self.octets()
         self._fd = CLOSED
         self._sock.close()
 
@@ -176,6 +179,10 @@ class Pump(Channel):
             self._wait_for(reads=self._is_reading, writes=self._is_blocked)
             if not is_stopped and self._connection.has_rest():
                 self._poller.go_on(self._fd)
+
+    def octets(self) -> TcpCounters | None:
+        """Counters of its socket, the last ones once it is closed; None where the system does not tell."""
+        return octets(self._sock) or self._last_octets
 
     # Told by the poller
 

@@ -198,6 +198,19 @@ def _blocked_s(link: IngressLink, publisher: Publisher | None, now: float) -> fl
     return max(0.0, now - max(since, attached_at))
 
 
+def blocked_seconds(link: PublisherLink, now: float) -> float | None:
+    """Find for how long a publisher of an address has been without credit; None when it has some, or none deals it.
+
+    Args:
+        link: the publisher's, not gone.
+        now: seconds, monotonic.
+    """
+    controller = link.controller
+    if controller is None:
+        return None
+    return _blocked_s(link, controller.publishers.attached.get(link), now)
+
+
 # One address
 
 

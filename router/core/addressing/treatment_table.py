@@ -102,6 +102,8 @@ class TreatmentTable:
         ordered = sorted(entries, key=precedence)
         self._treatments = [entries[words].treatment for words in ordered]
         self._distances = [entries[words].distance_messages for words in ordered]
+        self.groups = [_label(entries[words]) for words in ordered]
+        """The prefix or pattern of each entry, as it is written, in the order in which they are looked at."""
         self._root = _Node()
         for place, words in enumerate(ordered):
             self._insert(words, place)
@@ -139,6 +141,10 @@ class TreatmentTable:
         """Whether an entry, configured or built in, matches *text*: only then is a neighbor's hint not asked."""
         return self._place(text) != _NONE
 
+    def group(self, text: str) -> int:
+        """Number in `groups` of the entry that decides about the address *text*; their count when none does."""
+        return min(self._place(text), len(self.groups))
+
     def _place(self, text: str) -> int:
         """The precedence of the best pattern that matches; _NONE when none does."""
         best = _NONE
@@ -162,6 +168,10 @@ class TreatmentTable:
         for node in active:
             best = min(best, node.place, node.place_of_rest)
         return best
+
+
+def _label(entry: AddressSettings) -> str:
+    return entry.prefix if entry.prefix is not None else entry.pattern or ""
 
 
 def _with_empty_repeats(nodes: list[_Node]) -> list[_Node]:

@@ -13,6 +13,7 @@ cdef class AddressEntry:
     cdef public str text
     cdef public object kind
     cdef public object treatment
+    cdef public Py_ssize_t group
     cdef public object owner
     cdef public list subscribers
     cdef public dict remotes
@@ -43,7 +44,8 @@ cdef class Fib:
     cdef public dict _toward
     cdef public dict _reply
     cdef public dict _trees
-    cdef public object _gone
+    cdef public tuple groups
+    cdef public list gone
     cdef public dict _targets
     cdef public object tree_of
     cdef public object flood_of

@@ -58,6 +58,12 @@ MOST_FLOODS: Final = 10000
 """Traces for children that flood multicasts that are remembered."""
 LONGEST_TARGET: Final = 256
 """and characters of one that is."""
+OTHER_GROUP: Final = "(other)"
+"""Group of addresses that no configured prefix or pattern matches,"""
+REPLY_GROUP: Final = "(reply)"
+"""of those that routers made for replies,"""
+OWN_GROUP: Final = "(router)"
+"""and of those that a router answers itself."""
 
 
 class Route:
@@ -86,6 +92,7 @@ class AddressEntry:
         "distance",
         "dropped",
         "egress",
+        "group",
         "holder",
         "ingress",
         "kind",
@@ -110,6 +117,8 @@ class AddressEntry:
         self.text = text
         self.kind = kind
         self.treatment = treatment
+        self.group = 0
+        """Number of the addresses that it is counted with (`Fib.groups`)."""
         self.owner = owner
         """Router whose reply address this is (kind ROUTER)."""
         self.subscribers: list[Subscriber] = []
@@ -181,7 +190,10 @@ class Fib:
         self._toward: dict[RouterId, AddressEntry] = {}
         self._reply: dict[RouterId, dict[str, AddressEntry]] = {}
         self._trees: dict[RouterId, Tree] = {}
-        self._gone = SummedCounts()
+        self.groups = (*treatments.groups, OTHER_GROUP, REPLY_GROUP, OWN_GROUP)
+        """Names of groups of addresses that are counted together: one for each configured prefix and pattern."""
+        self.gone = [SummedCounts() for _ in self.groups]
+        """By group, messages of addresses that are forgotten, so that totals never fall."""
         self._targets: dict[str, AddressEntry] = {}
         """Entries that addresses in messages were found to mean."""
         self.tree_of: Callable[[RouterId], Tree] | None = None
@@ -189,6 +201,10 @@ class Fib:
         self.flood_of: Callable[[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] | None = None
         """Asked for the trace that a multicast of an ingress router gets for a child that floods it."""
         self._floods: dict[tuple[RouterId, RouterId, frozenset[RouterId]], tuple[RouterId, ...] | None] = {}
+
+    @property
+    def _reply_group(self) -> int:
+        return len(self.groups) - 2
 
     # Looking up
 
@@ -243,6 +259,7 @@ class Fib:
         entry = self._local.get(address.text)
         if entry is None:
             entry = self._local[address.text] = AddressEntry(address.text, AddressKind.LOCAL, Treatment.CLOSEST)
+            entry.group = self._reply_group
         return entry
 
     def forget(self, entry: AddressEntry) -> None:
@@ -256,7 +273,7 @@ class Fib:
             return  # it was forgotten before
         del table[entry.text]
         self._forget_names(entry)
-        self._gone.add(entry)
+        self.gone[entry.group].add(entry)
         if entry.owner is not None and not table:
             del self._reply[entry.owner]
 
@@ -267,10 +284,18 @@ class Fib:
         for entries in self._reply.values():
             yield from entries.values()
 
+    def all_entries(self) -> list[AddressEntry]:
+        """All entries at once, those of other routers themselves too, in no order of use to a reader."""
+        found = [*self._mobile.values(), *self._local.values(), *self._toward.values()]
+        for entries in self._reply.values():
+            found += entries.values()
+        return found
+
     def counts(self) -> SummedCounts:
         """Sum up the messages of all addresses since the start, of those that are forgotten too."""
         counts = SummedCounts()
-        counts.add(self._gone)
+        for gone in self.gone:
+            counts.add(gone)
         for entry in (*self.entries(), *self._toward.values()):
             counts.add(entry)
         return counts
@@ -303,6 +328,7 @@ class Fib:
             toward = self._toward[router] = AddressEntry(
                 f"_topo/0/{router}", AddressKind.ROUTER, Treatment.CLOSEST, router
             )
+            toward.group = self._reply_group
         toward.remotes.setdefault(router, EgressLoad())
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
@@ -315,7 +341,7 @@ class Fib:
         toward = self._toward.pop(router, None)
         if toward is not None:
             self._forget_names(toward)
-            self._gone.add(toward)
+            self.gone[toward.group].add(toward)
         entries = list(self._reply.get(router, {}).values())
         for entry in entries:
             entry.remotes.pop(router, None)
@@ -374,6 +400,7 @@ class Fib:
         entry = self._local.setdefault(name, AddressEntry(name, AddressKind.LOCAL, Treatment.CLOSEST))
         if name in self._mobile:
             self._forget_names(self._mobile[name])
+        entry.group = len(self.groups) - 1
         entry.service = service
         entry.service_bytes = max_bytes
         return entry
@@ -449,6 +476,7 @@ class Fib:
                 treatment = hint
             entry = self._mobile[text] = AddressEntry(text, AddressKind.MOBILE, treatment)
             entry.distance = self.treatments.distance(text)
+            entry.group = self.treatments.group(text)
         return entry
 
     def _reply_entry(self, router: RouterId, text: str) -> AddressEntry:
@@ -456,6 +484,7 @@ class Fib:
         entry = entries.get(text)
         if entry is None:
             entry = entries[text] = AddressEntry(text, AddressKind.ROUTER, Treatment.CLOSEST, router)
+            entry.group = self._reply_group
             if router in self.routes:
                 entry.remotes[router] = EgressLoad()
         return entry

@@ -116,6 +116,10 @@ class LinkState:
         self._overruled_at = -math.inf
         self._overrule_at = math.inf
         self._ra_at = self._spf_at = self._own_at = math.inf
+        self.convergence_s = 0.0
+        """From the news of a change until the routes followed it, the last time, seconds."""
+        self._stale_at = math.inf
+        """Time of the first change that the routes do not follow yet, seconds."""
 
     @property
     def instance(self) -> int:
@@ -208,7 +212,7 @@ class LinkState:
             return
         node.via = received.connection
         if self.database.store(node, message, now, neighbor):
-            self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
+            self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
         node.asked = 0
         node.ask_at = None
         self._outbox.tell_origin(received, message, link_state_to(node.id))
@@ -380,7 +384,7 @@ class LinkState:
         self._outbox.do(Report.info("router_restarted", remote=node.id, instance=instance))
         self.database.restart(node, instance, now)
         self._on_restart(node.id)
-        self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)))
+        self._compute_by(max(now + self._settings.spf_hold_down_s, self._spf_throttle.due(now)), now)
         self.requests.want(node, now + self._settings.hello_interval_s / 4)
         # A neighbor that did so on a standing connection has to be told everything again.
         if self._used.pop(node.id, None) is not None:
@@ -431,7 +435,7 @@ class LinkState:
             for router in forgotten:
                 self._on_restart(router)
             if is_change:
-                self._compute_by(now)
+                self._compute_by(now, now)
 
     def settle(self, now: float) -> RoutesDiff | None:
         """End a turn: greet, advertise, compute.
@@ -473,7 +477,7 @@ class LinkState:
             # What leads over a lost connection must not stand.
             is_route_lost = any(used.get(router) != connection for router, connection in self._used.items())
             self._used = used
-            self._compute_by(now if is_route_lost else self._spf_throttle.due(now))
+            self._compute_by(now if is_route_lost else self._spf_throttle.due(now), now)
 
     def _advertise(self, now: float) -> None:
         """Tell everybody of the own link state, which is new."""
@@ -481,7 +485,7 @@ class LinkState:
         # DEV-13 and DEV-14: at once, and unasked to those that take it so.
         self._outbox.flood(ALL_LINK_STATE_TO, self.own_update(), NeighborGroup.PUSHING)
         self._outbox.flood(ALL_LINK_STATE_TO, self.own_advertisement(), NeighborGroup.PLAIN)
-        self._compute_by(self._spf_throttle.due(now))
+        self._compute_by(self._spf_throttle.due(now), now)
         self.expect_flux(now)
 
     def _report_neighbors(self, costs: Mapping[RouterId, int]) -> None:
@@ -512,12 +516,15 @@ class LinkState:
 
     # Routes
 
-    def _compute_by(self, at: float) -> None:
+    def _compute_by(self, at: float, now: float) -> None:
         self._spf_at = min(self._spf_at, at)
+        self._stale_at = min(self._stale_at, now)
 
     def _compute(self, now: float) -> RoutesDiff | None:
         self._spf_at = math.inf
         change = self.routes.compute(self.peers, now)
+        self.convergence_s = max(0.0, now - self._stale_at)
+        self._stale_at = math.inf
         self._spf_throttle.ran(now, len(self.database.nodes), self.routes.topology.count_edges())
         if change.is_topology:
             self.changed_at = now

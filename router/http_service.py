@@ -1,0 +1,30 @@
+"""The wiring of what a router serves by HTTP. Loaded by routers alone that serve it: an extra brings what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from router.management.http_app import http_app
+from router.net.connector import Connector
+from router.net.http_server import HttpCounters, HttpServer
+from router.net.listener import Listener
+from router.runtime import Runtime
+from router.views.metrics import RuntimeMetrics
+from router.views.readiness import reasons_not_ready
+
+
+def http_server(runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> HttpServer:
+    """The HTTP listener of a router, bound.
+
+    Raises:
+        LocalError: it cannot be bound.
+    """
+    settings = runtime.settings.http
+    counters = HttpCounters()
+
+    def readiness() -> list[str]:
+        return reasons_not_ready(runtime, listeners, connectors)
+
+    metrics = RuntimeMetrics(runtime, listeners, connectors, lambda: not readiness(), counters)
+    app = http_app(settings, readiness=readiness, metrics=metrics, fault=runtime.turn_fault)
+    return HttpServer(settings, app, counters, runtime.turn_fault)

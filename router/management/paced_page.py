@@ -1,0 +1,59 @@
+"""A page that is made in pieces between events, and so rarely that making it takes a bounded part of the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import Final
+
+import trio
+
+LEAST_S: Final = 0.25
+"""Seconds that a page is given again, however little it costs."""
+
+
+class PacedPage:
+    """The page as last made, and when it may be made anew.
+
+    Args:
+        make: begins to make it; each step does a little, and the last returns the page.
+        share: part of the time that it may take, 0 to 1.
+    """
+
+    def __init__(self, make: Callable[[], Generator[None, None, bytes]], share: float) -> None:
+        self._make = make
+        self._share = share
+        self._content = b""
+        self._stale_at = 0.0
+        self._turn = trio.Lock()
+        self.cost_s = 0.0
+        """Processor time that it took last, seconds,"""
+        self.longest_step_s = 0.0
+        """and of its longest step."""
+
+    async def get(self) -> bytes:
+        """The page, made anew if it is old enough."""
+        async with self._turn:  # who asks while it is made gets the same
+            if trio.current_time() >= self._stale_at:
+                self._content = await self._made()
+            return self._content
+
+    async def _made(self) -> bytes:
+        work = self._make()
+        cost_s = longest_s = 0.0
+        while True:
+            begin = time.perf_counter()
+            try:
+                next(work)
+                content = None
+            except StopIteration as done:
+                content = done.value
+            step_s = time.perf_counter() - begin
+            cost_s += step_s
+            longest_s = max(longest_s, step_s)
+            if content is not None:
+                break
+            await trio.lowlevel.checkpoint()
+        self.cost_s, self.longest_step_s = cost_s, longest_s
+        self._stale_at = trio.current_time() + max(LEAST_S, cost_s / self._share)
+        return bytes(content)

@@ -1,0 +1,26 @@
+"""Settings of the HTTP listener that do not go together."""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh_config.check import check_mesh
+from mesh_config.findings import Severity
+from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings
+
+
+@pytest.mark.parametrize(
+    ("http", "is_told"),
+    [
+        (HttpSettings(), False),
+        (HttpSettings(port=9672), False),
+        (HttpSettings(host="10.0.0.1"), False),
+        (HttpSettings(host="10.0.0.1", port=9672), True),
+    ],
+)
+def test_an_http_listener_that_others_reach_is_told_of(http: HttpSettings, is_told: bool) -> None:
+    router = RouterSettings(id="A", listeners=(ListenerSettings(port=5672),), http=http)
+    findings = check_mesh(MeshSettings(routers={"A": router}))
+    assert [(finding.severity, finding.key) for finding in findings] == (
+        [(Severity.WARNING, "routers.A.http.host")] if is_told else []
+    )

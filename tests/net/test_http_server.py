@@ -1,0 +1,218 @@
+"""The HTTP listener: what it answers, and that whoever hangs, floods or lies by HTTP is bounded. Real sockets."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import h11
+import pytest
+import trio
+
+from mesh_config.models import HttpSettings
+from router.core.errors import LocalError
+from router.management.http_app import http_app
+from router.management.metrics import Measurements
+from router.net.http_server import BACKLOG, HttpCounters, HttpServer
+
+
+class Source:
+    """Metrics that are cheap; counts how often they are taken."""
+
+    def __init__(self) -> None:
+        self.takings = 0
+
+    def measure(self, into: Measurements) -> Any:
+        self.takings += 1
+        into.set("ready", 1)
+        yield
+
+
+class Bench:
+    """A server with its application."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = HttpSettings(port=0, **settings)
+        self.source = Source()
+        self.reasons: list[str] = []
+        self.faults: list[Exception] = []
+        self.counters = HttpCounters()
+        app = http_app(self.settings, readiness=lambda: self.reasons, metrics=self.source, fault=self.faults.append)
+        self.server = HttpServer(self.settings, app, self.counters, self.faults.append)
+
+    async def connect(self) -> trio.SocketStream:
+        return await trio.open_tcp_stream("127.0.0.1", self.server.port)
+
+    async def get(self, path: str, *, host: str = "localhost") -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of one answer."""
+        stream = await self.connect()
+        async with stream:
+            await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            return await read_answer(stream)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        with trio.fail_after(20):
+            while not is_so():
+                await trio.lowlevel.checkpoint()
+
+
+async def read_answer(stream: trio.SocketStream) -> tuple[int, dict[str, str], bytes]:
+    client = h11.Connection(h11.CLIENT)
+    client.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
+    client.send(h11.EndOfMessage())
+    status, headers, body = 0, {}, b""
+    with trio.fail_after(20):
+        while True:
+            event = client.next_event()
+            if event is h11.NEED_DATA:
+                client.receive_data(await stream.receive_some(65536))
+            elif isinstance(event, h11.Response):
+                status = event.status_code
+                headers = {name.decode(): value.decode() for name, value in event.headers}
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, (h11.EndOfMessage, h11.ConnectionClosed)):
+                return status, headers, body
+
+
+@asynccontextmanager
+async def serving(**settings: Any) -> AsyncIterator[Bench]:
+    bench = Bench(**settings)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bench.server.run)
+        yield bench
+        nursery.cancel_scope.cancel()
+    assert bench.faults == []
+    assert bench.counters.count == 0
+
+
+async def test_health_readiness_and_metrics_are_answered_with_headers_for_browsers() -> None:
+    async with serving() as bench:
+        status, headers, body = await bench.get("/healthz")
+        assert (status, body) == (200, b"ok\n")
+        assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        assert headers["cache-control"] == "no-store"
+        assert (await bench.get("/readyz"))[::2] == (200, b"ready\n")
+        bench.reasons = ["no other router is reached (10.0.0.1:5672: refused)"]
+        assert (await bench.get("/readyz"))[::2] == (503, f"{bench.reasons[0]}\n".encode())
+        status, headers, body = await bench.get("/metrics")
+        assert status == 200
+        assert headers["content-type"].startswith("text/plain; version=")
+        assert b"\namqp_mesh_ready 1.0\n" in body
+        assert (await bench.get("/elsewhere"))[0] == 404
+
+
+async def test_a_page_is_made_once_for_all_who_ask_within_its_time() -> None:
+    async with serving() as bench:
+        answers = []
+
+        async def ask() -> None:
+            answers.append(await bench.get("/metrics"))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(ask)
+        assert [status for status, _, _ in answers] == [200] * 20
+        assert bench.source.takings <= 3
+
+
+@pytest.mark.parametrize(
+    ("host", "is_let_in"),
+    [
+        ("localhost", True), ("localhost:9672", True), ("127.0.0.1:9672", True), ("[::1]:9672", True),
+        ("10.1.2.3", True), ("router-a.example", True), ("ROUTER-A.example:9672", True),
+        ("stranger.example", False), ("stranger.example:9672", False), ("127.0.0.1.stranger.example", False),
+        ("localhost.stranger.example", False),
+    ],
+)  # fmt: skip
+async def test_a_page_of_another_host_cannot_read_it_by_its_own_name(host: str, is_let_in: bool) -> None:
+    async with serving(names=("router-a.example",)) as bench:
+        assert (await bench.get("/readyz", host=host))[0] == (200 if is_let_in else 421)
+
+
+async def test_a_crowd_that_says_nothing_gives_way_to_who_asks() -> None:
+    async with serving(max_connections=8) as bench:
+        crowd = [await bench.connect() for _ in range(30)]
+        await bench.until(lambda: bench.counters.accepted == 30)
+        assert bench.counters.count <= 9
+        assert bench.counters.evicted >= 20
+        assert (await bench.get("/healthz"))[0] == 200
+        for stream in crowd:
+            await stream.aclose()
+
+
+async def test_who_hangs_in_the_middle_of_a_request_is_closed_in_its_time() -> None:
+    async with serving(timeout_s=0.1) as bench, await bench.connect() as stream:
+        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: local")
+        with trio.fail_after(20):
+            assert await stream.receive_some(100) == b""
+
+
+async def test_who_does_not_take_an_answer_is_closed_in_its_time() -> None:
+    async with serving(timeout_s=0.1) as bench:
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", bench.server.port))
+            slow.setblocking(False)
+            # Requests without end, one after the other on one connection, whose answers nobody reads.
+            with trio.fail_after(60):
+                try:
+                    while True:
+                        try:
+                            slow.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                        except BlockingIOError:
+                            await trio.lowlevel.checkpoint()
+                        if bench.counters.accepted and not bench.counters.count:
+                            break
+                        await trio.lowlevel.checkpoint()
+                except OSError:
+                    pass
+        await bench.until(lambda: bench.counters.count == 0)
+        assert (await bench.get("/healthz"))[0] == 200
+
+
+async def test_a_head_that_is_too_large_is_refused() -> None:
+    async with serving(header_bytes=2048) as bench, await bench.connect() as stream:
+        await stream.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 4096)
+        assert (await read_answer(stream))[0] == 431
+
+
+async def test_requests_beyond_the_pace_wait_and_are_all_answered() -> None:
+    async with serving(max_requests_per_s=50.0) as bench:
+        begin = trio.current_time()
+        for _ in range(60):
+            assert (await bench.get("/healthz"))[0] == 200
+        assert trio.current_time() - begin > 0.1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00" * 100, b"AMQP\x00\x01\x00\x00", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 200,
+        b"GET / HTTP/9.9\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: nine\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n" + b"x" * 500_000,
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\nHTTP2-Settings: !\r\n\r\n",
+    ],
+)  # fmt: skip
+async def test_whatever_comes_ends_its_own_connection_at_most(data: bytes) -> None:
+    async with serving(timeout_s=0.2) as bench:
+        stream = await bench.connect()
+        try:
+            await stream.send_all(data)
+            await stream.receive_some(65536)
+        except trio.BrokenResourceError:
+            pass
+        await stream.aclose()
+        await bench.until(lambda: bench.counters.accepted > 0 and bench.counters.count == 0)
+        assert (await bench.get("/healthz"))[0] == 200
+
+
+def test_an_address_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(LocalError, match=f"cannot listen for HTTP on 127.0.0.1:{port}: Address already in use"):
+            HttpServer(HttpSettings(port=port), lambda *_: None, HttpCounters(), lambda _: None)  # type: ignore[arg-type,return-value]
+    assert BACKLOG > 0
