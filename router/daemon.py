@@ -26,6 +26,7 @@ from router.net.connector import Connector
 from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.poller import Poller
 from router.net.pump import Pump
+from router.net.service_notifier import ServiceNotifier
 from router.runtime import Runtime
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
@@ -96,6 +97,7 @@ class Daemon:
         """No deadline is looked at before: the last one had a fault."""
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
+        self._manager = ServiceNotifier.from_environment()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
@@ -124,15 +126,19 @@ class Daemon:
                 runtime.recorder.check_directory()
                 if speed.SPEED == speed.INTERPRETED:
                     runtime.log.warning("interpreted", reason=speed.REASON)
+                self._manager.ready()
+                nursery.start_soon(self._manager.keep_telling)
                 task_status.started()
                 nursery.start_soon(self._watch, signals)
                 await self._told_to_stop.wait()
+                self._manager.stopping()
                 accepting.cancel()
                 for connector in self.connectors:
                     connector.stop()
                 await self._stop()
                 nursery.cancel_scope.cancel()
         runtime.recorder.close()
+        self._manager.close()
         runtime.log.info("stopped")
 
     async def _watch(self, signals: AsyncIterator[int]) -> None:

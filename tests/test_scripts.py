@@ -100,6 +100,7 @@ def test_a_script_is_one_that_bash_can_read(script: str) -> None:
 def test_pinned_versions_of_both_set_ups_are_renewed_together(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     shutil.copy(SCRIPTS / "lock", tmp_path / "scripts")
+    shutil.copy(CLONE / "pyproject.toml", tmp_path)
     (tmp_path / "uv").write_text("#!/bin/sh\necho $*\n")
     (tmp_path / "uv").chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -111,11 +112,29 @@ def test_pinned_versions_of_both_set_ups_are_renewed_together(tmp_path: Path) ->
         text=True,
         timeout=60,
     ).stdout.splitlines()
-    assert len(said) == 2
-    for line, name in zip(said, ("dev", "dev-router"), strict=True):
-        assert f"--extra {name} " in line
-        assert f"--output-file requirements/{name}.txt " in line
-        assert line.endswith("-P trio pyproject.toml")
+    files = [re.search(r"--output-file requirements/([\w-]+)\.txt ", line) for line in said]
+    names = [found.group(1) for found in files if found is not None]
+    assert names == ["dev", "dev-router", "audit", "run", "build"]
+    for line, name in zip(said, names, strict=True):
+        assert (f"--extra {name} " in line) is (name in ("dev", "dev-router", "audit"))
+        assert ("--generate-hashes" in line) is (name in ("run", "build"))
+        assert "-P trio" in line
+
+
+@pytest.mark.parametrize("name", ["run", "build"])
+def test_what_is_run_and_built_is_pinned_by_hashes_to_the_versions_that_are_tested(name: str) -> None:
+    text = (CLONE / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    pin = re.compile(r"^([\w.-]+)==([\w.]+)", re.MULTILINE)
+    pinned = pin.findall(text)
+    blocks = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(pinned) > 1
+    assert all("--hash=sha256:" in block for block in blocks)
+    tested = pin.findall((CLONE / "requirements" / "dev.txt").read_text(encoding="utf-8"))
+    names = {key for key, _ in tested}
+    assert {one for one in pinned if one[0] in names} <= set(tested)
+    if name == "run":
+        assert {key for key, _ in pinned} <= names
+        assert "python-qpid-proton" in names
 
 
 def expanded(words: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ call them without cffi, as `proton_functions.pxd` has it.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from typing import Any, Final
@@ -161,9 +162,15 @@ def write_head(transport: Handle, fd: int, size: int) -> int:
         return -1 - (error.errno or errno.EIO)
 
 
-@ffi.callback("void(intptr_t, int, int, const char *)")  # type: ignore[untyped-decorator]
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_char_p)  # type: ignore[untyped-decorator]
 def discard(context: int, subsystem: int, level: int, line: object) -> None:
-    """Take a line of proton's own log, and do nothing with it."""
+    """Take a line of proton's own log, and do nothing with it.
+
+    By ctypes: a callback of cffi needs memory that may be written and executed, which a hardened system forbids.
+    """
+
+
+DISCARD_ADDRESS = ctypes.cast(discard, ctypes.c_void_p).value
 
 
 def silence(transport: Handle) -> None:
@@ -171,7 +178,7 @@ def silence(transport: Handle) -> None:
 
     It would write lines of what a peer does to standard error, as many as the peer likes, and wait there for a reader.
     """
-    lib.pn_logger_set_log_sink(lib.pn_transport_logger(transport), ffi.cast("uintptr_t", discard), 0)
+    lib.pn_logger_set_log_sink(lib.pn_transport_logger(transport), DISCARD_ADDRESS, 0)
 
 
 def push(fd: int) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `amqp-mesh run|config|stat|bench|demo|replay|whatif`. A command is imported when it is called."""
+"""The command line: `amqp-mesh run|config|stat|...`. A command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ COMMANDS = {
     "demo": ("router.cli.demo", "demo"),
     "replay": ("router.cli.replay", "replay"),
     "run": ("router.cli.run", "run"),
+    "service-unit": ("router.cli.service_unit", "service_unit"),
     "stat": ("router.cli.stat", "stat"),
     "whatif": ("router.cli.whatif", "whatif"),
 }

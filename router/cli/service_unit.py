@@ -1,0 +1,30 @@
+"""`amqp-mesh service-unit`: the unit file for systemd, which comes with the program."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import click
+
+UNIT: Final = "amqp-mesh@.service"
+INSTALLED: Final = "/usr/bin/amqp-mesh"
+"""Program in the file, in whose place the one that is called stands."""
+SETTINGS: Final = "/etc/amqp-mesh/mesh.yaml"
+
+
+@click.command("service-unit", short_help="Write a unit file for systemd.")
+@click.option("--settings", default=SETTINGS, show_default=True, metavar="FILE", help="Settings file on the hosts.")
+def service_unit(settings: str) -> None:
+    """Write a unit file for systemd to standard output.
+
+    With it `systemctl start amqp-mesh@A` runs router A of the settings file: sandboxed, watched, and started again
+    whenever it ends. It names this very program.
+    """
+    called = Path(sys.argv[0])
+    program = str(called.resolve()) if called.is_file() else shutil.which("amqp-mesh") or INSTALLED
+    text = (resources.files("router.deployment") / UNIT).read_text(encoding="utf-8")
+    click.echo(text.replace(INSTALLED, program).replace(SETTINGS, settings), nl=False)

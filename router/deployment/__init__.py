@@ -1,0 +1,1 @@
+"""Files for those who run a router: the unit for systemd."""

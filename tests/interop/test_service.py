@@ -1,0 +1,112 @@
+"""A router as a service: what it tells the service manager, and that it needs no more than its unit allows."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mesh_config.models import ForwardingSettings, RouterSettings
+from router.cli import main
+
+SETTINGS = "router: {id: A, listeners: [{port: 0}]}\n"
+WAIT_S = 60
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
+    """A router that a service manager has started, and the manager's socket."""
+    (tmp_path / "router.yaml").write_text(SETTINGS)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(WAIT_S)
+        variables = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
+        with subprocess.Popen(
+            [sys.executable, "-m", "router", "run", tmp_path / "router.yaml"],
+            env=os.environ | variables,
+            stderr=subprocess.PIPE,
+        ) as process:
+            yield process, manager
+            process.kill()
+
+
+def test_a_service_manager_hears_that_a_router_is_ready_alive_and_stopping(
+    served: tuple[subprocess.Popen[bytes], socket.socket],
+) -> None:
+    process, manager = served
+    assert manager.recv(100) == b"READY=1"
+    assert [manager.recv(100) for _ in range(5)] == [b"WATCHDOG=1"] * 5
+    process.send_signal(signal.SIGTERM)
+    words = [manager.recv(100)]
+    while words[-1] != b"STOPPING=1":
+        words.append(manager.recv(100))
+    assert set(words[:-1]) <= {b"WATCHDOG=1"}
+    assert process.wait(WAIT_S) == 0
+
+
+DENY_WRITE_EXECUTE = """
+import ctypes, os, sys
+PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1  # what MemoryDenyWriteExecute does, from Linux 6.3 on
+ctypes.CDLL(None).prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-m", "router", "run", sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("speed", ["compiled", "interpreted"])
+def test_a_router_needs_no_memory_that_may_be_written_and_executed(speed: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, tempfile.TemporaryDirectory() as folder:
+        manager.bind(f"{folder}/notify")
+        manager.settimeout(WAIT_S)
+        (Path(folder) / "router.yaml").write_text(SETTINGS)
+        with subprocess.Popen(
+            [sys.executable, "-c", DENY_WRITE_EXECUTE, f"{folder}/router.yaml"],
+            env=os.environ | {"NOTIFY_SOCKET": f"{folder}/notify", "AMQP_MESH_SPEED": speed},
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert manager.recv(100) == b"READY=1"
+            process.terminate()
+            assert process.wait(WAIT_S) == 0
+
+
+def unit() -> dict[str, dict[str, list[str]]]:
+    """The unit file, by section and key."""
+    result = CliRunner().invoke(main, ["service-unit"], catch_exceptions=False)
+    assert result.exit_code == 0
+    sections: dict[str, dict[str, list[str]]] = {}
+    parser = configparser.RawConfigParser(strict=False, comment_prefixes=("#",), delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_string(result.output.replace("SystemCallFilter=~", "SystemCallFilterNot="))
+    for name in parser.sections():
+        sections[name] = {key: value.split() for key, value in parser[name].items()}
+    return sections
+
+
+def test_the_unit_starts_a_router_again_however_often_it_ends() -> None:
+    found = unit()
+    assert found["Unit"]["StartLimitIntervalSec"] == ["0"]
+    assert found["Service"]["Restart"] == ["always"]
+    assert found["Service"]["Type"] == ["notify"]
+    assert int(found["Service"]["WatchdogSec"][0]) > 0
+
+
+def test_the_unit_leaves_a_router_time_to_stop_and_memory_for_its_peers() -> None:
+    service = unit()["Service"]
+    assert int(service["TimeoutStopSec"][0]) > RouterSettings(id="A").shutdown_s + 1
+    counted = 1.75 * ForwardingSettings().process_bytes
+    assert int(service["MemoryMax"][0].removesuffix("G")) * 2**30 > 2 * counted
+
+
+def test_the_unit_names_the_program_that_wrote_it_and_the_settings() -> None:
+    result = CliRunner().invoke(main, ["service-unit", "--settings", "/srv/mesh.yaml"], catch_exceptions=False)
+    assert re.search(r"^ExecStart=/\S+ run /srv/mesh.yaml --router %i$", result.output, re.MULTILINE)
+    assert "/etc/amqp-mesh/mesh.yaml" not in result.output
