@@ -20,8 +20,8 @@ from typing import Any, Final
 from mesh_config.models import RecorderSettings
 from router import __version__
 from router.core.controlplane import ControlPlane
-from router.core.recording.lines import encode, standing
-from router.core.recording.recorded import OutsideFault, RecordedPlane, Segment
+from router.core.recording.recorded_control_plane import OutsideFault, RecordedControlPlane, Segment
+from router.core.recording.recording_format import encode, standing
 
 SIGNAL: Final = "signal"
 """The reason of a recording that somebody has asked for."""
@@ -69,7 +69,7 @@ class FlightRecorder:
         self._clock = clock
         self._log = log
         self._new_file = new_file
-        self.plane: ControlPlane | RecordedPlane = control
+        self.plane: ControlPlane | RecordedControlPlane = control
         """Control plane to be driven in the place of the real one."""
         self._writer: threading.Thread | None = None
         self._fault_at = -math.inf
@@ -78,7 +78,7 @@ class FlightRecorder:
         """Reason why the last recording because of a fault was not written; said once."""
         if settings.max_bytes:
             try:
-                self.plane = RecordedPlane(
+                self.plane = RecordedControlPlane(
                     control,
                     max_bytes=settings.max_bytes,
                     max_calls=settings.max_calls,
@@ -104,7 +104,7 @@ class FlightRecorder:
             what: the event of the log.
             of: what it happened to.
         """
-        if not isinstance(self.plane, RecordedPlane):
+        if not isinstance(self.plane, RecordedControlPlane):
             return
         now = self._clock()
         self.plane.keep(now, None, OutsideFault(what, str(of)))
@@ -133,7 +133,7 @@ class FlightRecorder:
 
     def _begin(self, reason: str) -> str:
         """Begin to write. Returns: why not, or nothing."""
-        if not isinstance(self.plane, RecordedPlane):
+        if not isinstance(self.plane, RecordedControlPlane):
             return "the recorder is off"
         if self._writer is not None and self._writer.is_alive():
             return "another recording is being written"

@@ -12,7 +12,7 @@ import pytest
 
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming
 from router.dataplane.controller_context import RETIRED_S, RETRY_S
 from router.testing.anycast_mesh import AnycastMesh
 from router.testing.clients import TopUp
@@ -78,7 +78,7 @@ def test_the_tests_that_the_page_names_exist() -> None:
 
 
 def test_the_times_of_the_page_are_those_of_the_machine() -> None:
-    timing, patience, settings = CreditTiming(), Patience(), ForwardingSettings()
+    timing, patience, settings = CreditTiming(), ExclusionTiming(), ForwardingSettings()
     units = {"ms": 0.001, "s": 1.0}
     table = PAGE.partition("## The times")[2]
     rows = re.findall(r"\| +(?:`(\w+)`)? *\| ([\d.]+) (ms|s) \|$", table, re.MULTILINE)

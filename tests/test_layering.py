@@ -532,4 +532,4 @@ def test_the_data_plane_asserts_of_nothing_that_it_is_a_link_or_a_message() -> N
     ]
     casting = {module for module, node in calls if isinstance(node, ast.Call) and ast.unparse(node.func) == "cast"}
     assert asserted == []
-    assert casting == {"router.dataplane.links", "router.dataplane.machine_keys"}
+    assert casting == {"router.dataplane.links", "router.dataplane.credit_key_types"}

@@ -21,8 +21,8 @@ from router.cli.replay_words import action_words, event_words
 from router.cli.terminal import UNBOUNDED_WIDTH, console
 from router.core.errors import LocalError
 from router.core.escapes import escaped
-from router.core.recording.lines import Recording, decode
-from router.core.recording.play import Player, Step
+from router.core.recording.recording_format import Recording, decode
+from router.core.recording.recording_player import Player, Step
 
 MOST_ACTIONS: Final = 20
 """Lines of actions shown of one call; `--json` has all."""

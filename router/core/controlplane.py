@@ -34,7 +34,7 @@ from router.core.events import (
     WithdrawRouter,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.core.linkstate.control_forwarder import Forwarder
+from router.core.linkstate.control_forwarder import ControlForwarder
 from router.core.linkstate.flooded_multicasts import FloodedCopies
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
@@ -134,7 +134,7 @@ class ControlPlane:
             on_restart=self._addresses.forget,
             topology=Topology() if topology is None else topology,
         )
-        self._forwarder = Forwarder(self._outbox, self._link_state.requests.answer_for)
+        self._forwarder = ControlForwarder(self._outbox, self._link_state.requests.answer_for)
         self._foreign: set[RouterId] = set()
         self._allowances = NeighborRateLimits(settings.max_control_messages)
 

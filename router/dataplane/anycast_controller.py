@@ -24,6 +24,7 @@ from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
+from router.dataplane.credit_key_types import circuits_of, loads_to_tell, messages_of
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressLink,
@@ -33,13 +34,12 @@ from router.dataplane.links import (
     SubscriberLink,
     Transfer,
 )
-from router.dataplane.machine_keys import circuits_of, loads_to_tell, messages_of
 from router.dataplane.settlement import RELEASE
 from router.dataplane.transfer_lifecycle import advance
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import pn_link_credit, pn_link_get_drain
-    from router.dataplane.machine_keys import Send
+    from router.dataplane.credit_key_types import Send
     from router.dataplane.transfer_stages import SELECTED, WAITING
 
 LOOKED_AT: Final = 16
@@ -357,7 +357,7 @@ class AnycastController(CreditController):
         """Tell neighbors what others have sent where their circuits lead."""
         reports, due = loads_to_tell(self._scheduler, now)
         for link, messages, subscribers in reports:
-            self._context.word_to(link.port).loads[link.name] = (messages, subscribers)
+            self._context.updates_for(link.port).loads[link.name] = (messages, subscribers)
         self.deadline = min(self.deadline, due)
 
     # What the machine wants done

@@ -27,11 +27,11 @@ cdef class ControllerContext:
     cdef public object patience
     cdef public object timing
     cdef public dict touched
-    cdef public dict words
+    cdef public dict updates
     cdef public dict retired
     cdef public dict exclusions
 
-    cpdef object word_to(self, Port port)
+    cpdef object updates_for(self, Port port)
     cpdef object retire(self, EgressCircuitLink link)
     cpdef object end_if_settled(self, EgressCircuitLink link)
     cpdef object end(self, EgressCircuitLink link)

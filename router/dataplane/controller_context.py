@@ -1,4 +1,4 @@
-"""Tables, ways to send, words to neighbors and circuits that are to go, which the controllers of a router share."""
+"""Tables, ways to send, updates to neighbors and circuits that are to go, which the controllers of a router share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import EgressCircuitLink, Transfer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # it has a context
 
 
 @attrs.define
-class Word:
+class CircuitUpdates:
     """Changes of circuits, of which a neighbor is told at the end of a turn."""
 
     weights: dict[str, int] = attrs.Factory(dict)
@@ -96,13 +96,13 @@ class ControllerContext:
         self.brokered_messages = settings.brokered_messages
         self.circuit_idle_s = settings.circuit_idle_s
         self.retry_s = RETRY_S
-        self.patience = Patience(grace_s=settings.grace_s)
+        self.patience = ExclusionTiming(grace_s=settings.grace_s)
         self.timing = CreditTiming(
             quarantine_s=settings.quarantine_s, linger_s=settings.linger_s, drain_bound_s=settings.drain_bound_s
         )
         self.touched: dict[CreditController, None] = {}
         """Controllers that are to have a turn."""
-        self.words: dict[Port, Word] = {}
+        self.updates: dict[Port, CircuitUpdates] = {}
         """Changes that neighbors are told of at the end of this turn."""
         self.retired: dict[EgressCircuitLink, float] = {}
         """Circuits that lead another way than the path now goes, until their messages have outcomes; seconds."""
@@ -110,9 +110,9 @@ class ControllerContext:
         """Multicast addresses with neighbors that held them up for so long that they count no more, seconds; until it
         is said."""
 
-    def word_to(self, port: Port) -> Word:
+    def updates_for(self, port: Port) -> CircuitUpdates:
         """Find or begin the message to *port*'s neighbor at the end of this turn."""
-        return self.words.setdefault(port, Word())
+        return self.updates.setdefault(port, CircuitUpdates())
 
     # Circuits of ours that are to go
 
@@ -122,7 +122,7 @@ class ControllerContext:
         if link.is_gone:
             return
         self.retired[link] = self.now + RETIRED_S
-        self.word_to(link.port).weights[link.name] = 0
+        self.updates_for(link.port).weights[link.name] = 0
         self.end_if_settled(link)
 
     def end_if_settled(self, link: EgressCircuitLink) -> None:

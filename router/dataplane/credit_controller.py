@@ -22,6 +22,7 @@ from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressS
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
+from router.dataplane.credit_key_types import messages_of
 from router.dataplane.links import (
     EgressCircuitLink,
     EgressLink,
@@ -32,7 +33,6 @@ from router.dataplane.links import (
     Transfer,
     local_subscribers,
 )
-from router.dataplane.machine_keys import messages_of
 from router.dataplane.port import Port
 from router.dataplane.settlement import RELEASE
 from router.dataplane.transfer_lifecycle import StageError, advance
@@ -45,7 +45,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_get_drain,
         pn_link_queued,
     )
-    from router.dataplane.machine_keys import CloseCircuit, DrainCircuit, Grant, GrantCircuit
+    from router.dataplane.credit_key_types import CloseCircuit, DrainCircuit, Grant, GrantCircuit
     from router.dataplane.transfer_stages import HOLDING, OFFERED, QUEUED, SELECTED, WAITING
 
 
@@ -335,7 +335,7 @@ class CreditController:
             link = self._make_circuit(place, toward, root, is_multicast=is_multicast)
         if link is not None:
             link.weight = weight
-            self._context.word_to(link.port).weights[link.name] = weight
+            self._context.updates_for(link.port).weights[link.name] = weight
 
     def _make_circuit(
         self, place: Place, toward: RouterId, root: RouterId, *, is_multicast: bool
@@ -520,7 +520,7 @@ class CreditController:
 
     def close_circuit(self, circuit: IngressCircuitLink) -> None:
         """Tell a neighbor that nobody takes messages of its circuit any more."""
-        self._context.word_to(circuit.port).closed.append(circuit.name)
+        self._context.updates_for(circuit.port).closed.append(circuit.name)
 
     def _answer_drain(self, link: EgressLink) -> None:
         link.is_answering = True

@@ -138,10 +138,10 @@ class CreditManager(ControllerContext):
             touched, self.touched = self.touched, {}
             for controller in touched:
                 self._turn(controller)
-        words, self.words = self.words, {}
-        for port, word in words.items():
+        updates, self.updates = self.updates, {}
+        for port, told in updates.items():
             if port.id in self.ports:
-                port.tell_circuits(word.weights, word.closed, word.loads)
+                port.tell_circuits(told.weights, told.closed, told.loads)
 
     def _turn(self, controller: CreditController) -> None:
         try:

@@ -18,6 +18,7 @@ from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.dataplane.credit_controller import CreditController
+from router.dataplane.credit_key_types import publishers_of
 from router.dataplane.credit_manager import CreditManager
 from router.dataplane.datagram_fanout import DatagramFanout
 from router.dataplane.internal_errors import InternalErrorCallbacks
@@ -32,7 +33,6 @@ from router.dataplane.links import (
     Transfer,
     new_transfer,
 )
-from router.dataplane.machine_keys import publishers_of
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.port import Port
 from router.dataplane.scan_result import Scan

@@ -25,8 +25,8 @@ from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
 from router.dataplane.credit_controller import CreditController
+from router.dataplane.credit_key_types import ReturnSubscriberCredit, SendCopies, messages_of
 from router.dataplane.links import EgressCircuitLink, EgressLink, IngressCircuitLink, SubscriberLink, Transfer
-from router.dataplane.machine_keys import ReturnSubscriberCredit, SendCopies, messages_of
 from router.dataplane.settlement import MISSED
 from router.dataplane.transfer_lifecycle import advance
 

@@ -11,7 +11,7 @@ cdef class Stream:
     cdef public dict windows
 
 
-cdef class Kept:
+cdef class KeptMulticast:
     cdef public double at
     cdef public bytes data
     cdef public AddressEntry entry

@@ -55,7 +55,7 @@ class Stream:
         """By instance of the ingress router, the last one last."""
 
 
-class Kept:
+class KeptMulticast:
     """A multicast that has passed."""
 
     __slots__ = ("at", "data", "entry", "ingress", "sent_to", "tag")
@@ -95,7 +95,7 @@ class MulticastRepair:
         self._streams: OrderedDict[tuple[str, RouterId], Stream] = OrderedDict()
         self._begun = 0
         """Times that numbers of an address have begun."""
-        self._kept: deque[Kept] = deque()
+        self._kept: deque[KeptMulticast] = deque()
         """Oldest first."""
         self.kept_bytes = 0
         """Of what is kept."""
@@ -165,7 +165,7 @@ class MulticastRepair:
             return
         if entry.text not in self._audiences:
             self._audiences[entry.text] = dict.fromkeys(entry.remotes, -math.inf)
-        kept = Kept()
+        kept = KeptMulticast()
         kept.at, kept.data, kept.entry, kept.ingress, kept.tag, kept.sent_to = now, data, entry, ingress, tag, sent_to
         self._kept.append(kept)
         self.kept_bytes += len(data) + KEPT_BYTES
@@ -241,7 +241,7 @@ class MulticastRepair:
                 found.append((route.next_hop, port, since))
         return found
 
-    def _send(self, kept: Kept, port: Port, now: float) -> None:
+    def _send(self, kept: KeptMulticast, port: Port, now: float) -> None:
         transfer = new_transfer(None, NULL, now)
         transfer.is_complete = transfer.is_settled = True
         transfer.append(kept.data)

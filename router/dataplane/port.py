@@ -13,7 +13,7 @@ import cython
 
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.connection_account import ConnectionAccount
+from router.dataplane.connection_memory import ConnectionMemory
 from router.dataplane.sender_rights import SenderRights
 
 if TYPE_CHECKING:  # they know their port
@@ -91,7 +91,7 @@ class Port:
         """By the address of a session, bytes that proton counts as unwritten for ever: their link is gone."""
         self.held_bytes = 0
         self.leaving_bytes = 0  # of large messages on their way to it, what the engine was not given yet
-        self.charge = ConnectionAccount()
+        self.charge = ConnectionMemory()
         self.is_over = False  # it has sent too much: no message of it is begun, and its publishers get no credit
         self.is_leaving = False  # it has ended, and still has links: nothing is sent to it either
         self.is_laden = False  # it takes too little: nothing more is sent to it

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import networkx as nx
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Topology
 from router.testing.client_mesh import ClientMesh
@@ -35,7 +35,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         client_delay_s: float = 0.0001,
         news_s: float = 0.01,
         timing: CreditTiming | None = None,
-        patience: Patience | None = None,
+        patience: ExclusionTiming | None = None,
         routers: Iterable[str] = (),
     ) -> None:
         self.departed_of: dict[int, int] = {}
@@ -51,7 +51,7 @@ class MulticastMesh(ClientMesh[MulticastRouter]):
         self.exclusions: list[tuple[RouterId, RouterId]] = []
         """Routers, each with a neighbor that it excluded; a relapse is not counted."""
         self._timing = timing or CreditTiming()
-        self._patience = patience or Patience()
+        self._patience = patience or ExclusionTiming()
         super().__init__(
             edges,
             seed=seed,

@@ -15,7 +15,7 @@ from router.core.forwarding.credit_actions import (
     Key,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.multicast_tree import (
     BranchExcluded,
@@ -71,7 +71,7 @@ class MulticastRouter:
     It carries out what the machine wants done.
     """
 
-    def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: Patience) -> None:
+    def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: ExclusionTiming) -> None:
         self.name = name
         self.machine = MulticastIngressScheduler(name, timing=timing, patience=patience)
         self.turns = CreditMachineDriver(

@@ -9,8 +9,8 @@ from itertools import chain, islice
 import attrs
 
 from router.binding.proton_functions import pn_link_get_drain
-from router.core.forwarding.branch_hold import BranchHold
-from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
+from router.core.forwarding.branch_exclusion import BranchExclusion
+from router.core.forwarding.egress_credit_pool import EgressCreditPool, IncomingCircuit
 from router.core.forwarding.fib import AddressEntry, Fib
 from router.core.forwarding.publisher_credit import Publisher
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -148,7 +148,7 @@ def _windows(controller: CreditController) -> Iterator[NeighborWindow]:
                 yield NeighborWindow(controller, ingress, neighbor, branch.credit, 0)
 
 
-def _pools(controller: CreditController) -> list[EgressPool]:
+def _pools(controller: CreditController) -> list[EgressCreditPool]:
     if isinstance(controller, MulticastController):
         return [tree.pool for tree in controller.machine.trees.values()]
     assert isinstance(controller, AnycastController)
@@ -166,13 +166,13 @@ def _circuit(link: IngressLink) -> IncomingCircuit | None:
     return controller.machine.pools[root].circuits.get(link)
 
 
-def _hold(link: EgressLink) -> BranchHold | None:
+def _branch_exclusion(link: EgressLink) -> BranchExclusion | None:
     """Find what a circuit of ours to a multicast's child has held up; None of another link."""
     if not isinstance(link, EgressCircuitLink) or not isinstance(link.controller, MulticastController):
         return None
     tree = link.controller.machine.trees.get(link.root)
     branch = tree.children.get(link.port.neighbor) if tree is not None and link.port.neighbor is not None else None
-    return branch.hold if branch is not None else None
+    return branch.exclusion if branch is not None else None
 
 
 def _publishers(controller: CreditController) -> Iterator[tuple[PublisherLink, Publisher | None]]:
@@ -322,7 +322,7 @@ class PartyRows:
     def _granting(self, entry: AddressEntry, link: EgressLink) -> PartyRow:
         granted = credit_of(link)
         oldest = next(iter(link.waiting), None)
-        hold = _hold(link)
+        hold = _branch_exclusion(link)
         return attrs.evolve(
             self._row(entry, link, "circuit out" if isinstance(link, EgressCircuitLink) else "subscriber"),
             granted=granted,

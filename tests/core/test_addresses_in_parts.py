@@ -8,7 +8,15 @@ from itertools import pairwise
 import pytest
 
 from mesh_config.models import Treatment
-from router.core.addressing.partial_updates import MOST_CHANGES, PART, PART_BYTES, PARTS, Answer, cut, pieces
+from router.core.addressing.address_list_parts import (
+    MOST_CHANGES,
+    PART,
+    PART_BYTES,
+    PARTS,
+    OutgoingAddressList,
+    cut,
+    pieces,
+)
 from router.core.events import (
     Action,
     ControlReceived,
@@ -44,7 +52,7 @@ TO_ME = "amqp:/_topo/0/A/qdrouter.ma"
 def parts_of(count: int, mobile_seq: int) -> list[MobileAddressUpdate]:
     """The answer of B with so many addresses `a0`, `a1`, ..."""
     addresses = [(f"a{number}", Treatment.CLOSEST) for number in range(count)]
-    answer = Answer(B, mobile_seq, addresses, in_parts=True)
+    answer = OutgoingAddressList(B, mobile_seq, addresses, in_parts=True)
     return [answer.part(number) for number in range(answer.count)]
 
 
@@ -260,6 +268,6 @@ def test_parts_are_cut_by_bytes_and_all_alike(long: str) -> None:
 
 def test_no_addresses_are_told_in_one_part() -> None:
     assert list(pieces([])) == []
-    answer = Answer(B, 1, [], in_parts=True)
+    answer = OutgoingAddressList(B, 1, [], in_parts=True)
     assert answer.count == 1
     assert answer.part(0).exist == ()

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from mesh_config.models import LinkStateSettings, Treatment
-from router.core.addressing.partial_updates import PARTS
+from router.core.addressing.address_list_parts import PARTS
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.events import (

@@ -12,7 +12,7 @@ import os
 
 import pytest
 
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import jain_index
 from router.testing.clients import SimPublisher, SimSubscriber, TopUp
@@ -29,7 +29,7 @@ RING = [("R1", "R2"), ("R2", "R3"), ("R3", "R4"), ("R4", "R1")]
 ENDLESS = 10**9
 SERVICE_S = 0.002
 """A subscriber's time for a message where much time passes, so that not too many do."""
-GRACE_S = Patience().grace_s
+GRACE_S = ExclusionTiming().grace_s
 
 
 def seeds(chunk: int, default: int) -> range:

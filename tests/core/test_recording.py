@@ -14,10 +14,10 @@ from router.core.errors import LocalError
 from router.core.events import Action, ControlLinkUp, ControlReceived, Event
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate
-from router.core.recording.lines import MAGIC, decode, encode, standing
-from router.core.recording.play import Player
-from router.core.recording.recorded import OutsideFault, RecordedPlane
-from router.core.recording.state import from_plain, to_plain
+from router.core.recording.control_plane_state import from_plain, to_plain
+from router.core.recording.recorded_control_plane import OutsideFault, RecordedControlPlane
+from router.core.recording.recording_format import MAGIC, decode, encode, standing
+from router.core.recording.recording_player import Player
 from router.simulation.mesh import Mesh
 
 EDGES = ("AB", "BC", "CD", "DE", "EA", "AC")
@@ -33,7 +33,7 @@ class Play:
 
     mesh: Mesh
     control: ControlPlane
-    recorded: RecordedPlane
+    recorded: RecordedControlPlane
 
     @property
     def text(self) -> str:
@@ -44,7 +44,7 @@ class Play:
 class Driven:
     """The recorded plane in the place of the plane in a mesh."""
 
-    def __init__(self, control: ControlPlane, recorded: RecordedPlane) -> None:
+    def __init__(self, control: ControlPlane, recorded: RecordedControlPlane) -> None:
         self.control, self.recorded = control, recorded
 
     def handle(self, events: Sequence[Event], *, now: float) -> list[Action]:
@@ -66,7 +66,7 @@ def play(seed: int, *, max_bytes: int = 8 << 20, max_calls: int = 20000, seconds
     wires = [mesh.connect(*edge) for edge in EDGES]
     mesh.run_for(1)
     control = mesh.routers[RouterId("A")].plane
-    recorded = RecordedPlane(control, max_bytes=max_bytes, max_calls=max_calls, now=mesh.now, on_fault=never)
+    recorded = RecordedControlPlane(control, max_bytes=max_bytes, max_calls=max_calls, now=mesh.now, on_fault=never)
     mesh.routers[RouterId("A")].participant = Driven(control, recorded)
     while mesh.now < seconds:
         name, wire = rng.choice("BCDE"), rng.choice(wires)

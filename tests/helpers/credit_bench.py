@@ -15,7 +15,7 @@ from router.core.forwarding.credit_actions import (
     TellWeight,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.egress_pool import EgressPool
+from router.core.forwarding.egress_credit_pool import EgressCreditPool
 from router.core.ids_and_conditions import RouterId
 
 HERE = RouterId("here")
@@ -116,7 +116,7 @@ class Bench:
 
     # What stands
 
-    def pool(self, egress: str = HERE) -> EgressPool:
+    def pool(self, egress: str = HERE) -> EgressCreditPool:
         return self.machine.pools[RouterId(egress)]
 
     def held(self, key: Key) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from router.core.forwarding.credit_actions import CreditAction, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
 from router.core.forwarding.multicast_tree import (
     BranchExcluded,
@@ -42,7 +42,7 @@ def as_multicast_order(action: CreditAction) -> Order:
 class MulticastBench:
     """A machine, its time, and what it wanted done since it was last asked."""
 
-    def __init__(self, *, timing: CreditTiming | None = None, patience: Patience | None = None) -> None:
+    def __init__(self, *, timing: CreditTiming | None = None, patience: ExclusionTiming | None = None) -> None:
         self.now = 100.0
         self.machine = MulticastIngressScheduler(ME, timing=timing, patience=patience)
         self._count = 0

@@ -17,7 +17,13 @@ import attrs
 from mesh_config.models import LinkStateSettings, Treatment
 from router.core.addressing.address import MAX_ADDRESS_BYTES, is_reserved_mobile, volatile_owner
 from router.core.addressing.address_installation import AddressInstallation
-from router.core.addressing.partial_updates import MOST_PARTS, PARTS, Answer, Arriving, pieces
+from router.core.addressing.address_list_parts import (
+    MOST_PARTS,
+    PARTS,
+    IncomingAddressList,
+    OutgoingAddressList,
+    pieces,
+)
 from router.core.events import (
     ControlReceived,
     InstallAddress,
@@ -59,7 +65,7 @@ class RemoteSubscriptions:
     asked: int = 0
     is_refused: bool = False
     """Something that it advertised was refused, and told of."""
-    arriving: Arriving | None = None
+    arriving: IncomingAddressList | None = None
     """Parts of an answer that have come."""
 
 
@@ -80,7 +86,7 @@ class AddressSync:
         self._touched: dict[str, None] = {}
         self._questions: dict[RouterId, tuple[MobileAddressRequest, ConnectionId]] = {}
         """Requests for everything that are to be answered, each with the connection that it came by."""
-        self._answers: dict[RouterId, Answer] = {}
+        self._answers: dict[RouterId, OutgoingAddressList] = {}
         """Answers of which more will be asked for."""
         self._asks = DueRouters()
         self._installation = AddressInstallation()
@@ -125,7 +131,7 @@ class AddressSync:
             # As long as nothing changes it is the same again.
             first = first if self.mobile_seq == request.part_seq else 0
             addresses = list(self._advertised.items())
-            answer = Answer(self.router_id, self.mobile_seq, addresses, in_parts=request.parts > 0)
+            answer = OutgoingAddressList(self.router_id, self.mobile_seq, addresses, in_parts=request.parts > 0)
         end = min(first + max(1, min(request.parts, MOST_PARTS)), answer.count)
         for number in range(first, end):
             self._outbox.send(router, addresses_to(router), answer.part(number), via)
@@ -241,7 +247,7 @@ class AddressSync:
         """
         arriving = held.arriving
         if message.part == 0 and (arriving is None or arriving.mobile_seq != message.mobile_seq):
-            arriving = held.arriving = Arriving(message.mobile_seq)
+            arriving = held.arriving = IncomingAddressList(message.mobile_seq)
         if arriving is None or not arriving.is_next(message):
             return  # one was lost, and is asked for again
         assert message.exist is not None

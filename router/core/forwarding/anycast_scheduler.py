@@ -1,8 +1,8 @@
 """Credit of an anycast address at one router: toward which of several egresses its messages go.
 
-The mesh has no credit of its own. What subscribers grant is dealt in pools (`egress_pool.py`), one for each egress
-router, and lent to the local publishers (`pool_scheduler.py`). Here is which pools there are, as paths come and go, and
-which of them has the next message.
+The mesh has no credit of its own. What subscribers grant is dealt in pools (`egress_credit_pool.py`), one for each
+egress router, and lent to the local publishers (`credit_pool_scheduler.py`). Here is which pools there are, as paths
+come and go, and which of them has the next message.
 
 Source: docs/explanation/credit.md#who-gets-how-much.
 """
@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Final
 
 from router.core.forwarding.credit_actions import Key
+from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
+from router.core.forwarding.egress_credit_pool import EgressCreditPool
 from router.core.forwarding.egress_load import TELL_S, EgressLoad
-from router.core.forwarding.egress_pool import EgressPool
-from router.core.forwarding.pool_scheduler import PoolScheduler
 from router.core.ids_and_conditions import RouterId
 
 MADE_UP: Final = 16
@@ -27,7 +27,7 @@ WANTED_S: Final = 10.0
 """Credit is kept ready toward an egress that was the best choice, for so long after the last time."""
 
 
-class AnycastScheduler(PoolScheduler):
+class AnycastScheduler(CreditPoolScheduler):
     """Credit of one anycast address at one router.
 
     Args:
@@ -37,7 +37,7 @@ class AnycastScheduler(PoolScheduler):
     """
 
     def __init__(self, *, timing: CreditTiming | None = None, is_closest: bool = False, distance: float = 0.0) -> None:
-        PoolScheduler.__init__(self, timing or CreditTiming())
+        CreditPoolScheduler.__init__(self, timing or CreditTiming())
         self._is_closest = is_closest
         self._distance = distance
 
@@ -138,7 +138,7 @@ class AnycastScheduler(PoolScheduler):
             pool.add_uncredited(message, client)
         return pool is not None
 
-    def _pool_or_nearest(self, egress: RouterId) -> EgressPool | None:
+    def _pool_or_nearest(self, egress: RouterId) -> EgressCreditPool | None:
         """Find the pool toward *egress*, or the nearest one that can be reached, for a message that will be there."""
         self.is_calm = False
         pool = self.pools.get(egress)
@@ -191,16 +191,16 @@ class AnycastScheduler(PoolScheduler):
 
     # The choice
 
-    def next_pool(self, now: float) -> EgressPool | None:
+    def next_pool(self, now: float) -> EgressCreditPool | None:
         """Choose the pool of the next local message at *now* (seconds); None when there is credit toward no egress."""
-        return self._choose(now) if len(self.candidates) > 1 else PoolScheduler.next_pool(self, now)
+        return self._choose(now) if len(self.candidates) > 1 else CreditPoolScheduler.next_pool(self, now)
 
-    def _choose(self, now: float) -> EgressPool | None:
+    def _choose(self, now: float) -> EgressCreditPool | None:
         """Choose among several egresses for the next local message; None when there is credit toward none."""
         if self._is_closest:
             able = [pool for pool in self.candidates if pool.local.out > 0 and pool.capacity > 0]
             return self._next_in_turn(able) if able else None
-        chosen: EgressPool | None = None
+        chosen: EgressCreditPool | None = None
         least = 0.0
         latest = 0
         for pool in self.candidates:
@@ -222,7 +222,7 @@ class AnycastScheduler(PoolScheduler):
             chosen.is_missed = False
         return chosen
 
-    def _next_in_turn(self, able: list[EgressPool]) -> EgressPool:
+    def _next_in_turn(self, able: list[EgressCreditPool]) -> EgressCreditPool:
         """Choose the one of several egresses with credit that had the fewest turns, of equals the first.
 
         Credit may be late by a round trip at one of them. It makes up for what it missed, or less would go wherever
@@ -237,14 +237,14 @@ class AnycastScheduler(PoolScheduler):
         chosen.turns = max(chosen.turns, most - MADE_UP) + 1
         return chosen
 
-    def is_wanted(self, pool: EgressPool, nearer: int, demand: int, now: float) -> bool:
+    def is_wanted(self, pool: EgressCreditPool, nearer: int, demand: int, now: float) -> bool:
         """Whether local publishers are to draw on *pool* at *now* (seconds).
 
         On that of a farther egress only when the nearer ones do not do, or when it was lately the better choice.
         """
         return self._is_closest or nearer <= demand or bool(self.publishers.waiting) or pool.wanted_until > now
 
-    def is_missed(self, pool: EgressPool) -> bool:
+    def is_missed(self, pool: EgressCreditPool) -> bool:
         """Whether local messages go elsewhere for want of credit here, though it is the turn of this egress.
 
         Their publishers are not backlogged, and others would keep for ever what they do not use.

@@ -13,7 +13,7 @@ from router.core.ids_and_conditions import RouterId
 
 @attrs.frozen(kw_only=True)
 class CreditTiming:
-    """Patience of the credit rule, seconds, and how much it does at once."""
+    """ExclusionTiming of the credit rule, seconds, and how much it does at once."""
 
     busy_s: float = 0.1
     """A publisher that sent, or that was kept from it, within this time counts as busy."""

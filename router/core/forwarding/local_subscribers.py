@@ -32,7 +32,7 @@ MOST_COUNTED = 1000
 
 
 @attrs.frozen(kw_only=True)
-class Patience:
+class ExclusionTiming:
     """Times for which a subscriber without credit may hold up the others, seconds."""
 
     grace_s: float = 1.0
@@ -117,7 +117,7 @@ class LocalSubscribers:
         is_elsewhere: other routers have subscribers too, which a stalled one here may hold up.
     """
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: ExclusionTiming) -> None:
         self.patience = patience
         self.subscribers: dict[Key, Subscriber] = {}
         self.draining: dict[Key, Subscriber] = {}

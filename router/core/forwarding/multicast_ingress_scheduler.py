@@ -1,8 +1,8 @@
 """Credit of a multicast address at one router, dealt among the routers where its messages enter.
 
 There is a tree for each ingress router (`multicast_tree.py`). What the local subscribers can take together
-(`local_subscribers.py`) is shared by all trees (`shared_credit.py`), and what a tree is dealt of it is the credit of
-one of its branches.
+(`local_subscribers.py`) is shared by all trees (`subscriber_credit_pool.py`), and what a tree is dealt of it is the
+credit of one of its branches.
 
 So over any number of routers, for each live subscriber
 
@@ -23,9 +23,9 @@ from collections.abc import Sequence
 
 from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
-from router.core.forwarding.local_subscribers import LocalSubscribers, Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming, LocalSubscribers
 from router.core.forwarding.multicast_tree import MulticastTree, ReturnBranchCredit, ReturnSubscriberCredit
-from router.core.forwarding.shared_credit import SharedCredit
+from router.core.forwarding.subscriber_credit_pool import SubscriberCreditPool
 from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import RouterId
 
@@ -37,12 +37,14 @@ class MulticastIngressScheduler(CreditScheduler):
         me: this router.
     """
 
-    def __init__(self, me: RouterId, *, timing: CreditTiming | None = None, patience: Patience | None = None) -> None:
+    def __init__(
+        self, me: RouterId, *, timing: CreditTiming | None = None, patience: ExclusionTiming | None = None
+    ) -> None:
         super().__init__()
         self._me = me
         self._timing = timing or CreditTiming()
-        self.local_subscribers = LocalSubscribers(patience or Patience())
-        self.share = SharedCredit(self.local_subscribers, self._timing)
+        self.local_subscribers = LocalSubscribers(patience or ExclusionTiming())
+        self.share = SubscriberCreditPool(self.local_subscribers, self._timing)
         self.trees: dict[RouterId, MulticastTree] = {}
         """By ingress router; this router's own is always there, another while circuits of it lead here."""
         self._strays: dict[tuple[RouterId, RouterId], None] = {}

@@ -4,12 +4,12 @@ Messages of a multicast that enter at the ingress router run along its shortest-
 publishers, when this router is the ingress, or by a circuit from the predecessor, and a copy of each goes out on every
 *branch*: the circuit to each child below which there are subscribers, and the local share. So what may come is the
 smallest of the branches' credit. That is dealt upstream, and lent to the publishers, as the credit toward an egress is:
-by a `PoolScheduler`, whose one pool has this capacity.
+by a `CreditPoolScheduler`, whose one pool has this capacity.
 
 A branch that is wanted counts from the start, with no credit until it has been granted some, since live subscribers
 below it must miss nothing. It ceases to count when its router tells that nobody below it is live (closed), and counts
 again with its next credit. A neighbor that holds up the others for much longer than it should is excluded
-(`branch_hold.py`).
+(`branch_exclusion.py`).
 
 Source: docs/explanation/credit.md#multicast.
 """
@@ -22,7 +22,7 @@ from typing import Final
 
 import attrs
 
-from router.core.forwarding.branch_hold import BranchHold
+from router.core.forwarding.branch_exclusion import BranchExclusion
 from router.core.forwarding.credit_actions import (
     KEPT,
     REFUSED,
@@ -35,12 +35,12 @@ from router.core.forwarding.credit_actions import (
     Send,
     TellWeight,
 )
+from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
-from router.core.forwarding.egress_pool import IncomingCircuit
+from router.core.forwarding.egress_credit_pool import IncomingCircuit
 from router.core.forwarding.local_subscribers import LocalSubscribers
-from router.core.forwarding.pool_scheduler import PoolScheduler
-from router.core.forwarding.shared_credit import HUNGRY, SharedCredit
+from router.core.forwarding.subscriber_credit_pool import HUNGRY, SubscriberCreditPool
 from router.core.ids_and_conditions import RouterId
 
 MOST_FORMER: Final = 100
@@ -109,10 +109,10 @@ class TellBranchWeight(CreditAction):
 class TreeBranch:
     """Branch of a tree: a child that a copy of each message goes to, or the local subscribers."""
 
-    __slots__ = ("credit", "hold", "is_closed", "is_draining", "told_weight")
+    __slots__ = ("credit", "exclusion", "is_closed", "is_draining", "told_weight")
 
-    def __init__(self, hold: BranchHold) -> None:
-        self.hold = hold
+    def __init__(self, exclusion: BranchExclusion) -> None:
+        self.exclusion = exclusion
         """Account of what it holds up, kept when its circuit is made anew. The local share's is never looked at, since
         each subscriber is."""
         self.credit = 0
@@ -126,7 +126,7 @@ class TreeBranch:
     @property
     def is_counting(self) -> bool:
         """Whether its credit decides what may come."""
-        return not self.is_closed and not self.hold.is_excluded
+        return not self.is_closed and not self.exclusion.is_excluded
 
 
 class MulticastTree:
@@ -143,7 +143,7 @@ class MulticastTree:
         ingress: RouterId,
         actions: list[CreditAction],
         timing: CreditTiming,
-        share: SharedCredit,
+        share: SubscriberCreditPool,
         stirred: dict[RouterId, None],
     ) -> None:
         self.ingress = ingress
@@ -152,10 +152,10 @@ class MulticastTree:
         self._subscribers: LocalSubscribers = share.local_subscribers
         self._stirred = stirred
         self._timing = timing
-        self.machine = PoolScheduler(timing)
+        self.machine = CreditPoolScheduler(timing)
         self.pool = self.machine.add_pool(ingress)
         """The branches together; its capacity is the least that one of them can take."""
-        self.local = TreeBranch(self._new_hold())
+        self.local = TreeBranch(self._new_exclusion())
         self.local.is_closed = True
         self.is_awaited = False
         """Local subscribers count, though all may have taken their credit back: what came for them stays."""
@@ -164,9 +164,9 @@ class MulticastTree:
         """Children that count."""
         self._excluded: list[RouterId] = []
         """Children that held up the others for too long, and miss copies."""
-        self._holding: dict[RouterId, BranchHold] = {}
+        self._holding: dict[RouterId, BranchExclusion] = {}
         """Branches that hold up the others since the last turn."""
-        self._former: dict[RouterId, BranchHold] = {}
+        self._former: dict[RouterId, BranchExclusion] = {}
         """Accounts that are kept of neighbors that are no children now, the last one last."""
         self.predecessor: RouterId | None = None
         self.weight = 0
@@ -201,7 +201,9 @@ class MulticastTree:
         """Find again which children count, since that may have changed."""
         self._live = [(neighbor, branch) for neighbor, branch in self.children.items() if branch.is_counting]
         self._excluded = [
-            neighbor for neighbor, branch in self.children.items() if branch.hold.is_excluded and not branch.is_closed
+            neighbor
+            for neighbor, branch in self.children.items()
+            if branch.exclusion.is_excluded and not branch.is_closed
         ]
 
     # What the pool wants done
@@ -232,7 +234,7 @@ class MulticastTree:
             branch.is_draining = branch.is_draining and branch.credit > 0
             if neighbor is not None:
                 neighbors.append(neighbor)
-                branch.hold.taken += 1
+                branch.exclusion.taken += 1
         subscribers: list[Key] = []
         if self.local.is_closed:
             missed = self._subscribers.miss()
@@ -245,7 +247,7 @@ class MulticastTree:
 
     def _pass_over(self) -> None:
         for neighbor in self._excluded:
-            self.children[neighbor].hold.missed += 1
+            self.children[neighbor].exclusion.missed += 1
         self._actions.append(CountMissedCopy(self.ingress, self._excluded))
 
     def _return(self, neighbor: RouterId | None, branch: TreeBranch) -> None:
@@ -273,19 +275,19 @@ class MulticastTree:
         before = self.children
         self.children = {neighbor: before.get(neighbor) or self._branch(neighbor) for neighbor in neighbors}
         for neighbor, routers in zip(neighbors, reached, strict=False):
-            self.children[neighbor].hold.routers = routers
+            self.children[neighbor].exclusion.routers = routers
         for neighbor, branch in before.items():
-            if neighbor not in self.children and branch.hold.is_of_note:
-                self._former[neighbor] = branch.hold
+            if neighbor not in self.children and branch.exclusion.is_of_note:
+                self._former[neighbor] = branch.exclusion
         while len(self._former) > MOST_FORMER:
             del self._former[next(iter(self._former))]
         self._count()
 
     def _branch(self, neighbor: RouterId) -> TreeBranch:
-        return TreeBranch(self._former.pop(neighbor) if neighbor in self._former else self._new_hold())
+        return TreeBranch(self._former.pop(neighbor) if neighbor in self._former else self._new_exclusion())
 
-    def _new_hold(self) -> BranchHold:
-        return BranchHold(self._subscribers.patience)
+    def _new_exclusion(self) -> BranchExclusion:
+        return BranchExclusion(self._subscribers.patience)
 
     def set_outlet(self, neighbor: RouterId, credit: int, *, is_draining: bool) -> None:
         """Set the credit that is unspent on the own circuit to *neighbor*, messages."""
@@ -302,7 +304,7 @@ class MulticastTree:
         """Forget the credit of the own circuit to *neighbor*, which is gone."""
         if neighbor in self.children:
             self.touch()
-            self.children[neighbor] = TreeBranch(self.children[neighbor].hold)
+            self.children[neighbor] = TreeBranch(self.children[neighbor].exclusion)
             self._count()
 
     def outlet_closed(self, neighbor: RouterId) -> None:
@@ -405,48 +407,48 @@ class MulticastTree:
 
     def _note_holds(self, now: float) -> None:
         """Remember who holds up the others from now on: the only one that counts holds up nobody."""
-        holding: dict[RouterId, BranchHold] = {}
+        holding: dict[RouterId, BranchExclusion] = {}
         if (self.weight >= HUNGRY or self.pool.core) and len(self._live) + (not self.local.is_closed) > 1:
             for neighbor, branch in self._live:
                 if branch.credit == 0 and neighbor is not None:
-                    holding[neighbor] = branch.hold
-                    branch.hold.note(now, is_holding=True)
-        for neighbor, hold in self._holding.items():
+                    holding[neighbor] = branch.exclusion
+                    branch.exclusion.note(now, is_holding=True)
+        for neighbor, exclusion in self._holding.items():
             if neighbor not in holding:
-                hold.note(now, is_holding=False)
+                exclusion.note(now, is_holding=False)
         self._holding = holding
 
     def _judge_branches(self, now: float) -> None:
         """Exclude who holds up the others for too long, and readmit who grants."""
         for neighbor in self._excluded:
             branch = self.children[neighbor]
-            if branch.credit > 0 and not branch.is_draining and branch.hold.returns_at <= now:
-                branch.hold.readmit(now, has_granted=True)
+            if branch.credit > 0 and not branch.is_draining and branch.exclusion.returns_at <= now:
+                branch.exclusion.readmit(now, has_granted=True)
         self._count()
         for neighbor in self._holding:
             found = self.children.get(neighbor)
-            if found is not None and found.is_counting and found.credit == 0 and found.hold.due <= now:
-                self._exclude(neighbor, found.hold, now)
+            if found is not None and found.is_counting and found.credit == 0 and found.exclusion.due <= now:
+                self._exclude(neighbor, found.exclusion, now)
         if not self._counting():
             for neighbor in self._excluded:  # they hold up nobody now
-                self.children[neighbor].hold.readmit(now, has_granted=False)
+                self.children[neighbor].exclusion.readmit(now, has_granted=False)
             self._count()
 
-    def _exclude(self, neighbor: RouterId, hold: BranchHold, now: float) -> None:
+    def _exclude(self, neighbor: RouterId, exclusion: BranchExclusion, now: float) -> None:
         """Exclude a branch that is due, if others count and it did not take enough."""
-        hold.note(now, is_holding=False)
-        if hold.held_s > 0.0 and len(self._counting()) > 1:
-            if hold.exclude(now):  # people need not be told each time
-                self._actions.append(BranchExcluded(self.ingress, neighbor, hold.held_s))
+        exclusion.note(now, is_holding=False)
+        if exclusion.held_s > 0.0 and len(self._counting()) > 1:
+            if exclusion.exclude(now):  # people need not be told each time
+                self._actions.append(BranchExcluded(self.ingress, neighbor, exclusion.held_s))
             self._count()
 
     def _holds_due(self) -> float:
         """Tell when `_judge_branches` has something to do, seconds."""
-        due = min((hold.due for hold in self._holding.values()), default=math.inf)
+        due = min((exclusion.due for exclusion in self._holding.values()), default=math.inf)
         for neighbor in self._excluded:
             branch = self.children[neighbor]
             if branch.credit > 0 and not branch.is_draining:
-                due = min(due, branch.hold.returns_at)
+                due = min(due, branch.exclusion.returns_at)
         return due
 
     def _weigh(self, now: float) -> None:

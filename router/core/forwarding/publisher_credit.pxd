@@ -1,7 +1,7 @@
 import cython
 from router.core.forwarding.credit_actions cimport Grant
 from router.core.forwarding.doubling_window cimport DoublingWindow
-from router.core.forwarding.turn_queue cimport TurnQueue
+from router.core.forwarding.fair_queue cimport FairQueue
 
 
 cdef class Publisher(DoublingWindow):
@@ -26,8 +26,8 @@ cdef class LocalPublishers:
     cdef object _timing
     cdef public dict attached
     cdef public object waiting
-    cdef TurnQueue _turns
-    cdef public TurnQueue left
+    cdef FairQueue _turns
+    cdef public FairQueue left
     cdef public bint is_left_next
     cdef public dict coming
     cdef public Py_ssize_t departed

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from router.core.forwarding.credit_actions import CreditAction, Grant, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.doubling_window import NO_BOUND, DoublingWindow
-from router.core.forwarding.turn_queue import TurnQueue
+from router.core.forwarding.fair_queue import FairQueue
 
 
 class Publisher(DoublingWindow):
@@ -88,9 +88,9 @@ class LocalPublishers:
         self.attached: dict[Key, Publisher] = {}
         self.waiting: OrderedDict[Key, Publisher] = OrderedDict()
         """Messages that may leave, each with its publisher, oldest first."""
-        self._turns = TurnQueue()
+        self._turns = FairQueue()
         """Those of publishers that are there, by turns of the clients; empty until there is one to choose."""
-        self.left = TurnQueue()
+        self.left = FairQueue()
         """Those of publishers that have left, and of clients that had none, by turns of the clients."""
         self.is_left_next = False
         """It is the turn of one of these."""

@@ -23,7 +23,7 @@ MAX_HELD: Final = 1000
 
 
 @attrs.frozen(kw_only=True)
-class Held:
+class HeldMessage:
     """A message that waits."""
 
     received: ControlReceived
@@ -31,7 +31,7 @@ class Held:
     expiry: float
 
 
-class Forwarder:
+class ControlForwarder:
     """Messages from one router to another that pass this one.
 
     Args:
@@ -43,7 +43,7 @@ class Forwarder:
         """Messages that found no way: too many hops, a loop, no route."""
         self._outbox = outbox
         self._answer = answer
-        self._held: list[Held] = []
+        self._held: list[HeldMessage] = []
 
     def forward(self, received: ControlReceived, target: RouterId, now: float) -> None:
         """Pass on *received*, at once if there is a way.
@@ -56,7 +56,7 @@ class Forwarder:
         if self._outbox.forward(received, target) or self._answer(received, target):
             return
         if len(self._held) < MAX_HELD:
-            self._held.append(Held(received=received, target=target, expiry=now + HOLD_S))
+            self._held.append(HeldMessage(received=received, target=target, expiry=now + HOLD_S))
         else:
             self.dropped += 1
 

@@ -58,32 +58,32 @@ MUTATIONS: Final = (
     # Pools: what is dealt is backed
     Mutation(
         "credit that circuits hold is dealt a second time",
-        "egress_pool",
+        "egress_credit_pool",
         "dealt = self.local.out + self.unbacked.out + self.out\n",
         "dealt = self.local.out + self.unbacked.out\n",
     ),
     Mutation(
         "credit that local publishers were allotted is dealt a second time",
-        "egress_pool",
+        "egress_credit_pool",
         "dealt = self.local.out + self.unbacked.out + self.out\n",
         "dealt = self.unbacked.out + self.out\n",
     ),
     Mutation(
         "credit of a circuit that is gone is lost",
-        "egress_pool",
+        "egress_credit_pool",
         "self.out -= self.circuits.pop(key).out",
         "self.circuits.pop(key)",
     ),
     Mutation(
         "a message on a circuit uses none of its credit",
-        "egress_pool",
+        "egress_credit_pool",
         "            self.take_from(circuit, 1)\n",
         "            pass\n",
     ),
     # Pools: what is needed comes back
     Mutation(
         "idle circuits are not drained for those who wait",
-        "egress_pool",
+        "egress_credit_pool",
         "return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)",
         "return math.inf",
     ),
@@ -95,32 +95,32 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a subscriber's drain is answered while its credit is lent",
-        "egress_pool",
+        "egress_credit_pool",
         "if self.free() >= self.returning or (self.is_at_egress and self.is_late(now)):",
         "if True:",
     ),
     Mutation(
         "a subscriber's drain is answered by the bound alone",
-        "egress_pool",
+        "egress_credit_pool",
         "if self.free() >= self.returning or (self.is_at_egress and self.is_late(now)):",
         "if self.is_at_egress and self.is_late(now):",
     ),
     Mutation(
         "local publishers keep what they were allotted and do not use",
-        "egress_pool",
+        "egress_credit_pool",
         "        self.local.out -= credit\n        return credit\n",
         "        return 0\n",
     ),
     Mutation(
         "credit that is not backed any more is not taken back",
-        "pool_scheduler",
+        "credit_pool_scheduler",
         "        elif free < 0 and pool.debt_since + self._timing.debt_s <= now:\n            lacking = -free\n",
         "",
     ),
     # Pools: whoever waits is known upstream
     Mutation(
         "the weight leaves out publishers behind circuits",
-        "egress_pool",
+        "egress_credit_pool",
         "                weight += circuit.weight\n",
         "                pass\n",
     ),
@@ -157,7 +157,7 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "idle publishers keep their credit while others wait",
-        "pool_scheduler",
+        "credit_pool_scheduler",
         "            due = min(due, self.publishers.lower_idle(now))\n",
         "            pass\n",
     ),
@@ -171,8 +171,8 @@ MUTATIONS: Final = (
     Mutation(
         "a branch below which nobody is live still decides",
         "multicast_tree",
-        "return not self.is_closed and not self.hold.is_excluded",
-        "return not self.hold.is_excluded",
+        "return not self.is_closed and not self.exclusion.is_excluded",
+        "return not self.exclusion.is_excluded",
     ),
     Mutation(
         "a tree without live branches says nothing upstream",
@@ -183,25 +183,25 @@ MUTATIONS: Final = (
     # Local subscribers, and their credit among the trees
     Mutation(
         "a copy takes no credit of the shares of trees",
-        "shared_credit",
+        "subscriber_credit_pool",
         "        self.take_from(part, 1)\n        self.capacity -= 1\n",
         "        self.capacity -= 1\n",
     ),
     Mutation(
         "every tree is dealt all that the subscribers can take",
-        "shared_credit",
+        "subscriber_credit_pool",
         "return self.capacity - self.out\n",
         "return self.capacity - min((part.out for part in self.parts.values()), default=0)\n",
     ),
     Mutation(
         "the order in which trees are served is never changed",
-        "shared_credit",
+        "subscriber_credit_pool",
         "        if self._quiet_since + patience_s > now:\n",
         "        if True:\n",
     ),
     Mutation(
         "trees keep what they do not use",
-        "shared_credit",
+        "subscriber_credit_pool",
         "return self.ask_unused(holders, hold_s, now)",
         "return math.inf",
     ),

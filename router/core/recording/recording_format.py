@@ -3,7 +3,7 @@
 | line | keys |
 |---|---|
 | the first | `amqp-mesh-recording` (the version of the format), `program`, `router`, `instance`, `reason`, `written` |
-| a state | `t`, `state`: see `router.core.recording.state`; None when it was too large |
+| a state | `t`, `state`: see `router.core.recording.control_plane_state`; None when it was too large |
 | a call | `t`, `events` (None: a deadline), `actions` (how many of each kind), `digest` of all of them |
 | a call that raised | `t`, `events`, `raised` |
 | a fault between calls | `t`, `mark`, `of` |
@@ -27,8 +27,8 @@ from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.escapes import escaped
 from router.core.events import Action, Event
-from router.core.recording.recorded import Call, OutsideFault, Raised, Segment
-from router.core.recording.state import thaw, to_plain
+from router.core.recording.control_plane_state import thaw, to_plain
+from router.core.recording.recorded_control_plane import Call, OutsideFault, Raised, Segment
 
 VERSION: Final = 1
 """Of the format."""

@@ -16,7 +16,7 @@ import attrs
 from router.core.controlplane import ControlPlane
 from router.core.events import Action, ControlReceived, Event, SendControl
 from router.core.linkstate.messages import Hello, LinkStateUpdate, MobileAddressRequest, MobileAddressUpdate
-from router.core.recording.state import freeze
+from router.core.recording.control_plane_state import freeze
 
 CALL_BYTES: Final = 200
 """Memory of a call,"""
@@ -93,7 +93,7 @@ _BYTES: Final[Mapping[type, Callable[[Any, Sequence[Action]], int]]] = {
 """Memory of what may be large: a list in a message, or in the answer to it. What actions pass on is shared with it."""
 
 
-class RecordedPlane:
+class RecordedControlPlane:
     """A control plane whose last calls are kept. It is driven as the control plane itself.
 
     Args:

@@ -9,8 +9,8 @@ import attrs
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.events import Action
-from router.core.recording.lines import Entry, Recording, digest, kinds, standing
-from router.core.recording.state import from_plain, to_plain
+from router.core.recording.control_plane_state import from_plain, to_plain
+from router.core.recording.recording_format import Entry, Recording, digest, kinds, standing
 
 
 @attrs.frozen(kw_only=True)

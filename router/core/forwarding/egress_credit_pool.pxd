@@ -1,7 +1,7 @@
 import cython
 from router.core.forwarding.credit_pool cimport Claimant, CreditPool, total_weight
 from router.core.forwarding.egress_load cimport EgressLoad, AdvertisedLoad
-from router.core.forwarding.turn_queue cimport TurnQueue
+from router.core.forwarding.fair_queue cimport FairQueue
 from router.core.forwarding.credit_actions cimport CloseCircuit, DrainCircuit, GrantCircuit, ReturnCredit, Send, TellWeight
 
 
@@ -13,7 +13,7 @@ cdef class IncomingCircuit(Claimant):
     cdef public AdvertisedLoad report
 
 
-cdef class EgressPool(CreditPool):
+cdef class EgressCreditPool(CreditPool):
     cdef public object egress
     cdef public Py_ssize_t number
     cdef list _actions
@@ -25,7 +25,7 @@ cdef class EgressPool(CreditPool):
     cdef public Claimant local
     cdef public object core
     cdef public dict coming
-    cdef public TurnQueue uncredited
+    cdef public FairQueue uncredited
     cdef public Claimant unbacked
     cdef public bint opens_early
     cdef public Py_ssize_t told_weight

@@ -1,11 +1,11 @@
 import cython
 from router.core.forwarding.credit_scheduler cimport CreditScheduler
 from router.core.forwarding.credit_actions cimport CloseCircuit, Send
-from router.core.forwarding.egress_pool cimport EgressPool, IncomingCircuit
+from router.core.forwarding.egress_credit_pool cimport EgressCreditPool, IncomingCircuit
 from router.core.forwarding.publisher_credit cimport Publisher, LocalPublishers
 
 
-cdef class PoolScheduler(CreditScheduler):
+cdef class CreditPoolScheduler(CreditScheduler):
     cdef object _timing
     cdef public LocalPublishers publishers
     cdef public dict pools
@@ -20,37 +20,37 @@ cdef class PoolScheduler(CreditScheduler):
     cdef bint _is_sated
     cdef public bint is_calm
 
-    @cython.locals(pool=EgressPool)
+    @cython.locals(pool=EgressCreditPool)
     cpdef bint has_enough(self)
-    @cython.locals(pool=EgressPool, publishers=LocalPublishers)
+    @cython.locals(pool=EgressCreditPool, publishers=LocalPublishers)
     cpdef bint is_unused(self)
-    @cython.locals(pool=EgressPool)
+    @cython.locals(pool=EgressCreditPool)
     cpdef Py_ssize_t allotted(self)
-    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=EgressPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
+    @cython.locals(publishers=LocalPublishers, publisher=Publisher, pool=EgressCreditPool, lent=Py_ssize_t, was_busy=bint, result=Py_ssize_t)
     cpdef Py_ssize_t published(self, object key, object message, double now, bint is_ready=*)
     @cython.locals(allotted=Py_ssize_t)
     cdef _look_after(self, Publisher publisher, double now)
     cdef bint _keep_published(self, object message)
-    cpdef EgressPool pool(self, object egress)
-    @cython.locals(pool=EgressPool, is_more=bint)
+    cpdef EgressCreditPool pool(self, object egress)
+    @cython.locals(pool=EgressCreditPool, is_more=bint)
     cpdef bint set_capacity(self, object egress, Py_ssize_t credit, double now, Py_ssize_t returning=*, bint is_withdrawn=*)
-    @cython.locals(pool=EgressPool, circuit=IncomingCircuit, result=Py_ssize_t)
+    @cython.locals(pool=EgressCreditPool, circuit=IncomingCircuit, result=Py_ssize_t)
     cpdef Py_ssize_t arrived(self, object root, object key, object message, double now, bint is_ready=*)
-    @cython.locals(pool=EgressPool)
+    @cython.locals(pool=EgressCreditPool)
     cpdef list turn(self, double now)
-    @cython.locals(pool=EgressPool, publishers=LocalPublishers, room=Py_ssize_t, has_left=bint, has_own=bint)
+    @cython.locals(pool=EgressCreditPool, publishers=LocalPublishers, room=Py_ssize_t, has_left=bint, has_own=bint)
     cdef _serve_waiting(self, double now)
-    @cython.locals(pool=EgressPool)
-    cpdef EgressPool next_pool(self, double now)
-    cdef _spend_local(self, EgressPool pool, double now)
-    @cython.locals(pool=EgressPool, demand=Py_ssize_t, nearer=Py_ssize_t)
+    @cython.locals(pool=EgressCreditPool)
+    cpdef EgressCreditPool next_pool(self, double now)
+    cdef _spend_local(self, EgressCreditPool pool, double now)
+    @cython.locals(pool=EgressCreditPool, demand=Py_ssize_t, nearer=Py_ssize_t)
     cdef _weigh(self, double now)
-    cpdef bint is_wanted(self, EgressPool pool, Py_ssize_t nearer, Py_ssize_t demand, double now)
-    cpdef bint is_missed(self, EgressPool pool)
-    @cython.locals(pool=EgressPool)
+    cpdef bint is_wanted(self, EgressCreditPool pool, Py_ssize_t nearer, Py_ssize_t demand, double now)
+    cpdef bint is_missed(self, EgressCreditPool pool)
+    @cython.locals(pool=EgressCreditPool)
     cpdef bint is_open(self)
     cdef bint _lend(self, double now)
-    @cython.locals(pool=EgressPool)
+    @cython.locals(pool=EgressCreditPool)
     cdef double _take_back(self, double now)
-    cdef _pay(self, EgressPool pool, double now)
+    cdef _pay(self, EgressCreditPool pool, double now)
     cdef double _back(self, double now)

@@ -7,11 +7,11 @@ from collections import deque
 
 import pytest
 
-from router.core.forwarding.turn_queue import TurnQueue
+from router.core.forwarding.fair_queue import FairQueue
 
 
 def test_clients_have_turns_and_each_its_own_order() -> None:
-    queue = TurnQueue()
+    queue = FairQueue()
     for number in range(3):
         queue.add(("many", number), "many")
     queue.add(("one", 0), "one")
@@ -22,11 +22,11 @@ def test_clients_have_turns_and_each_its_own_order() -> None:
 
 def test_nothing_can_be_taken_out_of_an_empty_queue() -> None:
     with pytest.raises(LookupError, match="no message waits"):
-        TurnQueue().pop()
+        FairQueue().pop()
 
 
 def test_what_is_taken_out_in_between_is_not_served() -> None:
-    queue = TurnQueue()
+    queue = FairQueue()
     queue.add("a", 1)
     queue.add("b", 2)
     assert queue.discard("a")
@@ -37,7 +37,7 @@ def test_what_is_taken_out_in_between_is_not_served() -> None:
 
 def test_nobody_waits_for_more_than_one_message_of_each_other_client() -> None:
     rng = random.Random(7)
-    queue = TurnQueue()
+    queue = FairQueue()
     model: dict[int, deque[int]] = {}
     passed_over: dict[int, dict[int, int]] = {}
     for number in range(5000):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.local_subscribers import ExclusionTiming
 
 GRACES = 4
 """A branch may hold up the others for so many times the grace, and `EXTRA_S`: longer than any honest neighbor, also one
@@ -27,7 +27,7 @@ MOST_TAKEN = 1
 """A branch that took more messages than this has not held up the others all that time."""
 
 
-class BranchHold:
+class BranchExclusion:
     """Account of what one branch has held up.
 
     Args:
@@ -47,7 +47,7 @@ class BranchHold:
         "taken",
     )
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: ExclusionTiming) -> None:
         self._patience = patience
         self.routers = 1
         """Reached by this branch, its neighbor included."""

@@ -32,7 +32,7 @@ from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weigh
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import POOL_TRANSITIONS, PoolEvent, PoolState
 from router.core.forwarding.egress_load import AdvertisedLoad, EgressLoad
-from router.core.forwarding.turn_queue import TurnQueue
+from router.core.forwarding.fair_queue import FairQueue
 from router.core.ids_and_conditions import RouterId
 
 BATCHES = 4
@@ -55,7 +55,7 @@ class IncomingCircuit(Claimant):
         """Load at the egress as its neighbor was told."""
 
 
-class EgressPool(CreditPool):
+class EgressCreditPool(CreditPool):
     """Credit toward one egress.
 
     Args:
@@ -83,7 +83,7 @@ class EgressPool(CreditPool):
         """Messages that came on credit and wait: for a turn, or after a withdrawal or a change of path."""
         self.coming: dict[Key, None] = {}
         """Messages of circuits that are not there as a whole: counted, and not to be sent yet."""
-        self.uncredited = TurnQueue()
+        self.uncredited = FairQueue()
         """Messages that came on no credit of this address: datagrams, and those of anonymous senders."""
         self.unbacked = Claimant(None, timing.first_window)
         """Those together, as long as somebody else needs credit; else they take what there is."""

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from router.core.forwarding.credit_actions import Key
 
 
-class TurnQueue:
+class FairQueue:
     """Messages that wait; of each client the oldest is next."""
 
     def __init__(self) -> None:

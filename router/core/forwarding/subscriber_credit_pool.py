@@ -60,7 +60,7 @@ class TreeShare(Claimant):
         self.reckon()
 
 
-class SharedCredit(CreditPool):
+class SubscriberCreditPool(CreditPool):
     """Credit of the local subscribers, and the trees that draw on it."""
 
     def __init__(self, local_subscribers: LocalSubscribers, timing: CreditTiming) -> None:

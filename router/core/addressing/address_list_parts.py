@@ -54,7 +54,7 @@ def pieces(addresses: Sequence[str]) -> Iterable[Sequence[str]]:
     return [addresses[start:end] for start, end in pairwise(ends)]
 
 
-class Answer:
+class OutgoingAddressList:
     """All addresses of this router, as one other router is told of them in parts.
 
     Args:
@@ -86,7 +86,7 @@ class Answer:
 
 
 @attrs.define(eq=False)
-class Arriving:
+class IncomingAddressList:
     """Parts that have come of all addresses of another router."""
 
     mobile_seq: int

@@ -24,20 +24,20 @@ import math
 from router.core.forwarding.credit_actions import KEPT, REFUSED, CloseCircuit, CreditAction, Key, Send
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
-from router.core.forwarding.egress_pool import EgressPool, IncomingCircuit
+from router.core.forwarding.egress_credit_pool import EgressCreditPool, IncomingCircuit
 from router.core.forwarding.publisher_credit import LocalPublishers, Publisher
 from router.core.ids_and_conditions import RouterId
 
 
-class PoolScheduler(CreditScheduler):
+class CreditPoolScheduler(CreditScheduler):
     """Scheduler of pools: deals, lends, takes back, and sends the messages that have credit."""
 
     def __init__(self, timing: CreditTiming) -> None:
         CreditScheduler.__init__(self)
         self._timing = timing
         self.publishers = LocalPublishers(self.actions, timing)
-        self.pools: dict[RouterId, EgressPool] = {}
-        self.candidates: list[EgressPool] = []
+        self.pools: dict[RouterId, EgressCreditPool] = {}
+        self.candidates: list[EgressCreditPool] = []
         """Pools that local messages may go to, nearest first."""
         self.is_stopping = False
         """Publishers are given no credit any more."""
@@ -168,7 +168,7 @@ class PoolScheduler(CreditScheduler):
 
     # Pools and circuits
 
-    def add_pool(self, name: RouterId) -> EgressPool:
+    def add_pool(self, name: RouterId) -> EgressCreditPool:
         """Make the only pool that there is to be, called *name* where an egress is asked for."""
         pool = self.pool(name)
         pool.enter(PoolEvent.PATH_FOUND)
@@ -197,13 +197,13 @@ class PoolScheduler(CreditScheduler):
         # Who has some comes for more when it has used it.
         return not (is_more and self._is_sated) or pool.starves_circuits()
 
-    def pool(self, egress: RouterId) -> EgressPool:
+    def pool(self, egress: RouterId) -> EgressCreditPool:
         """Find the pool toward *egress*, or make it."""
         if egress not in self.pools:
             if egress not in self.egresses:
                 self.egresses.append(egress)
             number = self.egresses.index(egress)
-            self.pools[egress] = EgressPool(egress, number, self.actions, self._timing)
+            self.pools[egress] = EgressCreditPool(egress, number, self.actions, self._timing)
         return self.pools[egress]
 
     def add_circuit(self, egress: RouterId, key: Key, neighbor: RouterId) -> None:
@@ -322,14 +322,14 @@ class PoolScheduler(CreditScheduler):
             self._spend_local(pool, now)
             self.actions.append(Send(message, pool.egress))
 
-    def next_pool(self, now: float) -> EgressPool | None:
+    def next_pool(self, now: float) -> EgressCreditPool | None:
         """Find the pool of the next local message at *now* (seconds); None when there is credit in none."""
         for pool in self.candidates:
             if pool.local.out > 0 and pool.capacity > 0:
                 return pool
         return None
 
-    def _spend_local(self, pool: EgressPool, now: float) -> None:
+    def _spend_local(self, pool: EgressCreditPool, now: float) -> None:
         """Take a credit for a publisher's message off what was allotted to all of them."""
         pool.local.out -= 1
         pool.local.use(now, 2 * pool.capacity)
@@ -348,7 +348,7 @@ class PoolScheduler(CreditScheduler):
             pool.set_weight(pool.local, demand if self.is_wanted(pool, nearer, demand, now) else 0)
             nearer += pool.local.out
 
-    def is_wanted(self, pool: EgressPool, nearer: int, demand: int, now: float) -> bool:
+    def is_wanted(self, pool: EgressCreditPool, nearer: int, demand: int, now: float) -> bool:
         """Whether local publishers are to draw on *pool* at *now* (seconds).
 
         Args:
@@ -359,7 +359,7 @@ class PoolScheduler(CreditScheduler):
         """
         return True
 
-    def is_missed(self, pool: EgressPool) -> bool:
+    def is_missed(self, pool: EgressCreditPool) -> bool:
         """Whether local messages go elsewhere for want of credit in *pool*, though it is its turn."""
         return False
 
@@ -399,7 +399,7 @@ class PoolScheduler(CreditScheduler):
             due = min(due, self.publishers.lower_idle(now))
         return min(due, self._back(now))
 
-    def _pay(self, pool: EgressPool, now: float) -> None:
+    def _pay(self, pool: EgressCreditPool, now: float) -> None:
         """Take back what *pool* lacks: at once when downstream asks for it, else after a while, as most debts pass."""
         free = pool.free()
         pool.note_debt(now)

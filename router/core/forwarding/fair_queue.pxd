@@ -1,7 +1,7 @@
 import cython
 
 
-cdef class TurnQueue:
+cdef class FairQueue:
     cdef object _due
     cdef object _served
     cdef dict _clients

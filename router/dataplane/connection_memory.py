@@ -12,7 +12,7 @@ def _no_socket(is_stopped: bool) -> None:
 
 
 @attrs.define
-class ConnectionAccount:
+class ConnectionMemory:
     """The account of one connection, in bytes."""
 
     taken_bytes: int = 0

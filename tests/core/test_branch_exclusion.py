@@ -9,8 +9,8 @@ import itertools
 
 import pytest
 
-from router.core.forwarding.branch_hold import BranchHold
-from router.core.forwarding.local_subscribers import Patience
+from router.core.forwarding.branch_exclusion import BranchExclusion
+from router.core.forwarding.local_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import MOST_FORMER
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimSubscriber, TopUp
@@ -37,8 +37,8 @@ def exclusions(orders: list[Order]) -> list[Order]:
     return [order for order in orders if order[0] == "excluded"]
 
 
-def hold_of(bench: MulticastBench, neighbor: str) -> BranchHold:
-    return bench.of("me").children[RouterId(neighbor)].hold
+def hold_of(bench: MulticastBench, neighbor: str) -> BranchExclusion:
+    return bench.of("me").children[RouterId(neighbor)].exclusion
 
 
 def test_a_neighbor_that_never_grants_holds_up_the_others_for_a_limited_time_alone() -> None:
@@ -238,7 +238,7 @@ def test_a_neighbor_is_not_excluded_while_no_publisher_waits() -> None:
     bench = local(1000, "p")
     bench.tree("me", "a")
     bench.wait(60.0)
-    assert not bench.of("me").children[RouterId("a")].hold.is_excluded
+    assert not bench.of("me").children[RouterId("a")].exclusion.is_excluded
 
 
 # In a line of routers
@@ -248,7 +248,7 @@ def line_with_a_liar(routers: int, liar: int) -> tuple[MulticastMesh, list[SimSu
     """A line with a subscriber at each router; number *liar*, from 1, never excludes the one of its own that stalls."""
     names = [f"R{number}" for number in range(1, routers + 1)]
     mesh = MulticastMesh(list(itertools.pairwise(names)))
-    mesh.routers[RouterId(f"R{liar}")].machine.local_subscribers.patience = Patience(grace_s=3600.0)
+    mesh.routers[RouterId(f"R{liar}")].machine.local_subscribers.patience = ExclusionTiming(grace_s=3600.0)
     before = [
         mesh.add_subscriber(name, credit=50, top_up=TopUp.EACH, service_s=SERVICE_S) for name in names[: liar - 1]
     ]

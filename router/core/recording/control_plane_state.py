@@ -23,7 +23,7 @@ import attrs
 
 from mesh_config.models import addresses, link_state
 from router.core import controlplane, events
-from router.core.addressing import address_installation, address_sync, partial_updates
+from router.core.addressing import address_installation, address_list_parts, address_sync
 from router.core.controlplane import ControlPlane
 from router.core.errors import LocalError
 from router.core.linkstate import (
@@ -43,9 +43,9 @@ from router.core.linkstate import (
 )
 
 _MODULES: Final[Sequence[ModuleType]] = (
-    address_installation, address_sync, addresses, control_forwarder, controlplane, due_routers, events, hello_sender,
-    link_state, link_state_requests, lsdb, messages, neighbors, outbox, partial_updates,
-    protocol, rate_limit, routes, spf, throttle,
+    address_installation, address_list_parts, address_sync, addresses, control_forwarder, controlplane, due_routers,
+    events, hello_sender, link_state, link_state_requests, lsdb, messages, neighbors, outbox, protocol, rate_limit,
+    routes, spf, throttle,
 )  # fmt: skip
 
 
