@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-import networkx as nx
-
 from mesh_config.check_router import Locate, router_findings
 from mesh_config.connector_matching import (
     Link,
@@ -272,10 +270,7 @@ def _parallel(found: list[Link], locate: Locate) -> Iterator[Finding]:
 def _partitions(
     mesh: MeshSettings, found: list[Link], locate: Locate, *, has_neighbors_outside: bool
 ) -> Iterator[Finding]:
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(mesh.routers)
-    graph.add_edges_from(link.pair for link in found if link.is_between_routers)
-    parts = sorted((sorted(part) for part in nx.connected_components(graph)), key=lambda part: (-len(part), part))
+    parts = sorted(map(sorted, _connected(mesh, found)), key=lambda part: (-len(part), part))
     if len(parts) < 2:
         return
     names = [_names(part) for part in parts]
@@ -287,6 +282,18 @@ def _partitions(
             expected="a connector between the parts",
             severity=Severity.WARNING if has_neighbors_outside else Severity.ERROR,
         )
+
+
+def _connected(mesh: MeshSettings, found: list[Link]) -> list[set[str]]:
+    """Routers that reach each other: by hand, since a router checks its mesh, and networkx would take it 13 MB."""
+    part_of: dict[str, set[str]] = {key: {key} for key in mesh.routers}
+    for link in found:
+        if link.is_between_routers:
+            small, large = sorted((part_of[key] for key in link.pair), key=len)
+            if small is not large:
+                large |= small
+                part_of.update(dict.fromkeys(small, large))
+    return list({id(part): part for part in part_of.values()}.values())
 
 
 def _names(part: list[str], limit: int = 8) -> str:

@@ -135,3 +135,15 @@ def _reaches(
         return connector.to is not None or target.host is None or is_same_host(connector.host, target.host)
     is_hosted = target.host is not None and is_same_host(connector.host, target.host)
     return is_same_host(connector.host, listener.host) or (is_hosted and not is_loopback(listener.host))
+
+
+def link_costs(mesh: MeshSettings) -> dict[tuple[str, str], int]:
+    """Cost of each pair of neighbors, in the order of the file; of parallel connections that of the cheapest.
+
+    What check.py calls an error is left out.
+    """
+    found: dict[tuple[str, str], int] = {}
+    for link in links(mesh):
+        if link.is_between_routers and link.router != link.target:
+            found[link.pair] = min(link.cost, found.get(link.pair, link.cost))
+    return found

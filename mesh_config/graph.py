@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 
-from mesh_config.connector_matching import links
+from mesh_config.connector_matching import link_costs
 from mesh_config.models import MeshSettings
 
 
@@ -17,10 +17,8 @@ def topology(mesh: MeshSettings) -> nx.Graph[str]:
     graph: nx.Graph[str] = nx.Graph(name=mesh.name)
     for key, router in mesh.routers.items():
         graph.add_node(key, site=router.site)
-    for link in links(mesh):
-        if link.is_between_routers and link.router != link.target:
-            known = int(graph.edges[link.pair]["cost"]) if graph.has_edge(*link.pair) else link.cost
-            graph.add_edge(*link.pair, cost=min(link.cost, known))
+    for pair, cost in link_costs(mesh).items():
+        graph.add_edge(*pair, cost=cost)
     return graph
 
 

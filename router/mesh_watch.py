@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from mesh_config.graph import topology
+from mesh_config.connector_matching import link_costs
 from mesh_config.models import ConnectorSettings, MeshSettings
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Edges
@@ -49,14 +49,10 @@ class ExpectedMesh:
     @classmethod
     def of(cls, mesh: MeshSettings) -> ExpectedMesh:
         """Take from a mesh file what it names."""
-        graph = topology(mesh)
         return cls(
             name=mesh.name,
             routers={RouterId(key): mesh.routers[key].site for key in sorted(mesh.routers)},
-            links={
-                (RouterId(min(pair)), RouterId(max(pair))): int(graph.edges[pair]["cost"])
-                for pair in sorted(graph.edges)
-            },
+            links={(RouterId(min(pair)), RouterId(max(pair))): cost for pair, cost in sorted(link_costs(mesh).items())},
         )
 
 

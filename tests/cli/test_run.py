@@ -213,3 +213,9 @@ def test_a_command_that_fails_leaves_the_signals_of_its_process_as_they_were(mes
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert CliRunner().invoke(run, [mesh, "--router", "unread"]).exit_code == 1
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+def test_a_router_imports_nothing_that_only_other_commands_need() -> None:
+    loaded = "import router.cli.run, sys; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", loaded], stdout=subprocess.PIPE, text=True, check=True)
+    assert {"networkx", "numpy", "matplotlib", "pyspark"}.isdisjoint(ended.stdout.split())
