@@ -527,3 +527,20 @@ def test_the_data_plane_asserts_of_nothing_that_it_is_a_link_or_a_message() -> N
     casting = {module for module, node in calls if isinstance(node, ast.Call) and ast.unparse(node.func) == "cast"}
     assert asserted == []
     assert casting == {"router.dataplane.links", "router.dataplane.credit_key_types"}
+
+
+def test_nobody_asks_a_link_or_a_message_for_a_role_by_what_it_lacks() -> None:
+    # What a circuit has and a publisher's link has not is asked of the type.
+    roles = {"root", "is_refused", "attached_at", "brokered"}
+    asked = [
+        f"{module}:{node.lineno}"
+        for module, path in MODULES.items()
+        if below(module, "router.dataplane") or below(module, "router.engine")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Compare)
+        and isinstance(node.left, ast.Attribute)
+        and node.left.attr in roles
+        and isinstance(node.comparators[0], ast.Constant)
+        and node.comparators[0].value is None
+    ]
+    assert asked == []

@@ -12,9 +12,7 @@ from router.core.forwarding.credit_actions import (
     KEPT,
     CloseCircuit,
     CreditAction,
-    DrainCircuit,
     Grant,
-    GrantCircuit,
     Key,
     ReturnCredit,
     Send,
@@ -23,54 +21,39 @@ from router.core.forwarding.credit_actions import (
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.ids_and_conditions import RouterId
-from router.simulation.network import Network
 from router.testing.clients import SimPublisher
-from router.testing.credit_machine_driver import CreditMachineDriver
-from router.testing.links import Link, Wire, ignore_flow, ignore_transfer
+from router.testing.credit_router import CreditRouter, Surroundings
+from router.testing.links import Link, ignore_flow, ignore_transfer
 
 
-class Surroundings(Protocol):
+class AnycastSurroundings(Surroundings, Protocol):
     """Interface that a simulated router needs of its mesh."""
-
-    network: Network
 
     def neighbor(self, router: RouterId) -> AnycastRouter:
         """A router by name."""
 
-    def wires(self, here: RouterId, there: RouterId) -> tuple[Wire, Wire] | None:
-        """Both ways of the connection to a neighbor; None when it is down."""
-
     def delivered(self, message: int) -> None:
         """A message was sent to a subscriber."""
-
-    def released(self, message: int) -> None:
-        """A message has nowhere to go, or its sender left before it was delivered."""
-
-    def is_kept(self, message: int) -> bool:
-        """Whether a message is the mesh's though its sender has left: it is pre-settled."""
-
-    def checked(self) -> None:
-        """A router has finished a turn."""
 
     has_outcomes: bool
     """Subscribers settle messages, and routers look at loads."""
 
 
-class AnycastRouter:
-    """A router as far as the credit of one address goes. It carries out what the machine wants done."""
+class AnycastRouter(CreditRouter):
+    """A router as far as the credit of one anycast address goes."""
 
     def __init__(
-        self, name: RouterId, mesh: Surroundings, timing: CreditTiming, *, is_closest: bool, distance: float = 0.0
+        self,
+        name: RouterId,
+        mesh: AnycastSurroundings,
+        timing: CreditTiming,
+        *,
+        is_closest: bool,
+        distance: float = 0.0,
     ) -> None:
-        self.name = name
         self.machine = AnycastScheduler(timing=timing, is_closest=is_closest, distance=distance)
-        self.turns = CreditMachineDriver(
-            mesh.network, self.machine, restate=self._restate, carry_out=self._carry_out, checked=mesh.checked
-        )
-        self.publishers: dict[Key, Link] = {}
+        super().__init__(name, self.machine, mesh)
         self.subscribers: list[Link] = []
-        self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
-        """Incoming ones: egress, neighbor, link."""
         self.own: dict[RouterId, tuple[RouterId, Link]] = {}
         """Toward each egress: next hop, link."""
         self.orders = 0
@@ -85,28 +68,10 @@ class AnycastRouter:
         """Links whose messages without an outcome are part of a load: to which neighbor, None for a subscriber."""
         self._report_at = math.inf
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether it still does anything."""
-        return not self.turns.is_over
-
-    @is_alive.setter
-    def is_alive(self, is_alive: bool) -> None:
-        self.turns.is_over = not is_alive
-
     # What the machine wants done
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case Grant():
-                self.orders += 1
-                self._changed(self.publishers[action.publisher]).grant(action.credit)
-            case GrantCircuit():
-                link = self._changed(self.circuits[action.circuit][2])
-                link.grant(action.credit)
-                link.is_draining = False
-            case DrainCircuit():
-                self._changed(self.circuits[action.circuit][2]).drain()
             case CloseCircuit():
                 egress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
@@ -117,11 +82,9 @@ class AnycastRouter:
                 self._return(action.egress, action.credit)
             case TellWeight():
                 self._tell_weight(action.egress, action.weight)
-
-    def _changed(self, link: Link) -> Link:
-        """A flow is to be written on a link at the end of the turn."""
-        self.turns.changed[link] = None
-        return link
+            case _:
+                self.orders += isinstance(action, Grant)
+                super()._carry_out(action)
 
     def _send(self, message: Key, egress: RouterId) -> None:
         assert isinstance(message, int)
@@ -172,7 +135,7 @@ class AnycastRouter:
 
     def do(self, event: Callable[[float], object]) -> None:
         """Tell the machine one event, have its turn, and write what it ordered."""
-        self.turns.do(event)
+        super().do(event)
         if self._mesh.has_outcomes and self.is_alive:
             self._report()
 
@@ -256,19 +219,8 @@ class AnycastRouter:
 
     def detach_publisher(self, key: Key) -> None:
         """A publisher's detach arrived, or its connection ended."""
-
-        def detached(now: float) -> None:
-            owner = self.machine.publishers.attached[key]
-            waiting = [m for m, p in self.machine.publishers.waiting.items() if p is owner]
-            self.machine.remove_publisher(key)
-            self.publishers.pop(key).end_receiver()
-            for message in waiting:
-                assert isinstance(message, int)
-                if not self._mesh.is_kept(message):
-                    assert self.machine.drop(message)
-                    self._mesh.released(message)
-
-        self.do(detached)
+        machine = self.machine
+        self.do(lambda _: self._lose_publisher(key, machine.publishers, machine.remove_publisher, machine.drop))
 
     def attach_subscriber(self, link: Link) -> None:
         """A local subscriber's attach arrived."""

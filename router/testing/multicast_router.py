@@ -9,9 +9,6 @@ from router.core.forwarding.credit_actions import (
     KEPT,
     CloseCircuit,
     CreditAction,
-    DrainCircuit,
-    Grant,
-    GrantCircuit,
     Key,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -25,26 +22,20 @@ from router.core.forwarding.multicast_tree import (
     TellBranchWeight,
 )
 from router.core.ids_and_conditions import RouterId
-from router.simulation.network import Network
 from router.testing.clients import SimPublisher
-from router.testing.credit_machine_driver import CreditMachineDriver
-from router.testing.links import Link, Wire, ignore_flow
+from router.testing.credit_router import CreditRouter, Surroundings
+from router.testing.links import Link, ignore_flow
 
 Place = tuple[dict[RouterId, int], RouterId | None]
 """Of a router in a tree: children below which there are subscribers, each with the number of routers that are reached
 by it, itself included; and predecessor."""
 
 
-class Surroundings(Protocol):
+class MulticastSurroundings(Surroundings, Protocol):
     """Interface that a simulated router needs of its mesh."""
-
-    network: Network
 
     def neighbor(self, router: RouterId) -> MulticastRouter:
         """A router by name."""
-
-    def wires(self, here: RouterId, there: RouterId) -> tuple[Wire, Wire] | None:
-        """Both ways of the connection to a neighbor; None when it is down."""
 
     def departed(self, message: int) -> None:
         """A message left its ingress router: a copy was sent on every branch."""
@@ -52,62 +43,29 @@ class Surroundings(Protocol):
     def copied(self, message: int, router: RouterId, subscribers: Sequence[Link], missed: Sequence[Link]) -> None:
         """A message passed a router: copies were sent to some of its subscribers, and others missed it."""
 
-    def released(self, message: int) -> None:
-        """A message has nowhere to go, or its sender left before it was delivered."""
-
     def excluded(self, router: RouterId, neighbor: RouterId) -> None:
         """A router excluded a neighbor that held up the others."""
 
-    def is_kept(self, message: int) -> bool:
-        """Whether a message is the mesh's though its sender has left: it is pre-settled."""
 
-    def checked(self) -> None:
-        """A router has finished a turn."""
+class MulticastRouter(CreditRouter):
+    """A router as far as the credit of one multicast address goes."""
 
-
-class MulticastRouter:
-    """A router as far as the credit of one multicast address goes.
-
-    It carries out what the machine wants done.
-    """
-
-    def __init__(self, name: RouterId, mesh: Surroundings, timing: CreditTiming, patience: ExclusionTiming) -> None:
-        self.name = name
+    def __init__(
+        self, name: RouterId, mesh: MulticastSurroundings, timing: CreditTiming, patience: ExclusionTiming
+    ) -> None:
         self.machine = MulticastIngressScheduler(name, timing=timing, patience=patience)
-        self.turns = CreditMachineDriver(
-            mesh.network, self.machine, restate=lambda now: None, carry_out=self._carry_out, checked=mesh.checked
-        )
-        self.publishers: dict[Key, Link] = {}
+        super().__init__(name, self.machine, mesh)
         self.subscribers: dict[Link, None] = {}
-        self.circuits: dict[Key, tuple[RouterId, RouterId, Link]] = {}
-        """Incoming ones: ingress, neighbor, link."""
         self.own: dict[tuple[RouterId, RouterId], Link] = {}
         """By ingress and child."""
         self._mesh = mesh
         self._place: Callable[[RouterId], Place] = lambda _: ({}, None)
         """The paths as they were last installed: this router's place in the tree of an ingress."""
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether it still does anything."""
-        return not self.turns.is_over
-
-    @is_alive.setter
-    def is_alive(self, is_alive: bool) -> None:
-        self.turns.is_over = not is_alive
-
     # What the machine wants done
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case Grant():
-                self._changed(self.publishers[action.publisher]).grant(action.credit)
-            case GrantCircuit():
-                link = self._changed(self.circuits[action.circuit][2])
-                link.grant(action.credit)
-                link.is_draining = False
-            case DrainCircuit():
-                self._changed(self.circuits[action.circuit][2]).drain()
             case CloseCircuit():
                 ingress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
@@ -124,11 +82,8 @@ class MulticastRouter:
                 self._tell_weight(action.ingress, action.neighbor, action.weight)
             case BranchExcluded():
                 self._mesh.excluded(self.name, action.neighbor)
-
-    def _changed(self, link: Link) -> Link:
-        """A flow is to be written on a link at the end of the turn."""
-        self.turns.changed[link] = None
-        return link
+            case _:
+                super()._carry_out(action)
 
     def _send_copies(self, action: SendCopies) -> None:
         message = action.message
@@ -158,10 +113,6 @@ class MulticastRouter:
 
     # Events
 
-    def do(self, event: Callable[[float], object]) -> None:
-        """Tell the machine one event, have its turn, and write what it ordered."""
-        self.turns.do(event)
-
     def attach_publisher(self, publisher: SimPublisher) -> None:
         """A publisher's attach arrived."""
         link, key = publisher.link, publisher.key
@@ -175,20 +126,9 @@ class MulticastRouter:
 
     def detach_publisher(self, key: int) -> None:
         """A publisher's detach arrived, or its connection ended."""
-
-        def detached(now: float) -> None:
-            publishers = self.machine.own.machine.publishers
-            owner = publishers.attached[key]
-            waiting = [m for m, p in publishers.waiting.items() if p is owner]
-            self.machine.remove_publisher(key)
-            self.publishers.pop(key).end_receiver()
-            for message in waiting:
-                assert isinstance(message, int)
-                if not self._mesh.is_kept(message):
-                    assert self.machine.drop(message)
-                    self._mesh.released(message)
-
-        self.do(detached)
+        machine = self.machine
+        publishers = machine.own.machine.publishers
+        self.do(lambda _: self._lose_publisher(key, publishers, machine.remove_publisher, machine.drop))
 
     def attach_subscriber(self, link: Link) -> None:
         """A local subscriber's attach arrived."""
