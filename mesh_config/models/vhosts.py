@@ -63,7 +63,7 @@ class GroupSettings:
     management: ManagementRight = setting(
         "What they may ask `$management`: nothing (`none`); this router about what is of their virtual host (`own`);"
         " any router about anything (`read`); that, and to change things at the router that they are connected to"
-        " (`write`).",
+        " (`write`). With it go an address for replies and senders without an address, which tools ask with.",
         default=ManagementRight.NONE,
     )
     max_connections_of_user: int = _bound(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from proton import symbol
 
-from mesh_config.models import GroupSettings, VhostSettings
+from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench
@@ -379,3 +379,17 @@ def test_connections_that_are_denied_are_told_once_too(bench: Bench, capsys: pyt
     for number in range(20):
         assert enter(bench, router, f"wrong{number}").closed == DENIED
     assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_who_may_manage_has_what_tools_ask_with_and_no_more(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(vhost(management=ManagementRight.READ), everything("other")))
+    victim = enter(bench, router, "other").receiver("x", credit=10).accepting()
+    client = enter(bench, router)
+    assert reply_receiver(client, "dynamic").closed is None
+    assert dynamic_sender(client).closed == DENIED
+    sender = client.sender(None)
+    assert sender.closed is None
+    bench.run()
+    sent = sender.send(message("x", address="x"))
+    bench.run()
+    assert (sent.outcome, victim.bodies) == ("rejected", [])

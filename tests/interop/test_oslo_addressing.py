@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from mesh_config.models import ListenerSettings
+from mesh_config.models import GroupSettings, ListenerSettings, ManagementRight, MeshSettings, VhostSettings
 from tests.helpers.oslo import LINE, OsloError, OsloWorker, mesh_of, needs_oslo, oslo_url, wait_fanout
 from tests.helpers.processes import MeshProcesses
 
@@ -28,11 +28,39 @@ class Field:
     callers: OsloWorker
 
 
-@pytest.fixture(scope="module")
-def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+def tenants() -> MeshSettings:
+    """A line of routers with `blue`, `green` and `red` as tenants, and the rest in the common namespace."""
+    group = GroupSettings(
+        name="all",
+        users=("anonymous",),
+        sources=("openstack.org/om/#", "exclusive/#", "unicast/#", "broadcast/#"),
+        targets=("openstack.org/om/#", "exclusive/#", "unicast/#", "broadcast/#"),
+        dynamic_addresses=True,
+        anonymous_senders=True,
+    )
+    rest = attrs.evolve(group, sources=("#",), targets=("#",), management=ManagementRight.READ)
+    vhosts = (
+        VhostSettings(name="blue", groups=(group,)),
+        VhostSettings(name="green", groups=(group,)),
+        VhostSettings(name="red", groups=(group,)),
+        VhostSettings(name="rest", hostnames=("*",), isolated=False, groups=(rest,)),
+    )
+    mesh = mesh_of(LINE, listener=ListenerSettings(name="clients"))
+    routers = {key: attrs.evolve(router, vhosts=vhosts) for key, router in mesh.routers.items()}
+    return attrs.evolve(mesh, routers=routers)
+
+
+MESHES = {
+    "prefixes": lambda: mesh_of(LINE, listener=ListenerSettings(name="clients", vhost_prefix=True)),
+    "policy": tenants,
+}
+
+
+@pytest.fixture(scope="module", params=MESHES)
+def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     folder = tmp_path_factory.mktemp("oslo")
     with (
-        MeshProcesses(mesh_of(LINE, listener=ListenerSettings(name="clients", vhost_prefix=True)), folder) as mesh,
+        MeshProcesses(MESHES[request.param](), folder) as mesh,
         OsloWorker(folder / "servers.log") as servers,
         OsloWorker(folder / "callers.log") as callers,
     ):

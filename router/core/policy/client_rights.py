@@ -93,6 +93,14 @@ class ClientRights:
             raise Denied(verdict.kind, str(verdict), condition=verdict.condition)  # one of its own has no traceback
         return verdict
 
+    @property
+    def _may_manage(self) -> bool:
+        """Whether it may ask management at all: with that goes what tools ask with.
+
+        Those of Qpid Dispatch, and our own, name the node in each message, and get their answers at a dynamic address.
+        """
+        return self.group.management is not ManagementRight.NONE
+
     def denied_user_id(self, error: Exception) -> None:
         """Count a message whose `user-id` was not its sender's."""
         self.state.denied(Denied(DenialKind.USER_ID, str(error)), self.user, "")
@@ -103,7 +111,8 @@ class ClientRights:
         Raises:
             Denied: it may not.
         """
-        if not self.group.dynamic_addresses:
+        is_for_replies = kind is DenialKind.RECEIVER and self._may_manage
+        if not (self.group.dynamic_addresses or is_for_replies):
             raise Denied(kind, f"user `{self.user}` may not have dynamic addresses in virtual host `{self.vhost}`")
 
     def check_anonymous_sender(self) -> None:
@@ -112,7 +121,7 @@ class ClientRights:
         Raises:
             Denied: it may not.
         """
-        if not self.group.anonymous_senders:
+        if not (self.group.anonymous_senders or self._may_manage):
             raise Denied(
                 DenialKind.SENDER,
                 f"user `{self.user}` may not attach a sender without an address in virtual host `{self.vhost}`",

@@ -1,0 +1,88 @@
+"""`amqp-mesh stat` at a router with virtual hosts: operators see everything, tenants their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from proton.utils import BlockingConnection, LinkDetached
+
+from mesh_config.models import (
+    GroupSettings,
+    ListenerSettings,
+    ManagementRight,
+    MeshSettings,
+    RouterSettings,
+    VhostSettings,
+)
+from router.cli import main
+from tests.helpers.processes import MeshProcesses
+
+
+def vhost(name: str, right: ManagementRight) -> VhostSettings:
+    group = GroupSettings(name="all", users=("anonymous",), sources=("jobs",), targets=("jobs",), management=right)
+    return VhostSettings(name=name, groups=(group,))
+
+
+@pytest.fixture(scope="module")
+def stat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Result]]:
+    """Calls `stat` with the given words at a router where a client of `blue` and one of `green` are connected."""
+    vhosts = (
+        vhost("blue", ManagementRight.OWN),
+        vhost("green", ManagementRight.NONE),
+        vhost("operators", ManagementRight.READ),
+    )
+    router = RouterSettings(id="A", listeners=(ListenerSettings(),), vhosts=vhosts)
+    with MeshProcesses(MeshSettings(routers={"A": router}), tmp_path_factory.mktemp("stat")) as mesh:
+        mesh.start()
+        url = mesh.url("A")
+        blue, green = (BlockingConnection(url, virtual_host=name) for name in ("blue", "green"))
+        for client in (blue, green):
+            client.create_receiver("jobs")
+        with pytest.raises(LinkDetached):
+            green.create_receiver("others")
+
+        def call(*words: str) -> Result:
+            return CliRunner().invoke(main, ["stat", "--url", url, *words], catch_exceptions=False)
+
+        yield call
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, Any]] = json.loads(result.output)
+    return found
+
+
+def test_operators_see_every_virtual_host_and_what_was_denied(stat: Callable[..., Result]) -> None:
+    found = {row["id"]: row for row in rows(stat("vhosts", "--vhost", "operators", "--json"))}
+    assert list(found) == ["blue", "green", "operators", "(none)"]
+    assert found["green"]["receiverDenied"] == 1
+    assert found["blue"]["connectionsCurrent"] == 1
+    table = stat("vhosts", "--vhost", "operators").output
+    assert table.startswith("A: 4 virtual hosts\n")
+
+
+def test_a_tenant_sees_its_own(stat: Callable[..., Result]) -> None:
+    for what, count in (("connections", 2), ("vhosts", 1), ("addresses", 2)):
+        result = stat(what, "--vhost", "blue", "--json")
+        assert len(rows(result)) == count
+        assert "green" not in result.output
+    assert "M0blue/jobs" in {row["key"] for row in rows(stat("addresses", "--vhost", "blue", "--json"))}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("general", "--vhost", "blue"), "is of the whole router, and not of a virtual host (403)"),
+        (("connections", "--vhost", "green"), "may not attach a sender without an address in virtual host `green`"),
+        (("connections", "--vhost", "nobody"), "there is no virtual host `nobody`"),
+    ],
+)
+def test_who_may_not_is_told_why(stat: Callable[..., Result], words: tuple[str, ...], said: str) -> None:
+    result = stat(*words)
+    assert result.exit_code == 1
+    assert said in result.output + (result.stderr or "")
