@@ -19,6 +19,7 @@ import trio
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
 from router.core.errors import LocalError
+from router.core.ids_and_conditions import Condition
 from router.engine.connection import Connection
 from router.flight_recorder import SIGNAL
 from router.mesh_watch import ExpectedMesh
@@ -86,7 +87,7 @@ class Daemon:
         self._rng = random.Random()
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
-        self.view = serve_management(self.runtime, self.listeners, self.connectors)
+        self.view = serve_management(self.runtime, self)
         self.http = http_server(self.runtime, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
@@ -98,6 +99,10 @@ class Daemon:
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
         self._manager = ServiceNotifier.from_environment()
+        self._nursery: trio.Nursery | None = None
+        self._accepting: trio.Nursery | None = None
+        """Tasks that accept; None before the start and from the stop on."""
+        self._scopes: dict[Listener, trio.CancelScope] = {}
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT, then stop as the settings say."""
@@ -110,6 +115,7 @@ class Daemon:
                 accepting = trio.CancelScope()
                 nursery.start_soon(self._keep_up, self._look_out)
                 nursery.start_soon(self._wait_for_sockets, nursery)
+                self._nursery = nursery
                 nursery.start_soon(self._accept, nursery, accepting)
                 for connector in self.connectors:
                     nursery.start_soon(self._connect, connector)
@@ -161,17 +167,63 @@ class Daemon:
     async def _accept(self, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
         with scope:
             async with trio.open_nursery() as accepting:
+                self._accepting = accepting
                 for listener in self.listeners:
-                    accepting.start_soon(
-                        self._keep_up,
-                        listener.accept,
-                        nursery,
-                        self._serve_accepted,
-                        self._not_taken_in,
-                        self._poller.leaving,
-                    )
+                    self._scopes[listener] = trio.CancelScope()
+                    accepting.start_soon(self._accept_on, listener, nursery)
+                await trio.sleep_forever()
+        self._accepting = None
         for listener in self.listeners:
             listener.close()
+
+    async def _accept_on(self, listener: Listener, nursery: trio.Nursery) -> None:
+        try:
+            with self._scopes[listener]:
+                await self._keep_up(
+                    listener.accept, nursery, self._serve_accepted, self._not_taken_in, self._poller.leaving
+                )
+        finally:
+            listener.close()
+
+    # Changes while it runs
+
+    def open_listener(self, settings: ListenerSettings) -> Listener:
+        """Bind a listener and accept.
+
+        Raises:
+            LocalError: it cannot be bound, or the router stops.
+        """
+        if self._accepting is None or self._nursery is None:
+            raise LocalError("the router is stopping")
+        listener = Listener(settings, files=usable_files(self._settings, settings))
+        self.listeners.append(listener)
+        self._scopes[listener] = trio.CancelScope()
+        self._accepting.start_soon(self._accept_on, listener, self._nursery)
+        self.runtime.log.info("listening", host=listener.host, port=listener.port, role=settings.role.value)
+        return listener
+
+    def close_listener(self, listener: Listener) -> None:
+        """Accept no more on it; its connections stay."""
+        self.listeners.remove(listener)
+        # The task that accepts closes it: nobody may wait for a descriptor that is closed.
+        self._scopes.pop(listener).cancel()
+
+    def add_connector(self, settings: ConnectorSettings) -> Connector:
+        """Begin to connect."""
+        connector = Connector(settings, self._rng)
+        self.connectors.append(connector)
+        if self._nursery is not None and not self._told_to_stop.is_set():
+            self._nursery.start_soon(self._connect, connector)
+        return connector
+
+    def end_connector(self, connector: Connector) -> None:
+        """Connect no more, and close its connection."""
+        self.connectors.remove(connector)
+        connector.stop()
+        self.runtime.watch.connectors.pop(connector.name, None)
+        for connection in list(self.runtime.connections.values()):
+            if connection.settings is connector.settings:
+                self.runtime.refuse(connection, Condition.CONNECTION_FORCED, "its connector was taken away")
 
     async def _keep_up(self, serve: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Call *serve* again after each fault of ours in it, which must not end the router."""
@@ -246,10 +298,10 @@ class Daemon:
         return connection
 
     async def _look_out(self) -> None:
-        """Look for trouble, so that it is known how long there was some when somebody asks."""
+        """Look at what changes, so that it is known since when, and how fast, when somebody asks."""
         while True:
             await trio.sleep(LOOK_S)
-            self.view.problem_scan.look()
+            self.view.look()
 
     # Time
 

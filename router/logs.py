@@ -14,6 +14,7 @@ import select
 import sys
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final
@@ -42,6 +43,10 @@ OWN_LINES_PER_S: Final = 100.0
 """The same of events that name no host: a router that comes up may reach a thousand others at once."""
 MOST_KINDS: Final = 1000
 """Pairs of event and host that are told apart; further hosts share one of each event."""
+MOST_RECENT: Final = 1000
+"""Lines that are remembered,"""
+MOST_RECENT_CHARS: Final = 1000
+"""and characters of each."""
 SUMMARY_S: Final = 10.0
 """Until it is said how many lines were left out."""
 
@@ -289,6 +294,48 @@ class _Log:
 _log: _Log | None = None
 
 
+class Recent:
+    """The last lines, and how many there were of each level: what management asks for."""
+
+    def __init__(self) -> None:
+        self.level = logging.INFO
+        """Least severe lines that are written."""
+        self.lines: deque[tuple[float, str, str]] = deque(maxlen=MOST_RECENT)
+        """Time in seconds since 1970, level and text of each that was written."""
+        self.counts: Counter[str] = Counter()
+        """Lines by level, also those that were not written."""
+
+    def count(self, _: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        """Processor: count a line, and leave it out where its level isn't written."""
+        level = str(line["level"])
+        self.counts[level] += 1
+        if logging.getLevelNamesMapping()[level.upper()] < self.level:
+            raise structlog.DropEvent
+        return line
+
+    def remember(self, _: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        """Processor: remember a line that is escaped and not rendered yet."""
+        texts = (
+            f"{key}={value}" for key, value in line.items() if key not in ("event", "level", "timestamp", "router")
+        )
+        self.lines.append((time.time(), str(line["level"]), " ".join((str(line["event"]), *texts))[:MOST_RECENT_CHARS]))
+        return line
+
+
+recent = Recent()
+"""That of this process."""
+
+
+def set_level(level: str) -> None:
+    """Write lines from *level* on: debug, info, warning, error; `none` for none."""
+    recent.level = logging.CRITICAL + 1 if level == "none" else logging.getLevelNamesMapping()[level.upper()]
+
+
+def get_level() -> str:
+    """Least severe lines that are written, in a word; `none` for none."""
+    return "none" if recent.level > logging.CRITICAL else logging.getLevelName(recent.level).lower()
+
+
 def configure(level: str = "info", **fields: object) -> None:
     """Write lines from *level* (debug, info, warning, error) on to standard error, by a thread: `close` ends it.
 
@@ -298,17 +345,19 @@ def configure(level: str = "info", **fields: object) -> None:
     """
     global _log  # noqa: PLW0603  structlog is configured for the whole process too
     close()
-    wrapper = structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()])
+    set_level(level)
+    # All of them come to `Recent.count`, which leaves out what is below a level that may change.
+    wrapper = structlog.make_filtering_bound_logger(logging.DEBUG)
     chain: list[Any] = [
-        structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         escape_values,
+        recent.remember,
         structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False),
     ]
-    _log = log = _Log(_standard_error(), chain, wrapper, fields)
+    _log = log = _Log(_standard_error(), [structlog.processors.add_log_level, *chain], wrapper, fields)
     structlog.configure(
-        processors=[log.admit, *chain, log.put],
+        processors=[structlog.processors.add_log_level, recent.count, log.admit, *chain, log.put],
         wrapper_class=wrapper,
         logger_factory=structlog.ReturnLoggerFactory(),
         cache_logger_on_first_use=False,

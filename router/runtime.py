@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Callable
 
-from mesh_config.models import ConnectionSettings, RouterSettings
+from mesh_config.models import AddressSettings, ConnectionSettings, RouterSettings
 from router import logs
 from router.binding import heap_trim
 from router.control_pacer import PIECE_S, ControlPacer
@@ -42,6 +42,7 @@ from router.denial_log import DenialLog
 from router.ended_link_reaper import EndedLinkReaper
 from router.engine import codec
 from router.engine.connection import Connection
+from router.engine.neighbor_links import NeighborLinks
 from router.fault_recovery import FaultRecovery
 from router.flight_recorder import FlightRecorder
 from router.mesh_watch import MeshWatch
@@ -81,6 +82,8 @@ class Runtime(RunToCompletion):
         """*clock* is seconds, monotonic; *instance* must differ from that of every earlier run of this router."""
         self.settings = settings
         self.me = RouterId(settings.id)
+        self.address_names: dict[AddressSettings, str] = {}
+        """Names of entries that management has created."""
         self.instance = instance
         self.log = logs.get(router=settings.id)
         self.fib = Fib(self.me, treatment_table(settings))
@@ -170,6 +173,10 @@ class Runtime(RunToCompletion):
     def _denied(self, denied: Denied, vhost: str, user: str, what: str) -> None:
         self.denials.note(denied, vhost, user, what, self.data_plane.now)
         self._look_at_waiting(self.denials.due)
+
+    def neighbor(self, connection: ConnectionId) -> NeighborLinks | None:
+        """The links to the router at the other end of a connection; None when there is a client."""
+        return self._peers.neighbors.get(connection)
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)

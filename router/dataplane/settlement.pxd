@@ -36,6 +36,7 @@ cdef class Settlement:
     cpdef object disposed(self, EgressLink link, size_t delivery)
     @cython.locals(entry=AddressEntry, times=DurationHistogram)
     cdef _take_time(self, Transfer transfer)
+    cdef void _count(self, LinkCounters counters, uint64_t state) noexcept
     @cython.locals(ingress=size_t, counters=LinkCounters, remote=size_t, local=size_t, condition=size_t, is_modified=bint)
     cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
     @cython.locals(delivery=size_t, counters=LinkCounters)

@@ -20,6 +20,7 @@ from router.core.forwarding.duration_histogram import DurationHistogram
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.link_window import change as change_of
 from router.core.ids_and_conditions import Condition
+from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
 from router.dataplane.transfer_lifecycle import advance
 
@@ -134,6 +135,8 @@ class Settlement:
         pn_delivery_clear(delivery)
         if transfer is None or not is_final:
             return  # a state that is not final says nothing to a publisher (and ends oslo.messaging's wait)
+        if transfer.egress is not None:
+            self._count(transfer.egress.counters, state)
         if transfer.ingress_delivery:
             self._copy_outcome(delivery, transfer, state)
             if self._timed_at != self.now:
@@ -148,6 +151,17 @@ class Settlement:
         if entry is not None:
             times: DurationHistogram = self.times[entry.group]
             times.add(self.now - transfer.arrived)
+
+    def _count(self, counters: LinkCounters, state: int) -> None:
+        """Count an outcome for the link on which the message left."""
+        if state == ACCEPTED:
+            counters.accepted += 1
+        elif state == RELEASED:
+            counters.released += 1
+        elif state == REJECTED:
+            counters.rejected += 1
+        else:
+            counters.modified += 1
 
     def _copy_outcome(self, delivery: Handle, transfer: Transfer, state: int) -> None:
         ingress = transfer.ingress_delivery

@@ -12,6 +12,8 @@ import secrets
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from mesh_config.models import ForwardingSettings
 from router.binding import proton_data
 from router.binding import proton_functions as pn
@@ -46,6 +48,19 @@ CONTROL_BACKLOG: Final = 10000
 """Control messages that may wait for a neighbor's credit before it is given up."""
 
 
+@attrs.frozen
+class ControlEnd:
+    """A control link, as management shows it."""
+
+    id: int
+    direction: str
+    """`in` or `out`."""
+    handle: Handle
+    name: str
+    count: int
+    """Messages on it."""
+
+
 class NeighborLinks:
     """The links of one inter-router connection."""
 
@@ -64,7 +79,8 @@ class NeighborLinks:
         self._control_in: Handle | None = None
         self._control_out: Handle | None = None
         self._parts = bytearray()
-        self._tag = 0
+        self._tag = self._sent = self._received = 0
+        self._control_ids: dict[str, tuple[Handle, int]] = {}
         peer = connection.peer
         assert peer is not None, "the neighbor has not said who it is"
         self._pairs = 1 if peer.has(LSU_PUSH) else PRIORITIES
@@ -227,6 +243,17 @@ class NeighborLinks:
 
     # Control messages
 
+    def control_ends(self) -> list[ControlEnd]:
+        """Control links that are there, for management."""
+        found = []
+        for way, handle, count in (("out", self._control_out, self._sent), ("in", self._control_in, self._received)):
+            if handle is not None:
+                known = self._control_ids.get(way)
+                if known is None or known[0] != handle:  # numbers are given to those alone that somebody looks at
+                    known = self._control_ids[way] = (handle, next(self._ids))
+                found.append(ControlEnd(known[1], way, handle, _name(handle), count))
+        return found
+
     def send_control(self, message: bytes) -> None:
         """Write one control message, pre-settled.
 
@@ -243,6 +270,7 @@ class NeighborLinks:
         pn.pn_link_send(link, message, len(message))
         pn.pn_link_advance(link)
         pn.pn_delivery_settle(delivery)
+        self._sent += 1
         self._connection.port.touch()
 
     def _tell(self, message: CircuitStates) -> None:
@@ -270,6 +298,7 @@ class NeighborLinks:
             message = bytes(self._parts)
             pn.pn_delivery_update(delivery, pn.ACCEPTED)
         self._parts = bytearray()
+        self._received += 1
         pn.pn_delivery_settle(delivery)  # advances the link
         pn.pn_link_flow(link, 1)
         self._connection.port.touch()

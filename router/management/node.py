@@ -4,7 +4,7 @@
     work = node.work(request)             # the same by pieces: a generator that returns it
 
 Nothing here waits, moves a message or knows the engine. An operation is a method in one of two tables, those of the
-node itself and those of one entity; later ones (UPDATE, CREATE) are added there.
+node itself and those of one entity.
 
 Source: AMQP Management 1.0 (working draft), in the form that Qpid Dispatch has given it; its recorded messages are in
 tests/vectors/mgmt.
@@ -12,9 +12,10 @@ tests/vectors/mgmt.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -24,6 +25,7 @@ from router.core.addressing.address import is_reserved, router_address
 from router.core.ids_and_conditions import RouterId
 from router.engine.codec import IncrementalList, Message, MessageId, int32
 from router.management.access import EVERYTHING, Access
+from router.management.changes import ChangeError, Changes, NoChanges
 from router.management.schema import (
     GENERAL_OPERATIONS,
     MANAGEMENT,
@@ -32,16 +34,26 @@ from router.management.schema import (
     EntityType,
     UnknownNameError,
     find_type,
+    json_schema,
     nearest,
 )
 from router.management.snapshot import LazyRows, ManagementRow, Row, View
 
 OK: Final = 200
+CREATED: Final = 201
+NO_CONTENT: Final = 204
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 INTERNAL_ERROR: Final = 500
 NOT_IMPLEMENTED: Final = 501
+
+LOG_MODULE: Final = "ROUTER"
+"""Module that GET-LOG names: there is one log."""
+DEFAULT_LOG_LINES: Final = 100
+"""Lines in the answer to a GET-LOG that says no `limit`,"""
+MAX_LOG_LINES: Final = 1000
+"""and at most."""
 
 DEFAULT_COUNT: Final = 500
 """Entities in the reply to a QUERY that does not say how many."""
@@ -82,6 +94,8 @@ class Request:
     """Of the address that a QUERY is limited to."""
     offset: int
     count: int
+    limit: int | None
+    """Lines that a GET-LOG asks for."""
     body: object
     access: Access
     """Rights of the requester."""
@@ -100,21 +114,32 @@ Work = Generator[None, None, Message | None]
 """The making of a reply, which pauses after each row."""
 Steps = Generator[None, None, Answer]
 """The making of an answer."""
+Changed = TypeVar("Changed")
 
 
 class ManagementNode:
     """The management node of one router."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, changes: Changes | None = None) -> None:
+        """*changes* carries out what is ordered; without it nothing can be changed."""
         self._view = view
+        self._changes = changes if changes is not None else NoChanges()
         self._general: dict[str, Callable[[Request], Answer]] = {
             "GET-TYPES": self._get_types,
             "GET-ATTRIBUTES": self._get_attributes,
             "GET-OPERATIONS": self._get_operations,
             "GET-ANNOTATIONS": self._get_annotations,
             "GET-MGMT-NODES": self._get_mgmt_nodes,
+            "GET-SCHEMA": self._get_schema,
+            "GET-JSON-SCHEMA": self._get_json_schema,
+            "GET-LOG": self._get_log,
         }
-        self._of_entity: dict[str, Callable[[Request], Steps]] = {"READ": self._read}
+        self._of_entity: dict[str, Callable[[Request], Steps]] = {
+            "READ": self._read,
+            "CREATE": self._create,
+            "UPDATE": self._update,
+            "DELETE": self._delete,
+        }
         assert {"QUERY", *self._general} == set(GENERAL_OPERATIONS)
 
     def answer(self, request: Message) -> Message | None:
@@ -164,14 +189,29 @@ class ManagementNode:
             hint = f"the nearest is {near}" if near else f"there are {', '.join(known)}"
             raise RefusedError(NOT_IMPLEMENTED, f"no operation `{request.operation[:200]}`; {hint}")
         if request.type is None:
-            raise RefusedError(BAD_REQUEST, f"{request.operation} needs the `type` of the entity")
-        if request.operation not in self._of_entity:
+            request = yield from self._with_type(request)
+        assert request.type is not None
+        if request.operation not in request.type.operations:
             raise RefusedError(
                 NOT_IMPLEMENTED,
                 f"{request.operation} of {request.type.short_name} is not possible; there is "
                 + ", ".join(request.type.operations),
             )
         return (yield from self._of_entity[request.operation](request))
+
+    def _with_type(self, request: Request) -> Generator[None, None, Request]:
+        """The same request with the type of the entity that it names, which need not be said of an identity."""
+        if request.operation == "CREATE" or (request.name is None and request.identity is None):
+            raise RefusedError(BAD_REQUEST, f"{request.operation} needs the `type` of the entity")
+        for kind in TYPES.values():
+            for row in self._rows(kind, request.access):
+                if (request.identity is None or row.identity == request.identity) and (
+                    request.name is None or row.name == request.name
+                ):
+                    return attrs.evolve(request, type=kind)
+                yield
+        said = request.identity if request.identity is not None else request.name
+        raise RefusedError(NOT_FOUND, f"no entity of any type is `{str(said)[:200]}`")
 
     # One entity
 
@@ -205,6 +245,54 @@ class ManagementNode:
         near = nearest(wanted[:200], [name[:200] for name in names])
         hint = f"; the nearest is {near}" if near else ""
         raise RefusedError(NOT_FOUND, f"no {kind.short_name} `{wanted[:200]}`{hint}")
+
+    def _create(self, request: Request) -> Steps:
+        assert request.type is not None
+        wanted = self._attributes(request)
+        if request.name is not None:
+            wanted.setdefault("name", request.name)
+        identity = self._change(lambda: self._changes.create(request.type.row, wanted))  # type: ignore[union-attr]
+        made = attrs.evolve(request, identity=identity, name=None)
+        row = yield from self._find(made)
+        return Answer(status=CREATED, description="Created", body=request.type.values(row))
+
+    def _update(self, request: Request) -> Steps:
+        assert request.type is not None
+        wanted = self._attributes(request)
+        row = yield from self._find(request)
+        self._change(lambda: self._changes.update(row, wanted))
+        # What was changed may be gone by now, as a connection that was closed.
+        values = request.type.values(row)
+        for each in self._rows(request.type, request.access):
+            if each.identity == row.identity:
+                values = request.type.values(each)
+                break
+            yield
+        return Answer(body=values)
+
+    def _delete(self, request: Request) -> Steps:
+        row = yield from self._find(request)
+        self._change(lambda: self._changes.delete(row))
+        return Answer(status=NO_CONTENT, description="No Content")
+
+    def _attributes(self, request: Request) -> dict[str, object]:
+        """Attributes that a request gives; each has to be one of its type."""
+        kind, body = request.type, request.body
+        assert kind is not None
+        if not isinstance(body, Mapping) or not all(isinstance(name, str) for name in body):
+            raise RefusedError(BAD_REQUEST, f"the body of {request.operation} is a map of attributes")
+        wanted = {str(name): value for name, value in body.items() if name not in ("type", "identity")}
+        for name in wanted:
+            if name not in kind.attributes:
+                what = f"attribute of {kind.short_name}"
+                raise RefusedError(BAD_REQUEST, str(UnknownNameError(what, name, list(kind.attributes))))
+        return wanted
+
+    def _change(self, order: Callable[[], Changed]) -> Changed:
+        try:
+            return order()
+        except ChangeError as error:
+            raise RefusedError(error.status, str(error)) from error
 
     # The node itself
 
@@ -279,6 +367,18 @@ class ManagementNode:
         routers = [self._view.router_id] if is_own else self._view.reachable_routers()
         return Answer(body=[router_address(RouterId(router), MANAGEMENT_ADDRESS) for router in routers])
 
+    def _get_schema(self, _: Request) -> Answer:
+        return Answer(body=json_schema())
+
+    def _get_json_schema(self, _: Request) -> Answer:
+        return Answer(body=json.dumps(json_schema()))
+
+    def _get_log(self, request: Request) -> Answer:
+        if request.access.vhost is not None:
+            raise RefusedError(FORBIDDEN, "the log is of the whole router, and not of a virtual host")
+        lines = self._view.log_lines(min(request.limit or DEFAULT_LOG_LINES, MAX_LOG_LINES))
+        return Answer(body=[[LOG_MODULE, line.level, line.text, None, 0, line.time] for line in lines])
+
 
 def reply(request: Message, answer: Answer) -> Message:
     """The message that carries *answer* to where *request* wants it."""
@@ -307,6 +407,7 @@ def _read_request(message: Message, access: Access) -> Request:
     operation = _text(properties, "operation")
     if operation is None:
         raise RefusedError(BAD_REQUEST, "a request needs the application property `operation`")
+    operation = operation.upper()  # qdmanage writes get-log
     count = _number(properties, "count")
     return Request(
         operation=operation,
@@ -316,6 +417,7 @@ def _read_request(message: Message, access: Access) -> Request:
         key=_text(properties, "key"),
         offset=_number(properties, "offset") or 0,
         count=DEFAULT_COUNT if count is None else min(count, MAX_COUNT),
+        limit=_number(properties, "limit") if operation == "GET-LOG" else None,
         body=message.body,
         access=access,
     )
@@ -347,6 +449,8 @@ def _number(properties: Mapping[str, object], key: str) -> int | None:
     value = properties.get(key)
     if value is None:
         return None
+    if key == "limit" and isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        value = int(value)  # as qdmanage writes what its schema does not have
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise RefusedError(BAD_REQUEST, f"`{key}` is a number from 0 on")
     return int(value)

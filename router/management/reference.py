@@ -13,6 +13,12 @@ from router.management.schema import GENERAL_OPERATIONS, OWN_PREFIX, PREFIX, TYP
 
 _OF_ADDRESS = " or ".join(f"`{kind.short_name}`" for kind in TYPES.values() if kind.is_of_address)
 
+_LOG_LINES = (
+    "list of the last lines of the log, each a list: module, level, text, null, 0, seconds since 1970; as many as the "
+    "application property `limit` says, 100 by default"
+)
+_NODE_TYPE = "of an entity, for READ, CREATE, UPDATE and DELETE; `org.amqp.management` for the operations of the node"
+
 _INTRO = f"""\
 # Management
 
@@ -28,9 +34,9 @@ address of a dynamic source. Its application properties say what is wanted:
 | application property | type | meaning |
 |---|---|---|
 | `operation` | string | see below |
-| `type` | string | of an entity, for READ; `org.amqp.management` for the operations of the node itself |
+| `type` | string | {_NODE_TYPE} |
 | `entityType` | string | the type that QUERY and the GET operations are about; all types when absent |
-| `name`, `identity` | string | which entity, for READ; one of them, and neither for `router` |
+| `name`, `identity` | string | which entity; one of them, and neither for `router` |
 | `offset`, `count` | integer | part of a QUERY; {DEFAULT_COUNT} entities when `count` is absent, at most {MAX_COUNT} |
 | `key` | string | of an address, such as `M0jobs`: a QUERY of {_OF_ADDRESS} gives what belongs to that one alone |
 
@@ -46,15 +52,22 @@ application properties `statusCode` and `statusDescription`.
 | `READ` | | map of all attributes |
 | `GET-TYPES`, `GET-ATTRIBUTES`, `GET-OPERATIONS`, `GET-ANNOTATIONS` | | map from each type to a list of names |
 | `GET-MGMT-NODES` | | list of the addresses of all management nodes that can be reached |
+| `GET-SCHEMA`, `GET-JSON-SCHEMA` | | map, or text in JSON, of all types with their attributes and operations |
+| `GET-LOG` | | {_LOG_LINES} |
+| `CREATE` of `listener`, `connector`, `router.config.address` | map of attributes | map of all attributes; status 201 |
+| `UPDATE` of `log`, `connection` | map of attributes | map of all attributes |
+| `DELETE` of what can be created | | empty; status 204 |
 
 | status | meaning |
 |---|---|
 | 200 | done |
+| 201 | created; the body has all its attributes |
+| 204 | deleted |
 | 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one |
 | 403 | who asks may not do that, or it is no matter of its virtual host |
 | 404 | there is no such entity; the description names the nearest one |
 | 500 | a fault of the router, which it has logged |
-| 501 | there is no such operation, or not for this type: nothing can be created, changed or deleted yet |
+| 501 | there is no such operation, or not for this type |
 
 A reply is made in pieces, between which messages pass. It holds fewer entities than were asked for when they fill
 1 MiB, or are more values than a client's proton decodes: the description then says which ones of how many, and
@@ -67,6 +80,15 @@ name can send to it. A masked key does as `key` too. Of what a peer says of itse
 characters of each text.
 
 A request without `reply-to`, or that is no message at all, is logged and otherwise ignored.
+
+What is created is checked like a settings file, and is gone with the process: to keep it, write it into the file. Of a
+listener these attributes can be set: `name`, `host`, `port`, `role`, `cost`, `maxFrameSize`, `maxSessions`,
+`idleTimeoutSeconds`, `maxConnections`, `initialHandshakeTimeoutSeconds`, `multiTenant`; of a connector the first eight;
+of a `router.config.address` `name`, `prefix` or `pattern`, `distribution` and `distanceMessages`, which hold for
+addresses that nobody uses at that moment. An UPDATE of `log` sets `enable`, one of `connection` sets `adminStatus` to
+`deleted`, which closes it. A listener that is deleted takes no more connections and keeps those that it has; a
+connector that is deleted closes its own. READ, UPDATE and DELETE find an entity by `identity` or `name` also without a
+`type`.
 
 Counts are messages since the link, the address or the router began, unless the text says "now". Numbers are of the type
 long; what may be null says so.

@@ -11,6 +11,18 @@ from typing import Any, Final
 
 import attrs
 
+from router.management.config_rows import (
+    AddressConfigRow,
+    AllocatorRow,
+    AutoLinkRow,
+    BindingRow,
+    ExchangeRow,
+    LinkRouteRow,
+    LogRow,
+    LogStatsRow,
+    PolicyRow,
+    VhostConfigRow,
+)
 from router.management.snapshot import (
     AddressRow,
     ConnectionRow,
@@ -42,6 +54,9 @@ GENERAL_OPERATIONS: Final = (
     "GET-OPERATIONS",
     "GET-ANNOTATIONS",
     "GET-MGMT-NODES",
+    "GET-SCHEMA",
+    "GET-JSON-SCHEMA",
+    "GET-LOG",
 )
 """Operations of the management node itself; the others are those of one entity."""
 
@@ -132,6 +147,73 @@ def find_type(name: str) -> EntityType:
     return found
 
 
+GROUP_ATTRIBUTES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("users", "remoteHosts", "sources", "targets", "sourcePattern", "targetPattern"), "string"),
+    **dict.fromkeys(
+        (
+            "maxConnectionsPerUser",
+            "maxConnectionsPerHost",
+            "maxSessions",
+            "maxSessionWindow",
+            "maxSenders",
+            "maxReceivers",
+            "maxFrameSize",
+            "maxMessageSize",
+        ),
+        "integer",
+    ),
+    **dict.fromkeys(
+        (
+            "allowDynamicSource",
+            "allowAnonymousSender",
+            "allowUserIdProxy",
+            "allowWaypointLinks",
+            "allowDynamicLinkRoutes",
+            "allowAdminStatusUpdate",
+            "allowFallbackLinks",
+        ),
+        "boolean",
+    ),
+}
+"""Attributes of a group of a virtual host, with their types."""
+
+
+def json_schema() -> dict[str, object]:
+    """The schema as Qpid Dispatch writes it: attributes and operations of each type, by its short name."""
+    return {
+        "prefix": PREFIX.rstrip("."),
+        "annotations": {},
+        "entityTypes": {
+            **{kind.short_name: _type_schema(kind) for kind in TYPES.values()},
+            # No type of entities, but the maps in the attribute `groups` of `vhost`: qdstat looks for it.
+            "vhostUserGroupSettings": {
+                "fullyQualifiedType": f"{PREFIX}vhostUserGroupSettings",
+                "description": "A group of a virtual host.",
+                "operations": [],
+                "attributes": {
+                    name: {"type": kind, "description": "", "required": False}
+                    for name, kind in GROUP_ATTRIBUTES.items()
+                },
+            },
+        },
+    }
+
+
+def _type_schema(kind: EntityType) -> dict[str, object]:
+    attributes = {
+        each.name: {"type": each.kind.value, "description": each.doc, "required": False}
+        | ({"unique": True} if each.name in ("name", "identity") else {})
+        for each in kind.attributes.values()
+    }
+    return {
+        "fullyQualifiedType": kind.name,
+        "description": kind.doc,
+        "operations": list(kind.operations),
+        "singleton": kind.is_singleton,
+        "attributes": attributes,
+    }
+
+
 def _wire_name(field: str) -> str:
     head, *rest = field.split("_")
     return head + "".join(word.capitalize() for word in rest)
@@ -185,7 +267,7 @@ TYPES: Final[Mapping[str, EntityType]] = {
     each.name: each
     for each in (
         _entity_type(f"{PREFIX}router", RouterRow, is_singleton=True),
-        _entity_type(f"{PREFIX}connection", ConnectionRow),
+        _entity_type(f"{PREFIX}connection", ConnectionRow, operations=("UPDATE",)),
         _entity_type(f"{PREFIX}router.link", LinkRow),
         _entity_type(f"{PREFIX}router.address", AddressRow),
         _entity_type(f"{PREFIX}router.node", NodeRow),
@@ -193,8 +275,18 @@ TYPES: Final[Mapping[str, EntityType]] = {
         _entity_type(f"{OWN_PREFIX}problem", ProblemRow),
         _entity_type(f"{OWN_PREFIX}credit", CreditRow, is_of_address=True),
         _entity_type(f"{OWN_PREFIX}credit.party", PartyRow, is_of_address=True),
-        _entity_type(f"{PREFIX}listener", ListenerRow),
-        _entity_type(f"{PREFIX}connector", ConnectorRow),
+        _entity_type(f"{PREFIX}listener", ListenerRow, operations=("CREATE", "DELETE")),
+        _entity_type(f"{PREFIX}connector", ConnectorRow, operations=("CREATE", "DELETE")),
+        _entity_type(f"{PREFIX}router.config.address", AddressConfigRow, operations=("CREATE", "DELETE")),
+        _entity_type(f"{PREFIX}router.config.linkRoute", LinkRouteRow),
+        _entity_type(f"{PREFIX}router.config.autoLink", AutoLinkRow),
+        _entity_type(f"{PREFIX}router.config.exchange", ExchangeRow),
+        _entity_type(f"{PREFIX}router.config.binding", BindingRow),
+        _entity_type(f"{PREFIX}log", LogRow, operations=("UPDATE",)),
+        _entity_type(f"{PREFIX}logStats", LogStatsRow),
+        _entity_type(f"{PREFIX}allocator", AllocatorRow),
+        _entity_type(f"{PREFIX}policy", PolicyRow),
+        _entity_type(f"{PREFIX}vhost", VhostConfigRow),
         _entity_type(f"{PREFIX}vhostStats", VhostRow),
         _entity_type(f"{PREFIX}management", ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),
         _entity_type(MANAGEMENT, ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),

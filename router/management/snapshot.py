@@ -117,7 +117,7 @@ class ConnectionRow(Row):
     protocol: str = attribute("Always `amqp`.")
     opened: bool = attribute("Whether the peer's Open is there.")
     active: bool = attribute("Whether it is used: false for a standby connection to a neighbor.")
-    admin_status: str = attribute("`enabled`.")
+    admin_status: str = attribute("`enabled`. An UPDATE to `deleted` closes the connection.")
     oper_status: str = attribute("`up`, or `closing`.")
     uptime_seconds: int = attribute("Seconds since the TCP connection was made.")
     is_authenticated: bool = attribute("Whether the peer said who it is (SASL).")
@@ -151,7 +151,9 @@ class ConnectionRow(Row):
     )
     cost: int | None = attribute("Cost of the link to a neighbor; the larger of both ends. Null for clients.")
     is_standby: bool = attribute("Whether another connection to the same neighbor is in use.")
-    last_dlv_seconds: int | None = attribute("Always null: not measured.")
+    last_dlv_seconds: int | None = attribute(
+        "Seconds since the last message on any of its links, as looks once a second have found it; null for none."
+    )
     enable_protocol_trace: bool = attribute("Always false.")
 
 
@@ -160,7 +162,10 @@ class LinkRow(Row):
     """A data link. `name` is the link's own name."""
 
     link_name: str = attribute("The same.")
-    link_type: str = attribute("`endpoint` for clients, `inter-router` for data links to a neighbor.")
+    link_type: str = attribute(
+        "`endpoint` for clients, `inter-router` for data links to a neighbor, `router-control` for the two on which "
+        "routers speak of the mesh."
+    )
     link_dir: str = attribute("`in` when messages arrive on it, `out` when they leave.")
     connection_id: str = attribute("Identity of its connection.")
     container: str = attribute("Container id of the peer.")
@@ -170,7 +175,9 @@ class LinkRow(Row):
     peer: str | None = attribute("Always null: there are no link routes.")
     admin_status: str = attribute("`enabled`.")
     oper_status: str = attribute("`up`.")
-    capacity: int = attribute("Most messages under way on a link on which messages arrive; 0 on the others.")
+    capacity: int = attribute(
+        "Most messages that may be under way on it now: in, by its window; out, by what the peer has granted."
+    )
     priority: int = attribute("Of a data link to a neighbor, 0 to 9; 0 elsewhere.")
     credit_available: int = attribute("Credit now: what the sending side may still send, messages.")
     zero_credit_seconds: int = attribute(
@@ -184,14 +191,17 @@ class LinkRow(Row):
     delivery_count: int = attribute("Messages.")
     presettled_count: int = attribute("... that were settled by their sender, or sent to a subscriber settled.")
     dropped_presettled_count: int = attribute("Settled messages of it, or multicast copies for it, that were dropped.")
-    accepted_count: int = attribute("Messages that came on it and ended ACCEPTED; 0 on links on which messages leave.")
+    accepted_count: int = attribute(
+        "Messages that ended ACCEPTED: in, those that came on it; out, those that its peer gave an outcome."
+    )
     rejected_count: int = attribute("... that ended REJECTED.")
     released_count: int = attribute("... that ended RELEASED.")
     modified_count: int = attribute("... that ended MODIFIED.")
     deliveries_delayed1_sec: int = attribute("Messages under way on it now that came more than 1 s ago.")
     deliveries_delayed10_sec: int = attribute("Messages under way on it now that came more than 10 s ago.")
     deliveries_stuck: int = attribute("The same.")
-    settle_rate: int = attribute("Always 0: not measured.")
+    rate: int = attribute("Messages a second, between the last two looks: one a second, fewer of 2,000 links and more.")
+    settle_rate: int = attribute("Messages settled a second, in the same way.")
 
 
 @attrs.frozen(kw_only=True)
@@ -436,11 +446,16 @@ class VhostRow(Row):
     """A virtual host: who is connected to it here, and what was denied. `(none)` stands for those that aren't."""
 
     id: str = attribute("Name of the virtual host.")
+    hostname: str = attribute("The same, as Qpid Dispatch calls it.")
     is_isolated: bool = attribute("Whether its addresses are its own.")
     max_connections: int = attribute("Connections that it may have at one time; 0 for no bound of its own.")
     connections_current: int = attribute("Connections now.")
     connections_approved: int = attribute("Connections that were let in.")
     connections_denied: int = attribute("Connections that were not.")
+    session_denied: int = attribute("Always 0: a session too many closes its connection.")
+    per_user_state: Mapping[str, object] = attribute("Always empty: connections have their users in `connection`.")
+    per_host_state: Mapping[str, object] = attribute("Always empty, likewise.")
+    max_message_size_denied: int = attribute("Always 0: the link is closed.")
     sender_denied: int = attribute("Links refused on which clients wanted to send.")
     receiver_denied: int = attribute("Links refused on which they wanted to receive.")
     messages_denied: int = attribute("Messages rejected that named an address to which their sender may not send.")
@@ -478,6 +493,16 @@ class LazyRows:
         return (row for row in map(self._make, things) if row is not None)
 
 
+@attrs.frozen
+class LogLine:
+    """One line of the log."""
+
+    time: int
+    """Seconds since 1970."""
+    level: str
+    text: str
+
+
 class View(Protocol):
     """A router, as management sees it. Each call gives the state of that moment."""
 
@@ -501,3 +526,6 @@ class View(Protocol):
 
     def reachable_routers(self) -> Iterable[str]:
         """Ids of the routers that a request can be sent to, this one included, sorted."""
+
+    def log_lines(self, most: int) -> Sequence[LogLine]:
+        """The last *most* lines of the log, the oldest first."""

@@ -52,10 +52,10 @@ class Connector:
             with trio.CancelScope() as self._not_serving:
                 sock = await self._dial(failed)
             if sock is not None:
-                self.status, self.message = "connected", ""
+                self.status = "connected"  # what failed last is so until this one is of use
                 reason = await serve(sock, self)
                 if not reason:
-                    self.status, self._told = "connecting", ""
+                    self.status, self.message, self._told = "connecting", "", ""
                 elif not self._is_stopped:
                     self._fail(reason, failed)
                 if trio.current_time() - began >= STABLE_S:

@@ -94,6 +94,7 @@ class Listener:
             self._sock.close()
             raise LocalError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}") from error
         self._sock.setblocking(False)
+        self._place = self._sock.getsockname()
         self.count = 0
         """Connections that are open now."""
         self.accepted = 0
@@ -112,13 +113,13 @@ class Listener:
 
     @property
     def host(self) -> str:
-        """Address that it is bound to."""
-        return str(self._sock.getsockname()[0])
+        """Address that it is, or was, bound to."""
+        return str(self._place[0])
 
     @property
     def port(self) -> int:
-        """Port that it is bound to: the system's choice when the setting is 0."""
-        return int(self._sock.getsockname()[1])
+        """Port that it is, or was, bound to: the system's choice when the setting is 0."""
+        return int(self._place[1])
 
     @property
     def name(self) -> str:

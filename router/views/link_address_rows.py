@@ -14,7 +14,9 @@ from router.dataplane.link_counters import LinkCounters
 from router.dataplane.links import EgressLink, IngressLink, SubscriberLink, Transfer, local_subscribers
 from router.dataplane.transfer_stages import SENT
 from router.engine.connection import Connection
+from router.engine.neighbor_links import ControlEnd
 from router.management.snapshot import AddressRow, LinkRow
+from router.views.link_rates import LinkRates, capacity
 
 AnyLink = IngressLink | EgressLink
 
@@ -130,15 +132,16 @@ def passed(
     return ConnectionCounts(received, sent)
 
 
-def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay) -> LinkRow:
+def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay, rates: LinkRates) -> LinkRow:
     """One data link."""
+    sample = rates.of(link)
     delays = under_way.on(link)
     credit = credit_of(link)
     if isinstance(link, IngressLink):
-        capacity, unsettled, undelivered, zero_credit_s, priority = link.window, delays.sent, 0, 0.0, 0
+        unsettled, zero_credit_s, priority = delays.sent, 0.0, 0
         undelivered = max(0, link.in_flight - delays.sent)
     else:
-        capacity, unsettled, undelivered = 0, link.outstanding, _waiting_for(link)
+        unsettled, undelivered = link.outstanding, _waiting_for(link)
         zero_credit_s = _oldest_for(link, under_way.now) if credit == 0 else 0.0
         links = connection.port.data_links
         priority = links.index(link) if link in links else 0
@@ -155,7 +158,7 @@ def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay) -
         peer=None,
         admin_status="enabled",
         oper_status="up",
-        capacity=capacity,
+        capacity=capacity(link),
         priority=priority,
         credit_available=credit,
         zero_credit_seconds=int(zero_credit_s),
@@ -172,6 +175,44 @@ def link_row(connection: Connection, link: AnyLink, under_way: RouterUnderWay) -
         deliveries_delayed1_sec=delays.late,
         deliveries_delayed10_sec=delays.stuck,
         deliveries_stuck=delays.stuck,
+        rate=round(sample.rate) if sample is not None else 0,
+        settle_rate=round(sample.settle_rate) if sample is not None else 0,
+    )
+
+
+def control_link_row(connection: Connection, end: ControlEnd) -> LinkRow:
+    """One of the two links of a neighbor on which routers speak of the mesh."""
+    credit = max(0, int(pn_link_credit(end.handle)))
+    return LinkRow(
+        name=end.name,
+        identity=str(end.id),
+        link_name=end.name,
+        link_type="router-control",
+        link_dir=end.direction,
+        connection_id=str(connection.id),
+        container=connection.peer.container if connection.peer is not None else "",
+        owning_addr="Lqdhello" if end.direction == "out" else None,
+        peer=None,
+        admin_status="enabled",
+        oper_status="up",
+        capacity=credit,
+        priority=0,
+        credit_available=credit,
+        zero_credit_seconds=0,
+        is_blocked=False,
+        undelivered_count=int(pn_link_queued(end.handle)),
+        unsettled_count=0,
+        delivery_count=end.count,
+        presettled_count=end.count,
+        dropped_presettled_count=0,
+        accepted_count=0,
+        rejected_count=0,
+        released_count=0,
+        modified_count=0,
+        deliveries_delayed1_sec=0,
+        deliveries_delayed10_sec=0,
+        deliveries_stuck=0,
+        rate=0,
         settle_rate=0,
     )
 

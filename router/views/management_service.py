@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Final
 
 import attrs
@@ -21,9 +21,8 @@ from router.core.policy.denial import Denied
 from router.engine import codec
 from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
-from router.net.connector import Connector
-from router.net.listener import Listener
 from router.runtime import Runtime
+from router.views.changes import RuntimeChanges, Sockets
 from router.views.runtime import RuntimeView
 
 MAX_VALUES: Final = 1000
@@ -38,15 +37,16 @@ MAX_WAITING_BYTES: Final = 1024 * 1024
 """and their bytes; one may wait whatever its size."""
 
 
-def serve_management(
-    runtime: Runtime, listeners: Sequence[Listener] = (), connectors: Sequence[Connector] = ()
-) -> RuntimeView:
+def serve_management(runtime: Runtime, sockets: Sockets | None = None) -> RuntimeView:
     """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh.
 
+    Args:
+        runtime: of the router.
+        sockets: its listeners and connectors, which may be changed; None where there are none.
     Returns: what it shows of the router.
     """
-    view = RuntimeView(runtime, listeners, connectors)
-    service = ManagementService(runtime, ManagementNode(view))
+    view = RuntimeView(runtime, *((sockets.listeners, sockets.connectors) if sockets is not None else ((), ())))
+    service = ManagementService(runtime, ManagementNode(view, RuntimeChanges(runtime, sockets)))
     runtime.work = service.go_on
     runtime.fib.serve(MANAGEMENT, service.take, runtime.settings.forwarding.management_request_bytes)
     return view

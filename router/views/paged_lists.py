@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
 from router.engine.connection import Connection
 from router.views.link_address_rows import AnyLink
@@ -101,4 +101,32 @@ class PagedLinks(Sequence[tuple[Connection, AnyLink]]):
             links = islice(connection.links.values(), skipped, skipped + count - len(found))
             found.extend((connection, link) for link in links)
             skipped = 0
+        return found
+
+
+class Joined(Sequence[Any]):
+    """Two lists after each other, which are sliced only where they are asked for."""
+
+    def __init__(self, first: Sequence[Any], second: Sequence[Any]) -> None:
+        self._first = first
+        self._second = second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._first
+        yield from self._second
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, int):
+            return self[index : index + 1][0]
+        begin, end, size = index.start or 0, index.stop, len(self._first)
+        found = list(self._first[begin:end])
+        if end > size:
+            found += self._second[max(0, begin - size) : end - size]
         return found

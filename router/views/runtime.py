@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from mesh_config.models import Role
 from router import SPEED, __version__
 from router.core.controlplane import NeighborView
@@ -21,6 +23,19 @@ from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import AREA
 from router.dataplane.links import EgressLink, IngressLink
 from router.engine.connection import Connection
+from router.engine.neighbor_links import ControlEnd
+from router.management.config_rows import (
+    AddressConfigRow,
+    AllocatorRow,
+    AutoLinkRow,
+    BindingRow,
+    ExchangeRow,
+    LinkRouteRow,
+    LogRow,
+    LogStatsRow,
+    PolicyRow,
+    VhostConfigRow,
+)
 from router.management.snapshot import (
     AddressRow,
     ConnectionRow,
@@ -29,6 +44,7 @@ from router.management.snapshot import (
     LazyRows,
     LinkRow,
     ListenerRow,
+    LogLine,
     MeshLinkRow,
     NodeRow,
     PartyRow,
@@ -41,19 +57,31 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.net.tcp_counters import TcpCounters
 from router.runtime import Runtime
+from router.views.config_rows import (
+    address_config_rows,
+    allocator_rows,
+    log_lines,
+    log_row,
+    log_stats_row,
+    policy_row,
+    vhost_config_rows,
+)
 from router.views.credit import NeighborWindow, Party, PartyRows, credit_row, entry_of, has_credit, parties, parties_of
 from router.views.link_address_rows import (
+    AnyLink,
     ConnectionCounts,
     RouterUnderWay,
     address_row,
+    control_link_row,
     is_blocked,
     key_of,
     link_row,
     passed,
     total,
 )
+from router.views.link_rates import LinkRates
 from router.views.mesh_rows import mesh_link_rows, node_rows
-from router.views.paged_lists import Order, PagedLinks
+from router.views.paged_lists import Joined, Order, PagedLinks
 from router.views.problem_scan import ProblemScan
 from router.views.socket_rows import connector_rows, listener_row
 from router.views.vhosts import OwnThings, vhost_rows
@@ -74,13 +102,14 @@ class RuntimeView:
         connectors: Sequence[Connector],
         *,
         own: OwnThings | None = None,
+        rates: LinkRates | None = None,
     ) -> None:
-        """*own* picks what belongs to one virtual host; None for everything."""
+        """*own* picks what belongs to one virtual host, None for everything; *rates* are shared with another view."""
         self._runtime = runtime
         self.problem_scan = ProblemScan(runtime, listeners, connectors)
         self._own = own
-        # Where a listener is bound cannot be asked any more once it is closed.
-        self._listeners = [(listener, listener.host, str(listener.port)) for listener in listeners]
+        self.rates = LinkRates(runtime) if rates is None else rates
+        self._listeners = listeners
         self._connectors = connectors
         self._started = runtime.clock()
         self._by_key = Order(lambda: sorted(self._entries(), key=key_of))
@@ -99,10 +128,18 @@ class RuntimeView:
                     (link for _, link in self._all_links()), runtime.data_plane.credit_manager if own is None else ()
                 )
             ),
-            ListenerRow: lambda _: LazyRows(
-                self._listeners, lambda found: listener_row(found[0], found[1], found[2], runtime.settings)
-            ),
+            ListenerRow: lambda _: LazyRows(self._listeners, lambda found: listener_row(found, runtime.settings)),
             ConnectorRow: lambda _: connector_rows(runtime, self._connectors, self._offset()),
+            AddressConfigRow: lambda _: address_config_rows(runtime),
+            LogRow: lambda _: LazyRows([log_row()] if own is None else ()),
+            LogStatsRow: lambda _: LazyRows([log_stats_row()] if own is None else ()),
+            AllocatorRow: lambda _: allocator_rows(runtime) if own is None else LazyRows(),
+            PolicyRow: lambda _: LazyRows([policy_row(runtime)] if own is None else ()),
+            VhostConfigRow: lambda _: vhost_config_rows(runtime) if own is None else LazyRows(),
+            LinkRouteRow: lambda _: LazyRows(),
+            AutoLinkRow: lambda _: LazyRows(),
+            ExchangeRow: lambda _: LazyRows(),
+            BindingRow: lambda _: LazyRows(),
             VhostRow: lambda _: LazyRows(vhost_rows(runtime.policy, own)),
         }
 
@@ -127,7 +164,7 @@ class RuntimeView:
 
     def of_vhost(self, vhost: str) -> RuntimeView:
         """The part of it that belongs to one virtual host."""
-        return RuntimeView(self._runtime, (), (), own=OwnThings(self._runtime, vhost))
+        return RuntimeView(self._runtime, (), (), own=OwnThings(self._runtime, vhost), rates=self.rates)
 
     def _entries(self) -> Iterable[AddressEntry]:
         entries = self._runtime.fib.entries()
@@ -141,6 +178,15 @@ class RuntimeView:
     def reachable_routers(self) -> Iterable[str]:
         """Ids of this router and of those that it can reach, sorted."""
         return sorted([self._runtime.me, *self._runtime.fib.routes])
+
+    def log_lines(self, most: int) -> Sequence[LogLine]:
+        """The last *most* lines of the log, the oldest first."""
+        return log_lines(most)
+
+    def look(self) -> None:
+        """Look for trouble, and at the counters of links: to be called each second or so."""
+        self.problem_scan.look()
+        self.rates.look()
 
     def _offset(self) -> float:
         """From the clock of the control plane, which is monotonic, to the time that an operator knows."""
@@ -231,15 +277,29 @@ class RuntimeView:
             connection, data_plane.gone_ingress_of.get(connection.id), data_plane.gone_egress_of.get(connection.id)
         )
         octets = self._runtime.octets[connection.id]()
-        return _connection_row(connection, neighbor, messages, octets, now)
+        last = self.rates.last_of(list(connection.links.values()))
+        row = _connection_row(connection, neighbor, messages, octets, now)
+        return attrs.evolve(row, last_dlv_seconds=int(now - last) if last is not None else None)
 
     def _links(self) -> LazyRows:
         under_way = self._under_way()
         known = self._runtime.data_plane.links
         # Rows are made later, when a link may be freed.
-        return LazyRows(
-            self._all_links(), lambda found: link_row(found[0], found[1], under_way) if found[1] in known else None
-        )
+        rates = self.rates
+        control = [
+            (connection, end)
+            for connection in self._shown()
+            if (neighbor := self._runtime.neighbor(connection.id)) is not None
+            for end in neighbor.control_ends()
+        ]
+
+        def make(found: tuple[Connection, AnyLink | ControlEnd]) -> LinkRow | None:
+            connection, link = found
+            if isinstance(link, ControlEnd):
+                return control_link_row(connection, link) if connection.id in self._runtime.connections else None
+            return link_row(connection, link, under_way, rates) if link in known else None
+
+        return LazyRows(Joined(control, self._all_links()), make)
 
     # Addresses
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, TypedDict
 
 from mesh_config.models import ConnectionSettings, RouterSettings
+from router.core.ids_and_conditions import ConnectionId
 from router.engine.connection import Connection
 from router.management.snapshot import ConnectorRow, LazyRows, ListenerRow
 from router.mesh_watch import Presence, when
@@ -39,16 +40,9 @@ def _socket_fields(settings: ConnectionSettings) -> _SocketFields:
     )
 
 
-def listener_row(listener: Listener, host: str, port: str, router: RouterSettings) -> ListenerRow:
-    """One listener.
-
-    Args:
-        listener: open or closed.
-        host: where it is bound.
-        port: where it is bound.
-        router: settings of its router.
-    """
-    settings = listener.settings
+def listener_row(listener: Listener, router: RouterSettings) -> ListenerRow:
+    """One listener, open or closed, of *router*."""
+    settings, host, port = listener.settings, listener.host, str(listener.port)
     return ListenerRow(
         name=settings.name or f"listener/{host}:{port}",
         identity=f"listener/{host}:{port}" + (f":{settings.name}" if settings.name else ""),
@@ -75,18 +69,25 @@ def connector_rows(runtime: Runtime, connectors: Sequence[Connector], offset: fl
     """
     # A connection has the very settings of its connector.
     served = {id(each.settings): each for each in runtime.connections.values() if not each.is_server}
-    return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, offset))
+    # On one that stands by nobody speaks, so it is never of use to its connector.
+    standby = {view.connection for view in runtime.control.neighbors() if view.is_standby}
+    return LazyRows(connectors, lambda connector: _connector_row(runtime, connector, served, standby, offset))
 
 
 def _connector_row(
-    runtime: Runtime, connector: Connector, served: Mapping[int, Connection], offset: float
+    runtime: Runtime,
+    connector: Connector,
+    served: Mapping[int, Connection],
+    standby: Container[ConnectionId],
+    offset: float,
 ) -> ConnectorRow:
     settings = connector.settings
     place = f"{settings.host}:{settings.port}"
     connection = served.get(id(settings))
     known = runtime.watch.connectors.get(connector.name) or Presence(since=runtime.watch.started)
+    is_up = known.is_present or (connection is not None and connection.id in standby)
     message = connector.message or known.reason
-    if not known.is_present and not message:
+    if not message:
         message = "the other side has not said yet that it is a neighbor" if connection is not None else ""
     peer = connection.peer if connection is not None else None
     return ConnectorRow(
@@ -95,8 +96,8 @@ def _connector_row(
         host=settings.host,
         port=str(settings.port),
         **_socket_fields(settings),
-        connection_status="SUCCESS" if known.is_present else CONNECTOR_STATUS[connector.status],
-        connection_msg="" if known.is_present else message,
+        connection_status="SUCCESS" if is_up else CONNECTOR_STATUS[connector.status],
+        connection_msg="" if is_up else message,
         failover_urls=f"amqp://{place}",
         router=settings.to or (peer.container if peer is not None else None),
         since=int(known.since + offset),

@@ -12,7 +12,7 @@ from router.core.ids_and_conditions import RouterId
 from router.engine.codec import Message
 from router.management.node import ManagementNode
 from router.management.schema import TYPES, EntityType
-from router.management.snapshot import LazyRows, ManagementRow, Row
+from router.management.snapshot import LazyRows, LogLine, ManagementRow, Row
 
 ROW_KINDS = [kind.row for kind in TYPES.values() if kind.row is not ManagementRow]
 
@@ -53,6 +53,9 @@ class FakeView:
 
     def of_vhost(self, vhost: str) -> FakeView:
         return FakeView(1)
+
+    def log_lines(self, most: int) -> list[LogLine]:
+        return [LogLine(1_800_000_000, "info", f"line {number}") for number in range(min(most, self.count))]
 
     def reachable_routers(self) -> Iterable[str]:
         return ["A", "B", "C"]

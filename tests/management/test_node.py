@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from router.binding.message import IncrementalList
 from router.engine.codec import Message, decode_message, encode_message, symbol
 from router.management.node import DEFAULT_COUNT, MAX_COUNT, MAX_RESULT_VALUES, ManagementNode
-from router.management.schema import GENERAL_OPERATIONS, MANAGEMENT, PREFIX, TYPES, EntityType, Kind
+from router.management.schema import GENERAL_OPERATIONS, MANAGEMENT, PREFIX, TYPES, EntityType, Kind, json_schema
 from tests.management.fakes import FakeView, ask, status, types
 from tests.wire.vectors import FOLDER, files
 
@@ -78,10 +79,42 @@ def test_only_one_of_a_kind_is_read_without_a_name(kind: EntityType) -> None:
 
 @by_type
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
-def test_nothing_can_be_changed_yet(kind: EntityType, operation: str) -> None:
-    code, text = status(ask({"operation": operation, "type": kind.name, "name": "x"}, {"x": 1}))
+def test_only_what_the_schema_says_can_be_changed(kind: EntityType, operation: str) -> None:
+    code, text = status(ask({"operation": operation, "type": kind.name, "name": "name-1"}, {"name": "name-1"}))
     assert code == 501
-    assert text.startswith(f"{operation} of {kind.short_name} is not possible; there is READ")
+    if operation in kind.operations:
+        assert text == "nothing can be changed here"  # by a node that was made so
+    else:
+        assert text.startswith(f"{operation} of {kind.short_name} is not possible; there is READ")
+
+
+@pytest.mark.parametrize("properties", [{"identity": "2"}, {"name": "name-2"}, {"identity": "2", "name": "name-2"}])
+def test_an_entity_is_read_by_identity_or_name_without_a_type(properties: dict[str, str]) -> None:
+    reply = ask({"operation": "READ", **properties})
+    assert status(reply) == (200, "OK")
+    assert isinstance(reply.body, dict)
+    assert (reply.body["identity"], reply.body["name"]) == ("2", "name-2")
+
+
+def test_an_identity_that_nothing_has_is_not_found() -> None:
+    assert status(ask({"operation": "READ", "identity": "nothing"}))[0] == 404
+
+
+@pytest.mark.parametrize(("limit", "count"), [(None, 3), (2, 2), ("2", 2)])
+def test_the_log_is_told_as_lists_of_six(limit: object, count: int) -> None:
+    properties = {"operation": "get-log"} | ({"limit": limit} if limit is not None else {})
+    body = ask(properties).body
+    assert body == [["ROUTER", "info", f"line {number}", None, 0, 1_800_000_000] for number in range(count)]
+
+
+def test_the_schema_has_each_type_with_its_attributes_and_operations() -> None:
+    body = over_the_wire(ask({"operation": "GET-SCHEMA"})).body
+    assert isinstance(body, dict)
+    for kind in types():
+        told = body["entityTypes"][kind.short_name]
+        assert told["operations"] == list(kind.operations)
+        assert set(told["attributes"]) == set(kind.attributes)
+    assert json.loads(str(ask({"operation": "GET-JSON-SCHEMA"}).body)) == json_schema()
 
 
 @by_type
@@ -190,7 +223,7 @@ def test_a_query_may_be_for_one_address(kind: EntityType) -> None:
         ({}, None, 400, "a request needs the application property `operation`"),
         ({"operation": 5}, None, 400, "`operation` is a string"),
         ({"operation": "QERY"}, None, 501, "no operation `QERY`; the nearest is QUERY"),
-        ({"operation": "get-mgmt-nodes"}, None, 501, "no operation `get-mgmt-nodes`; the nearest is GET-MGMT-NODES"),
+        ({"operation": "get-mgmt-node"}, None, 501, "no operation `GET-MGMT-NODE`; the nearest is GET-MGMT-NODES"),
         ({"operation": "READ"}, None, 400, "READ needs the `type` of the entity"),
         (
             {"operation": "READ", "type": "router.lnk"},

@@ -1,0 +1,56 @@
+"""Changes of a router that management can order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from router.management.snapshot import Row
+
+
+class ChangeError(Exception):
+    """A change that cannot be made; the message says what was expected, for whoever asked."""
+
+    def __init__(self, description: str, *, status: int = 400) -> None:
+        super().__init__(description)
+        self.status = status
+
+
+class Changes(Protocol):
+    """A router that can be changed. Each method raises `ChangeError`, and has changed nothing then."""
+
+    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> str:
+        """Make an entity.
+
+        Args:
+            kind: class of its row.
+            attributes: by their names on the wire, all known to the schema.
+        Returns: its identity.
+        """
+
+    def update(self, row: Row, attributes: Mapping[str, object]) -> None:
+        """Change an entity.
+
+        Args:
+            row: the entity as it is.
+            attributes: those that are to be others, by their names on the wire.
+        """
+
+    def delete(self, row: Row) -> None:
+        """Take an entity away."""
+
+
+class NoChanges:
+    """A router of which nothing can be changed."""
+
+    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> str:
+        """Refuse it."""
+        raise ChangeError("nothing can be changed here", status=501)
+
+    def update(self, row: Row, attributes: Mapping[str, object]) -> None:
+        """Refuse it."""
+        raise ChangeError("nothing can be changed here", status=501)
+
+    def delete(self, row: Row) -> None:
+        """Refuse it."""
+        raise ChangeError("nothing can be changed here", status=501)

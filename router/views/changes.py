@@ -1,0 +1,274 @@
+"""Changes that management orders of a running router: listeners, connectors, addresses, the log, connections.
+
+What is created is checked as a settings file is, by the same code, and says the same when it is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import attrs
+
+from mesh_config.check import check_mesh, has_errors
+from mesh_config.findings import Finding
+from mesh_config.loader import parse_document
+from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings
+from router import logs
+from router.core.errors import LocalError
+from router.core.ids_and_conditions import Condition, ConnectionId
+from router.management.changes import ChangeError
+from router.management.config_rows import AddressConfigRow, LogRow
+from router.management.snapshot import ConnectionRow, ConnectorRow, ListenerRow, Row
+from router.net.connector import Connector
+from router.net.listener import Listener
+from router.runtime import Runtime, treatment_table
+from router.views.config_rows import address_config_rows
+
+SOCKET: Final = {
+    "name": "name",
+    "host": "host",
+    "port": "port",
+    "role": "role",
+    "cost": "cost",
+    "maxFrameSize": "max_frame_bytes",
+    "maxSessions": "max_sessions",
+    "idleTimeoutSeconds": "idle_timeout_s",
+}
+LISTENER: Final = {
+    **SOCKET,
+    "maxConnections": "max_connections",
+    "initialHandshakeTimeoutSeconds": "handshake_timeout_s",
+    "multiTenant": "vhost_prefix",
+}
+ADDRESS: Final = {
+    "prefix": "prefix",
+    "pattern": "pattern",
+    "distribution": "treatment",
+    "distanceMessages": "distance_messages",
+}
+INTEGERS: Final = ("port", "cost", "max_frame_bytes", "max_sessions", "max_connections")
+SAID_ALREADY: Final[Mapping[str, object]] = {
+    "authenticatePeer": False,
+    "saslMechanisms": "ANONYMOUS",
+    "http": False,
+    "waypoint": False,
+    "enableFallback": False,
+}
+"""Attributes that can't be set, with the values that change nothing."""
+MOST_CREATED: Final = 1000
+"""Listeners, connectors, or addresses of a router that management may add to."""
+
+
+class Sockets(Protocol):
+    """The listeners and connectors of a router, as its daemon keeps them."""
+
+    listeners: list[Listener]
+    connectors: list[Connector]
+
+    def open_listener(self, settings: ListenerSettings) -> Listener:
+        """Bind it and accept. Raises: LocalError."""
+
+    def close_listener(self, listener: Listener) -> None:
+        """Accept no more on it; its connections stay."""
+
+    def add_connector(self, settings: ConnectorSettings) -> Connector:
+        """Begin to connect."""
+
+    def end_connector(self, connector: Connector) -> None:
+        """Connect no more, and close its connection."""
+
+
+class RuntimeChanges:
+    """`management.changes.Changes` of a running router."""
+
+    def __init__(self, runtime: Runtime, sockets: Sockets | None) -> None:
+        """*sockets*: None where there are none, and none can be made."""
+        self._runtime = runtime
+        self._sockets = sockets
+
+    # What can be done
+
+    def create(self, kind: type[Row], attributes: Mapping[str, object]) -> str:
+        """See `Changes.create`."""
+        if kind is AddressConfigRow:
+            return self._create_address(attributes)
+        if kind is ListenerRow:
+            return self._create_listener(attributes)
+        assert kind is ConnectorRow
+        return self._create_connector(attributes)
+
+    def update(self, row: Row, attributes: Mapping[str, object]) -> None:
+        """See `Changes.update`."""
+        if isinstance(row, LogRow):
+            self._update_log(attributes)
+        else:
+            assert isinstance(row, ConnectionRow)
+            self._update_connection(row, attributes)
+
+    def delete(self, row: Row) -> None:
+        """See `Changes.delete`."""
+        if isinstance(row, AddressConfigRow):
+            self._delete_address(row)
+            return
+        sockets = self._need_sockets()
+        if isinstance(row, ListenerRow):
+            for listener in sockets.listeners:
+                if listener.port == int(row.port) and listener.host == row.host:
+                    sockets.close_listener(listener)
+                    self._tell("listener deleted", listener.name)
+                    return
+        elif isinstance(row, ConnectorRow):
+            for connector in sockets.connectors:
+                if (connector.settings.name, connector.settings.host, str(connector.settings.port)) == (
+                    row.name if connector.settings.name else None,
+                    row.host,
+                    row.port,
+                ):
+                    sockets.end_connector(connector)
+                    self._tell("connector deleted", connector.name)
+                    return
+        raise ChangeError(f"`{row.name}` is gone", status=404)
+
+    def _need_sockets(self) -> Sockets:
+        if self._sockets is None:
+            raise ChangeError("this router has no sockets", status=501)
+        return self._sockets
+
+    def _tell(self, what: str, name: str) -> None:
+        self._runtime.log.info("changed_by_management", what=what, name=name)
+
+    # Sockets
+
+    def _create_listener(self, attributes: Mapping[str, object]) -> str:
+        sockets = self._need_sockets()
+        self._check_name("listener", attributes, [each.settings.name for each in sockets.listeners])
+        _bound(sockets.listeners)
+        (settings,) = self._checked(listeners=[_settings(attributes, LISTENER)]).listeners
+        try:
+            listener = sockets.open_listener(settings)
+        except LocalError as error:
+            raise ChangeError(str(error)) from error
+        self._tell("listener created", listener.name)
+        named = f":{settings.name}" if settings.name else ""
+        return f"listener/{listener.host}:{listener.port}{named}"
+
+    def _create_connector(self, attributes: Mapping[str, object]) -> str:
+        sockets = self._need_sockets()
+        self._check_name("connector", attributes, [each.settings.name for each in sockets.connectors])
+        _bound(sockets.connectors)
+        wanted = {"role": "inter-router", **_settings(attributes, SOCKET)}
+        (settings,) = self._checked(connectors=[wanted]).connectors
+        connector = sockets.add_connector(settings)
+        self._tell("connector created", connector.name)
+        named = f":{settings.name}" if settings.name else ""
+        return f"connector/{settings.host}:{settings.port}{named}"
+
+    def _check_name(self, kind: str, attributes: Mapping[str, object], names: Sequence[str | None]) -> None:
+        if attributes.get("name") is not None and attributes["name"] in names:
+            raise ChangeError(f"there is a {kind} `{str(attributes['name'])[:200]}` already")
+
+    def _checked(self, **parts: Any) -> RouterSettings:
+        """Settings of a router of this name with nothing but *parts*, as they are read from a file."""
+        text = json.dumps({"router": {"id": self._runtime.me, **parts}})
+        document = parse_document(text, "the request")
+        findings = document.findings or check_mesh(document.mesh)
+        if has_errors(findings):
+            raise ChangeError("; ".join(_said(each) for each in findings[:5]))
+        (settings,) = document.mesh.routers.values()
+        return settings
+
+    # Addresses
+
+    def _create_address(self, attributes: Mapping[str, object]) -> str:
+        runtime = self._runtime
+        names = [runtime.address_names.get(entry) for entry in runtime.settings.addresses]
+        self._check_name("router.config.address", attributes, names)
+        _bound(runtime.settings.addresses)
+        (entry,) = self._checked(addresses=[_settings(attributes, ADDRESS, but=("name",))]).addresses
+        same = (entry.prefix, entry.pattern)
+        if any((each.prefix, each.pattern) == same for each in runtime.settings.addresses):
+            raise ChangeError(f"`{entry.prefix or entry.pattern}` is configured already")
+        if attributes.get("name") is not None:
+            runtime.address_names[entry] = str(attributes["name"])
+        self._set_addresses((*runtime.settings.addresses, entry))
+        self._tell("address created", str(entry.prefix or entry.pattern))
+        return next(
+            row.identity
+            for row in address_config_rows(runtime)
+            if isinstance(row, AddressConfigRow) and (row.prefix, row.pattern) == same
+        )
+
+    def _delete_address(self, row: AddressConfigRow) -> None:
+        if row.is_builtin:
+            raise ChangeError(f"{row.prefix or row.pattern} is built in: create another entry for it instead")
+        kept = tuple(
+            entry
+            for entry in self._runtime.settings.addresses
+            if (entry.prefix, entry.pattern) != (row.prefix, row.pattern)
+        )
+        self._set_addresses(kept)
+        self._tell("address deleted", str(row.prefix or row.pattern))
+
+    def _set_addresses(self, addresses: tuple[AddressSettings, ...]) -> None:
+        self._runtime.settings = attrs.evolve(self._runtime.settings, addresses=addresses)
+        self._runtime.fib.treatments = treatment_table(self._runtime.settings)
+
+    # The log and connections
+
+    def _update_log(self, attributes: Mapping[str, object]) -> None:
+        level = attributes.pop("enable", None) if isinstance(attributes, dict) else attributes.get("enable")
+        _no_others(attributes, ("enable", "name", "module"), "log")
+        words = {"none": "none", "debug+": "debug", "info+": "info", "warning+": "warning", "error+": "error"}
+        # Names of Qpid Dispatch for what this log does not tell apart.
+        words |= {"trace+": "debug", "notice+": "info", "critical+": "error", "default": "info"}
+        if level not in words:
+            raise ChangeError(f"enable is `{str(level)[:50]}`; expected one of {', '.join(list(words)[:5])}")
+        logs.set_level(words[str(level)])
+        self._runtime.log.info("log_level_changed", to=words[str(level)])
+
+    def _update_connection(self, row: ConnectionRow, attributes: Mapping[str, object]) -> None:
+        _no_others(attributes, ("adminStatus", "name"), "connection")
+        status = attributes.get("adminStatus")
+        if status not in ("deleted", "enabled"):
+            raise ChangeError(f"adminStatus is `{str(status)[:50]}`; expected `enabled` or `deleted`")
+        connection = self._runtime.connections.get(ConnectionId(int(row.identity)))
+        if connection is None:
+            raise ChangeError(f"connection {row.identity} is gone", status=404)
+        if status == "deleted":
+            self._tell("connection closed", row.identity)
+            self._runtime.refuse(connection, Condition.CONNECTION_FORCED, "closed by management (adminStatus)")
+
+
+def _said(finding: Finding) -> str:
+    """A finding about a file as one about a request: of its path the last word."""
+    key = finding.key.rpartition(".")[2]
+    expected = f"; expected {finding.expected}" if finding.expected else ""
+    return f"{finding.message}{expected}" if "[" in key else f"{key}: {finding.message}{expected}"
+
+
+def _settings(
+    attributes: Mapping[str, object], known: Mapping[str, str], *, but: Sequence[str] = ()
+) -> dict[str, object]:
+    """Settings as a file has them, from attributes by their names on the wire."""
+    _no_others(attributes, (*known, *but), "new entity")
+    found: dict[str, object] = {}
+    for name, value in attributes.items():
+        if name not in known or value is None:
+            continue
+        key = known[name]
+        is_number = isinstance(value, str) and value.isdecimal() and key in INTEGERS
+        found[key] = int(str(value)) if is_number else value
+    return found
+
+
+def _no_others(attributes: Mapping[str, object], known: Sequence[str], what: str) -> None:
+    for name, value in attributes.items():
+        if name not in known and not (name in SAID_ALREADY and value == SAID_ALREADY[name]):
+            raise ChangeError(f"`{name}` of a {what} can't be set; there are {', '.join(known)}")
+
+
+def _bound(there: Sequence[object]) -> None:
+    if len(there) >= MOST_CREATED:
+        raise ChangeError(f"there are {MOST_CREATED} already", status=403)

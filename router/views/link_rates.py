@@ -1,0 +1,89 @@
+"""Rates of links, and when each last had a message: by looks at their counters, so that no message costs more."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from router.binding.proton_functions import pn_link_credit
+from router.dataplane.links import EgressLink, IngressLink
+from router.runtime import Runtime
+
+AT_ONCE: Final = 2000
+"""Links looked at in one look; of more, each look takes the next ones."""
+
+
+@attrs.define
+class LinkSample:
+    """State of a link at the last look."""
+
+    at: float
+    """Time of the look, seconds, monotonic."""
+    deliveries: int
+    settled: int
+    rate: float = 0.0
+    """Messages a second between the last two looks."""
+    settle_rate: float = 0.0
+    """Messages settled a second, the same."""
+    last: float | None = None
+    """Time of the last look that found new messages, seconds, monotonic."""
+
+
+class LinkRates:
+    """Samples of all links of a router."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._samples: dict[IngressLink | EgressLink, LinkSample] = {}
+        self._offset = 0
+
+    def look(self) -> None:
+        """Look at links: at all, where they are not very many. To be called each second or so."""
+        now = self._runtime.clock()
+        known = self._runtime.data_plane.links
+        if len(self._samples) > len(known):
+            self._samples = {link: sample for link, sample in self._samples.items() if link in known}
+        links = list(islice(known, self._offset, self._offset + AT_ONCE))
+        self._offset = self._offset + AT_ONCE if len(links) == AT_ONCE else 0
+        for link in links:
+            self._look_at(link, now)
+
+    def _look_at(self, link: IngressLink | EgressLink, now: float) -> None:
+        deliveries = link.counters.deliveries
+        settled = deliveries - (link.in_flight if isinstance(link, IngressLink) else link.outstanding)
+        sample = self._samples.get(link)
+        if sample is None:
+            last = now if deliveries else None
+            self._samples[link] = LinkSample(at=now, deliveries=deliveries, settled=settled, last=last)
+            return
+        passed_s = now - sample.at
+        if passed_s <= 0:
+            return
+        if deliveries != sample.deliveries:
+            sample.last = now
+        sample.rate = (deliveries - sample.deliveries) / passed_s
+        sample.settle_rate = max(0, settled - sample.settled) / passed_s
+        sample.at, sample.deliveries, sample.settled = now, deliveries, settled
+
+    def of(self, link: IngressLink | EgressLink) -> LinkSample | None:
+        """The sample of a link; None for one that nobody has looked at yet."""
+        return self._samples.get(link)
+
+    def last_of(self, links: list[IngressLink | EgressLink]) -> float | None:
+        """Time of the last message on any of these links, as far as looks have found it, seconds, monotonic."""
+        now = self._runtime.clock()
+        found = [
+            now if sample is None or link.counters.deliveries != sample.deliveries else sample.last
+            for link, sample in ((link, self._samples.get(link)) for link in links)
+            if sample is not None or link.counters.deliveries
+        ]
+        return max((each for each in found if each is not None), default=None)
+
+
+def capacity(link: IngressLink | EgressLink) -> int:
+    """Most messages that may be under way on a link now: by its window, or by what its peer has granted."""
+    if isinstance(link, IngressLink):
+        return link.window
+    return max(0, int(pn_link_credit(link.handle))) + link.outstanding

@@ -1,0 +1,185 @@
+"""A running router is changed over management: listeners, connectors, addresses, the log, connections."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from proton import ConnectionException, Message
+from proton.utils import BlockingConnection
+
+from mesh_config.generators import generate
+from mesh_config.models import Role
+from router.cli.management import ManagementClient, RefusedError
+from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
+
+pytestmark = pytest.mark.interop
+WAIT_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
+    """R1 and R2, joined; the tests join them anew."""
+    with MeshProcesses(generate("line", 2), tmp_path_factory.mktemp("mesh")) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        yield mesh
+        assert set(mesh.terminate().values()) == {0}
+
+
+@pytest.fixture
+def client(mesh: MeshProcesses) -> Iterator[ManagementClient]:
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+        yield client
+
+
+@contextmanager
+def free_port() -> Iterator[int]:
+    port = ReservedPort()
+    try:
+        yield port.number
+    finally:
+        port.close()
+
+
+def create(client: ManagementClient, kind: str, name: str, **attributes: object) -> dict[str, Any]:
+    reply = client.request("CREATE", {"type": kind, "name": name}, attributes)
+    assert reply.status == 201
+    assert isinstance(reply.body, dict)
+    return reply.body
+
+
+def delete(client: ManagementClient, kind: str, name: str) -> None:
+    assert client.request("DELETE", {"type": kind, "name": name}).status == 204
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_listener_is_opened_and_closed(client: ManagementClient) -> None:
+    with free_port() as port:
+        made = create(client, "listener", "more", host=LOOPBACK, port=str(port), role="normal")
+        assert made["identity"] == f"listener/{LOOPBACK}:{port}:more"
+        with ManagementClient(f"amqp://{LOOPBACK}:{port}", timeout_s=WAIT_S) as other:
+            delete(client, "listener", "more")
+            wait_until(lambda: not accepts(port), "nobody accepts", WAIT_S)
+            assert other.read("router")["id"] == "R1"  # its connections stay
+        with pytest.raises(RefusedError, match="no listener `more`"):
+            client.read("listener", name="more")
+
+
+def test_a_connector_joins_two_routers_and_parts_them(mesh: MeshProcesses, client: ManagementClient) -> None:
+    listener = next(each for each in mesh["R2"].settings.listeners if each.role is Role.INTER_ROUTER)
+    made = create(client, "connector", "second", host=LOOPBACK, port=listener.port)
+    assert made["connectionStatus"] in ("CONNECTING", "SUCCESS")
+    wait_until(lambda: client.read("connector", name="second")["connectionStatus"] == "SUCCESS", "it is up", WAIT_S)
+    delete(client, "connector", "second")
+    place = f":{listener.port}"
+    wait_until(
+        lambda: not any(each["host"].endswith(place) for each in client.query("connection")), "it is closed", WAIT_S
+    )
+    mesh.wait_converged()
+
+
+def test_an_address_has_the_treatment_that_was_created(client: ManagementClient) -> None:
+    made = create(client, "router.config.address", "news", prefix="news", distribution="multicast")
+    assert client.read("router.config.address", identity=made["identity"])["name"] == "news"
+    connection: Any = BlockingConnection(client.url, timeout=WAIT_S)
+    connection.create_receiver("news/today")
+    found = next(each for each in client.query("router.address") if each["key"] == "M0news/today")
+    assert found["distribution"] == "multicast"
+    connection.close()
+    delete(client, "router.config.address", "news")
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "said"),
+    [
+        ("listener", {"port": 70000}, "port: "),
+        ("listener", {"prot": 1}, "no attribute of listener `prot`; the nearest is port"),
+        ("listener", {"connectionCount": 1}, "`connectionCount` of a new entity can't be set"),
+        ("connector", {"port": 1, "role": "normal"}, "would carry nothing"),
+        ("router.config.address", {"distribution": "closest"}, "neither `prefix` nor `pattern`"),
+        ("router.config.address", {"prefix": "a", "distribution": "nearest"}, "treatment: "),
+    ],
+)
+def test_what_a_file_may_not_have_is_refused_in_the_same_words(
+    client: ManagementClient, kind: str, attributes: dict[str, object], said: str
+) -> None:
+    before = client.query(kind)
+    with pytest.raises(RefusedError) as refused:
+        create(client, kind, "wrong", **attributes)
+    assert refused.value.status == 400
+    assert said in str(refused.value)
+    assert len(client.query(kind)) == len(before)
+
+
+def test_a_port_that_is_taken_and_a_name_that_is_taken_are_refused(
+    mesh: MeshProcesses, client: ManagementClient
+) -> None:
+    with pytest.raises(RefusedError, match="Address already in use"):
+        create(client, "listener", "taken", host=LOOPBACK, port=mesh["R1"].settings.listeners[0].port)
+    create(client, "router.config.address", "once", prefix="once")
+    with pytest.raises(RefusedError, match="`once` already"):
+        create(client, "router.config.address", "once", prefix="twice")
+    with pytest.raises(RefusedError, match="`once` is configured already"):
+        create(client, "router.config.address", "other", prefix="once")
+    builtin = next(each for each in client.query("router.config.address") if each["isBuiltin"])
+    with pytest.raises(RefusedError, match="is built in"):
+        delete(client, "router.config.address", builtin["name"])
+
+
+def test_the_log_level_is_changed(mesh: MeshProcesses, client: ManagementClient) -> None:
+    assert client.read("log", name="log/DEFAULT")["enable"] == "info+"
+    reply = client.request("UPDATE", {"type": "log", "name": "log/DEFAULT"}, {"enable": "error+"})
+    assert reply.body["enable"] == "error+"
+    lines = len(mesh["R1"].log_lines())
+    with ManagementClient(client.url, timeout_s=WAIT_S):
+        pass
+    client.request("UPDATE", {"type": "log", "name": "log/DEFAULT"}, {"enable": "info+"})
+    wait_until(lambda: bool(mesh["R1"].log_lines("log_level_changed")), "it says so", WAIT_S)
+    assert len(mesh["R1"].log_lines()) - lines <= 2
+    texts = [line[2] for line in client.request("GET-LOG", {"limit": 3}).body]
+    assert any(text.startswith("log_level_changed") for text in texts)
+
+
+def test_a_connection_is_closed_by_its_admin_status(client: ManagementClient) -> None:
+    victim: Any = BlockingConnection(client.url, timeout=WAIT_S)
+    name = victim.conn.container
+    row = next(each for each in client.query("connection") if each["container"] == name)
+    client.request("UPDATE", {"type": "connection", "identity": row["identity"]}, {"adminStatus": "deleted"})
+    with pytest.raises(ConnectionException, match="closed by management"):
+        victim.wait(lambda: False, timeout=WAIT_S)
+    with pytest.raises(RefusedError) as refused:
+        client.request("UPDATE", {"type": "connection", "identity": "99999"}, {"adminStatus": "deleted"})
+    assert refused.value.status == 404
+
+
+def test_links_tell_of_outcomes_at_both_ends_and_of_the_last_message(client: ManagementClient) -> None:
+    connection: Any = BlockingConnection(client.url, timeout=WAIT_S)
+    receiver = connection.create_receiver("counted", credit=10)
+    sender = connection.create_sender("counted")
+    for outcome in ("accept", "accept", "reject"):
+        delivery = sender.link.send(Message(body=1))
+        receiver.receive()
+        getattr(receiver, outcome)()
+        connection.wait(lambda delivery=delivery: delivery.settled, timeout=WAIT_S)
+    rows = [each for each in client.query("router.link") if each["owningAddr"] == "M0counted"]
+    assert {(each["linkDir"], each["acceptedCount"], each["rejectedCount"]) for each in rows} == {
+        ("in", 2, 1),
+        ("out", 2, 1),
+    }
+    assert all(each["capacity"] for each in rows)
+    identity = rows[0]["connectionId"]
+    assert client.read("connection", identity=identity)["lastDlvSeconds"] in (0, 1, 2, 3, 4, 5)
+    kinds = {each["linkType"] for each in client.query("router.link")}
+    assert kinds == {"endpoint", "inter-router", "router-control"}
+    connection.close()
