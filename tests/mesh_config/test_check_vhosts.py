@@ -10,6 +10,7 @@ from mesh_config.check import check_file
 from mesh_config.findings import has_errors
 from tests.mesh_config.cases import FILE, Case, assert_only, row, warning
 
+ROOT = Path(__file__).parents[2]
 HEAD = "router:\n  id: A\n"
 VHOST = "  vhosts:\n  - "
 A = "{name: a, groups: [{name: x, users: [u]}]}"
@@ -142,3 +143,10 @@ def test_the_defaults_of_a_mesh_may_have_virtual_hosts_for_all_its_routers(tmp_p
     (finding,) = [each for each in check_file(path) if "within the word" in each.message]
     assert finding.key == "defaults.router.vhosts[0].groups[0].sources[0]"
     assert has_errors([finding])
+
+
+def test_the_example_is_right_and_is_the_one_of_the_documentation() -> None:
+    example = ROOT / "examples" / "policy.yaml"
+    page = (ROOT / "docs" / "how_to" / "policy.md").read_text(encoding="utf-8")
+    assert example.read_text(encoding="utf-8").partition("\n")[2] in page
+    assert not check_file(example)
