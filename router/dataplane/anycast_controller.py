@@ -1,5 +1,4 @@
-"""The credit of an anycast address on real links: publishers and circuits share what subscribers granted at each
-egress.
+"""Credit controller of an anycast address: publishers and circuits share what subscribers granted at each egress.
 
 An egress behind a neighbor that takes no circuits, or no more of them, has a *window* instead: credit of the mesh's own
 making, and its messages travel as datagrams.
@@ -47,7 +46,7 @@ LOOKED_AT: Final = 16
 
 
 class AnycastController(CreditController):
-    """The credit of one closest or balanced address."""
+    """Controller of one closest or balanced address."""
 
     machine: AnycastScheduler
 

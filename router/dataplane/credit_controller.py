@@ -1,4 +1,4 @@
-"""The credit of one address, on real links.
+"""Controller of the credit of one address: joins its credit machine to real links.
 
 The machines of `core.forwarding` decide who may send and what leaves. A controller tells its machine what happens on
 the links of its address and carries out what it returns. Here is what the two kinds have in common;
@@ -54,7 +54,7 @@ Place = Any
 
 
 class CreditController:
-    """The credit of one address."""
+    """Controller of one address: grants, drains and sends on its links what its machine says."""
 
     machine: AnycastScheduler | MulticastIngressScheduler
 

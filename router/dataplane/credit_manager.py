@@ -1,4 +1,4 @@
-"""All controllers of a router: made when an address needs one, given their turns, forgotten when nobody needs them."""
+"""Manager of the credit controllers: makes one when an address needs it, gives them turns, forgets those not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The credit of a multicast address on real links: a publisher has credit when every live subscriber of the mesh has.
+"""Credit controller of a multicast address: a publisher has credit when every live subscriber of the mesh has.
 
 Messages run along the tree of the router where they enter, on circuits of that tree, one copy on each. A child that
 takes no circuits gets its copies as datagrams and grants nothing. Copies are pre-settled; the ingress router alone
@@ -39,7 +39,7 @@ Branch = tuple[RouterId, RouterId]
 
 
 class MulticastController(CreditController):
-    """The credit of one multicast address."""
+    """Controller of one multicast address."""
 
     machine: MulticastIngressScheduler
 

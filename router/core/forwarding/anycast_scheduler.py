@@ -1,4 +1,4 @@
-"""Credit of an anycast address at one router: toward which of several egresses its messages go.
+"""Scheduler of an anycast address at one router: pools of credit, and toward which egress its messages go.
 
 The mesh has no credit of its own. What subscribers grant is dealt in pools (`egress_credit_pool.py`), one for each
 egress router, and lent to the local publishers (`credit_pool_scheduler.py`). Here is which pools there are, as paths
@@ -28,7 +28,7 @@ WANTED_S: Final = 10.0
 
 
 class AnycastScheduler(CreditPoolScheduler):
-    """Credit of one anycast address at one router.
+    """Scheduler of the credit of one anycast address at one router.
 
     Args:
         is_closest: only the nearest egresses are used, while they have subscribers; else the one with the least

@@ -1,4 +1,4 @@
-"""Time for which a neighbor's branch of a multicast tree holds up the others, until it counts no more.
+"""Exclusion of a slow branch of a multicast tree: how long it holds up the others, until it counts no more.
 
 A neighbor excludes its own slow subscribers after the grace, and grants again. One whose branch had no credit for much
 longer, while publishers waited, and that took next to nothing in that time, does not do so: its branch is excluded as a
@@ -28,7 +28,7 @@ MOST_TAKEN = 1
 
 
 class BranchExclusion:
-    """Account of what one branch has held up.
+    """Exclusion of one branch, and the account of what it has held up.
 
     Args:
         patience: the settings of this router; its neighbor's are taken to be alike.

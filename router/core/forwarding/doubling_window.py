@@ -37,7 +37,7 @@ def shrunk(window: int) -> int:
 
 
 class DoublingWindow:
-    """A holder of credit: a publisher, an incoming circuit, or the local publishers together.
+    """Window of one holder of credit: a publisher, an incoming circuit, or the local publishers together.
 
     Args:
         window: what it may hold at first, messages.

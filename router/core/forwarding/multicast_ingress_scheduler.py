@@ -1,4 +1,4 @@
-"""Credit of a multicast address at one router, dealt among the routers where its messages enter.
+"""Scheduler of a multicast address at one router: deals credit among the routers where its messages enter.
 
 There is a tree for each ingress router (`multicast_tree.py`). What the local subscribers can take together
 (`local_subscribers.py`) is shared by all trees (`subscriber_credit_pool.py`), and what a tree is dealt of it is the
@@ -31,7 +31,7 @@ from router.core.ids_and_conditions import RouterId
 
 
 class MulticastIngressScheduler(CreditScheduler):
-    """Credit of one multicast address at one router.
+    """Scheduler of the credit of one multicast address at one router.
 
     Args:
         me: this router.
