@@ -130,7 +130,7 @@ class RuntimeView:
             ),
             ListenerRow: lambda _: LazyRows(self._listeners, lambda found: listener_row(found, runtime.settings)),
             ConnectorRow: lambda _: connector_rows(runtime, self._connectors, self._offset()),
-            AddressConfigRow: lambda _: address_config_rows(runtime),
+            AddressConfigRow: lambda _: address_config_rows(runtime) if own is None else LazyRows(),
             LogRow: lambda _: LazyRows([log_row()] if own is None else ()),
             LogStatsRow: lambda _: LazyRows([log_stats_row()] if own is None else ()),
             AllocatorRow: lambda _: allocator_rows(runtime) if own is None else LazyRows(),
