@@ -49,6 +49,8 @@ CASES: Final = (
     Case(name="fan-in", group="fan", size=100, senders=8),
     Case(name="fan-out", group="fan", size=100, receivers=8),
     Case(name="pairs", group="fan", size=100, senders=4, receivers=4, is_paired=True),
+    Case(name="fan-out-200", group="fan", size=100, receivers=200),
+    Case(name="pairs-8", group="fan", size=100, senders=8, receivers=8, is_paired=True),
     Case(name="rpc-1", group="rpc", size=200, is_rpc=True),
     Case(name="rpc-50", group="rpc", size=200, senders=50, is_rpc=True),
     Case(name="paced-100", group="paced", size=100, rate=100),

@@ -303,7 +303,7 @@ class Loop:
 
     def listen(self, make: Callable[[], Endpoint]) -> int:
         """Accept connections on a free port of loopback, each with an endpoint of its own. Returns the port."""
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self._listener.setblocking(False)
         self._make = make
         self._poll.register(self._listener, select.EPOLLIN)
