@@ -14,6 +14,8 @@ COMMANDS = {
     "bench": ("router.cli.bench", "bench"),
     "config": ("router.cli.config", "config"),
     "demo": ("router.cli.demo", "demo"),
+    "manage": ("router.cli.manage", "manage"),
+    "ping": ("router.cli.manage", "ping"),
     "replay": ("router.cli.replay", "replay"),
     "run": ("router.cli.run", "run"),
     "service-unit": ("router.cli.service_unit", "service_unit"),

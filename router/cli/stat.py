@@ -19,7 +19,7 @@ from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_a
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
 from router.cli.management import ManagementClient, ManagementError
-from router.cli.options import timeout_option
+from router.cli.options import DEFAULT_URL, router_option, timeout_option, url_option
 from router.cli.problems import problem_parts
 from router.cli.stat_columns import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
 from router.cli.terminal import UNBOUNDED_WIDTH, console
@@ -27,22 +27,13 @@ from router.cli.terminal import UNBOUNDED_WIDTH, console
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
 
-DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
-
 WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
 
 @click.command(short_help="Show what a router knows.")
 @click.argument("what", type=HintingChoice(WHAT), default="general")
-@click.option(
-    "--url",
-    default=DEFAULT_URL,
-    show_default=True,
-    envvar="AMQP_MESH_URL",
-    show_envvar=True,
-    help="Client listener of a router.",
-)
-@click.option("--router", metavar="ID", help="Router to ask, by way of the one at URL; by default that one itself.")
+@url_option
+@router_option
 @click.option("--all-routers", is_flag=True, help="Ask every router that can be reached.")
 @click.option("--credit", "is_credit", is_flag=True, help="The same as `credit`.")
 @click.option("--address", metavar="ADDRESS", help="With credit: this address alone, with everybody who takes part.")
@@ -56,7 +47,9 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
 @click.option("--csv", "is_csv", is_flag=True, help="Write CSV, with all attributes.")
 @click.option("--vhost", help="Virtual host to come to, where the router has some; else the host in the URL.")
 @timeout_option
-@click.option("-v", "--verbose", is_flag=True, help="More columns; with credit, the numbers of links.")
+@click.option(
+    "-v", "--verbose", "--wide", "verbose", is_flag=True, help="More columns; with credit, the numbers of links."
+)
 def stat(
     what: str,
     url: str,

@@ -175,6 +175,7 @@ LINKS: Final = View(
         _number("rej", "rejectedCount"),
         _number("rel", "releasedCount"),
         _number("mod", "modifiedCount"),
+        _number("msg/s", "rate"),
         _number("window", "capacity", is_detail=True),
         _number("pri", "priority", is_detail=True),
         _text("name", "linkName", is_detail=True),

@@ -1,0 +1,63 @@
+"""`manage` and `ping`, as an operator calls them, on real routers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from mesh_config.generators import generate
+from tests.helpers.processes import MeshProcesses, wait_until
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
+    """R1 - R2 of a line of three whose third never came."""
+    with MeshProcesses(generate("line", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+        mesh.start("R1")
+        mesh.start("R2")
+        wait_until(lambda: mesh.reachable("R1") == {"R2"}, "R1 reaches R2", 30)
+        yield mesh
+
+
+def call(mesh: MeshProcesses, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "router", *words, "--url", mesh.url("R1")]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_ping_shows_every_router_and_those_that_are_absent(mesh: MeshProcesses) -> None:
+    result = call(mesh, "ping")
+    assert result.returncode == 1
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert [row[:2] for row in rows] == [["router", "answer"], ["R1", "version"], ["R2", "version"], ["R3", "ABSENT:"]]
+    assert float(rows[2][3]) > 0
+
+
+def test_manage_creates_reads_and_deletes(mesh: MeshProcesses) -> None:
+    made = call(
+        mesh, "manage", "create", "--type", "router.config.address", "--name", "n", "prefix=n", "distribution=multicast"
+    )
+    assert made.returncode == 0, made.stderr
+    identity = json.loads(made.stdout)["identity"]
+    assert json.loads(call(mesh, "manage", "read", "--id", identity).stdout)["distribution"] == "multicast"
+    assert call(mesh, "manage", "delete", "--type", "router.config.address", "--name", "n").returncode == 0
+    gone = call(mesh, "manage", "read", "--id", identity)
+    assert gone.returncode == 1
+    assert "no entity of any type" in gone.stderr
+
+
+def test_manage_queries_any_router(mesh: MeshProcesses) -> None:
+    result = call(mesh, "manage", "query", "id", "--type", "router", "--router", "R2")
+    assert json.loads(result.stdout) == [{"id": "R2"}]
+
+
+def test_stat_problems_names_what_the_file_has_and_is_not_there(mesh: MeshProcesses) -> None:
+    result = call(mesh, "stat", "problems")
+    assert result.returncode == 0
+    assert "router R3 is absent: never seen since this router started" in result.stdout
+    assert f"> amqp-mesh stat mesh --router R1 --url {mesh.url('R1')}" in result.stdout
