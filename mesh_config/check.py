@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from mesh_config.check_router import Locate, router_findings
+from mesh_config.check_security import neighbor_findings
 from mesh_config.connector_matching import (
     Link,
     is_loopback,
@@ -16,7 +18,7 @@ from mesh_config.connector_matching import (
     target_of,
 )
 from mesh_config.findings import Finding, SettingsError, Severity, Step, has_errors, in_order, key_path, nearest
-from mesh_config.loader import Document, FilePath, chosen, read_document
+from mesh_config.loader import Document, FilePath, chosen, read_document, with_mesh
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from mesh_config.yaml_text import Place
 
@@ -90,12 +92,13 @@ def check_router_and_mesh(
     roots = [key_path(("routers", name)) for name in sorted(needed)]
     errors = [it for it in document.findings if any(it.key == root or it.key.startswith(f"{root}.") for root in roots)]
     if router is not None:
-        alone = MeshSettings(routers={key: router})
+        alone = MeshSettings(routers={key: with_mesh(router, document)})
         errors += [*_alone(alone, document.place), *_collisions(alone, document.place)]
     if has_errors(errors):
         raise SettingsError(in_order(errors))
     assert router is not None, "a router without settings has findings"
-    return router, document.mesh if document.is_whole_mesh else None, _document_findings([document])
+    whole = document.mesh if document.is_whole_mesh else None
+    return with_mesh(router, document), whole, _document_findings([document])
 
 
 def _document_findings(documents: list[Document]) -> tuple[Finding, ...]:
@@ -138,6 +141,8 @@ def _group_findings(group: list[Document]) -> Iterator[Finding]:
 def _alone(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     for key, router in mesh.routers.items():
         yield from router_findings(key, router, locate)
+        if len(mesh.routers) == 1:
+            yield from neighbor_findings(router, functools.partial(locate, key))
 
 
 def _together(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:

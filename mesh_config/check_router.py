@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
+from mesh_config.check_security import security_findings
 from mesh_config.check_vhosts import vhost_findings
 from mesh_config.connector_matching import is_loopback
 from mesh_config.findings import Finding, Severity, Step
@@ -34,6 +35,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     yield from _timer_findings(router, at)
     yield from _address_findings(router.addresses, at)
     yield from vhost_findings(router, at)
+    yield from security_findings(router, at)
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
     if router.http.port is not None and not is_loopback(router.http.host):
@@ -123,11 +125,4 @@ def _listener_findings(listener: ListenerSettings, place: Place, router_id: str)
             f"a limit of messages is for clients, and this listener of router `{router_id}` is for routers",
             expected="0: routers take whatever other routers have taken",
             at=("max_message_bytes",),
-        )
-    if not is_loopback(listener.host):
-        yield place.finding(
-            f"{listener.host}:{listener.port} of router `{router_id}` is open to other machines: whoever reaches it may"
-            " use it",
-            expected="loopback, or an address of a trusted network",
-            severity=Severity.WARNING,
         )

@@ -47,7 +47,7 @@ def _sections() -> dict[str, DefaultsKey]:
         "router": DefaultsKey(
             cls=RouterSettings,
             doc="Of every router.",
-            without=frozenset({"id", "listeners", "connectors", "addresses"}),
+            without=frozenset({"id", "mesh", "listeners", "connectors", "addresses"}),
         )
     }
     items: tuple[tuple[str, SettingsClass, frozenset[str]], ...] = (

@@ -9,10 +9,11 @@ from pathlib import Path
 import attrs
 
 from mesh_config import merging, yaml_text
+from mesh_config.check_security import has_known_routers
 from mesh_config.connector_matching import link_address
 from mesh_config.findings import Finding, SettingsError, Step, in_order, nearest
 from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
-from mesh_config.models import AddressSettings, ConnectorSettings, MeshSettings, RouterSettings
+from mesh_config.models import AddressSettings, ConnectorSettings, MeshSettings, NeighborSettings, RouterSettings
 from mesh_config.structuring import structure, unknown_key
 from mesh_config.values import found_words
 from mesh_config.yaml_text import MapNode, Node, Place
@@ -70,8 +71,27 @@ def load_router(path: FilePath, router_id: str | None = None) -> RouterSettings:
     Raises:
         SettingsError: as `load_mesh`; or the file has no such router, or several when none is named.
     """
-    mesh = load_mesh(path)
-    return mesh.routers[chosen(path, mesh.routers, router_id)]
+    document = read_document(path)
+    if document.findings:
+        raise SettingsError(document.findings)
+    routers = document.mesh.routers
+    return with_mesh(routers[chosen(path, routers, router_id)], document)
+
+
+def with_mesh(router: RouterSettings, document: Document) -> RouterSettings:
+    """Settings of one router of a file with what the others of the file are to it: its mesh's name, and who may join.
+
+    So it needs nothing more of the file, and may run from a file of its own.
+    """
+    name = document.mesh.name
+    if not document.is_whole_mesh:
+        return router
+    if router.mesh is None and name != MeshSettings().name:
+        router = attrs.evolve(router, mesh=name)
+    if not router.neighbors and any(has_known_routers(listener) for listener in router.listeners):
+        others = tuple(NeighborSettings(user=key) for key in document.nodes if key != router.id)
+        router = attrs.evolve(router, neighbors=others)
+    return router
 
 
 def chosen(path: FilePath, routers: Mapping[str, object], router_id: str | None) -> str:

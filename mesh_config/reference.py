@@ -17,8 +17,10 @@ from mesh_config.models import (
     HttpSettings,
     LinkStateSettings,
     ListenerSettings,
+    NeighborSettings,
     RecorderSettings,
     RouterSettings,
+    TlsSettings,
     VhostSettings,
 )
 from mesh_config.schema import SECTIONS
@@ -34,6 +36,8 @@ _TITLES: dict[SettingsClass, tuple[str, str]] = {
     RouterSettings: ("A router", "Below `router`, or below each id in `routers`, where the key is the id."),
     ListenerSettings: ("Listeners", "Each item of a router's `listeners`."),
     ConnectorSettings: ("Connectors", _CONNECTORS),
+    TlsSettings: ("TLS profiles", "Each item of a router's `tls`. [How to use them](../how_to/secure-a-mesh.md)."),
+    NeighborSettings: ("Neighbors", "Each item of a router's `neighbors`."),
     AddressSettings: (
         "Addresses",
         "Each item of `addresses`, of a router or of the whole mesh: either a prefix or a pattern.",
@@ -162,6 +166,8 @@ def _default(field: attrs.Attribute[Any]) -> str:
         return "required"
     if value is None or value == ():
         return "none"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value)
     if attrs.has(type(value)):
         return "see there"
     if isinstance(value, tuple):

@@ -18,8 +18,10 @@ from mesh_config.models import (
     LinkStateSettings,
     ListenerSettings,
     MeshSettings,
+    NeighborSettings,
     RecorderSettings,
     RouterSettings,
+    TlsSettings,
     VhostSettings,
 )
 from mesh_config.structuring import default_of, plain_value
@@ -31,6 +33,8 @@ SECTIONS: tuple[SettingsClass, ...] = (
     RouterSettings,
     ListenerSettings,
     ConnectorSettings,
+    TlsSettings,
+    NeighborSettings,
     AddressSettings,
     VhostSettings,
     GroupSettings,
@@ -127,6 +131,8 @@ def _field_schema(field: attrs.Attribute[Any]) -> dict[str, Any]:
         schema |= _base_schema(kind.base)
         if kind.is_optional:
             schema["type"] = [schema["type"], "null"]
+            if "enum" in schema:
+                schema["enum"] = [*schema["enum"], None]
     for key, word in (("low", "minimum"), ("high", "maximum")):
         if field.metadata.get(key) is not None:
             schema[word] = field.metadata[key]

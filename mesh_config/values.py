@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from mesh_config.models import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, VHOST_PATTERN
+from mesh_config.models import ENVIRONMENT_PATTERN, HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, VHOST_PATTERN
 
 SettingsClass = type[attrs.AttrsInstance]
 
@@ -22,6 +22,7 @@ _PATTERN_WORDS = {
     ID_PATTERN: "a word of at most 255 characters without blanks, control characters and `/`, and not `all`",
     HOST_PATTERN: "a host name or an address",
     VHOST_PATTERN: "a name without blanks, `/` and `:`, which does not begin with `$` or `_`",
+    ENVIRONMENT_PATTERN: "the name of a variable of the environment",
     TEXT_PATTERN: "text, not empty and without control characters",
 }
 

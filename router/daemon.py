@@ -21,14 +21,19 @@ from router import __version__, speed
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
 from router.engine.connection import Connection
+from router.engine.tls_connection import TlsConnection
 from router.flight_recorder import SIGNAL
 from router.mesh_watch import ExpectedMesh
+from router.neighbor_admission import open_properties
 from router.net.connector import Connector
+from router.net.entrance import Admitted, Entrance
 from router.net.listener import NO_BOUND, Guest, Listener, Refusal
 from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
+from router.net.unengined_socket import PeerLeft, PeerRefused
 from router.runtime import Runtime
+from router.security.authority import Authority
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
 from router.views.state_log import log_state
@@ -44,6 +49,10 @@ REPLIES_S = 0.25
 """While stopping, from the moment when all is settled until connections of clients are closed."""
 FAULT_PAUSE_S = 1.0
 """After a fault of ours with a deadline, which may be due still."""
+HANDSHAKE_TIMEOUT_S = 10.0
+"""Of a connection that this router makes: for TLS and SASL, and as long again until the peer's Open is there."""
+USERS_S = 5.0
+"""Between two looks at the files of users."""
 CLOSE_PATIENCE_S = 1.0
 """While stopping, how long peers may take to answer our Close."""
 
@@ -67,7 +76,7 @@ class Daemon:
         clock: Callable[[], float] = trio.current_time,
         has_thread: bool = False,
     ) -> None:
-        """Bind every listener.
+        """Read the files of TLS and of users, and bind every listener.
 
         Args:
             settings: of the router.
@@ -75,7 +84,7 @@ class Daemon:
             clock: trio's, seconds.
             has_thread: this thread is for the router alone: it may wait where waiting costs least.
         Raises:
-            LocalError: an address cannot be bound.
+            LocalError: a file cannot be used, or an address cannot be bound.
         """
         self._settings = settings
         self._has_thread = has_thread
@@ -85,6 +94,8 @@ class Daemon:
             self.runtime.watch.expect(ExpectedMesh.of(mesh), self.runtime.clock())
         self.runtime.pacer.measure = time.thread_time  # what others on the machine take is no neighbor's fault
         self._rng = random.Random()
+        self._authority = Authority(settings, self.runtime.log)
+        self._entrance = Entrance(self._authority)
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self.view = serve_management(self.runtime, self)
@@ -117,6 +128,8 @@ class Daemon:
                 nursery.start_soon(self._wait_for_sockets, nursery)
                 self._nursery = nursery
                 nursery.start_soon(self._accept, nursery, accepting)
+                if self._authority.users:
+                    nursery.start_soon(self._keep_up, self._watch_users)
                 for connector in self.connectors:
                     nursery.start_soon(self._connect, connector)
                 for listener in self.listeners:
@@ -195,6 +208,7 @@ class Daemon:
         """
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
+        self._authority.prepare(settings)
         listener = Listener(settings, files=usable_files(self._settings, settings))
         self.listeners.append(listener)
         self._scopes[listener] = trio.CancelScope()
@@ -254,22 +268,78 @@ class Daemon:
         self.runtime.log.warning("connect_failed", connector=connector.name, reason=connector.message)
 
     async def _serve_accepted(self, sock: socket.socket, settings: ListenerSettings, guest: Guest) -> None:
-        await self._serve(sock, settings, guest)
+        deadline = trio.current_time() + settings.handshake_timeout_s
+        admitted = await self._admit(sock, settings, guest, deadline)
+        if admitted is not None:
+            await self._serve(sock, settings, guest, admitted, deadline - trio.current_time())
+
+    async def _admit(
+        self, sock: socket.socket, settings: ListenerSettings, guest: Guest, deadline: float
+    ) -> Admitted | None:
+        """Let somebody in. Returns: None when it is not to be served; the socket is closed, and the log says why."""
+        reason = f"no Open within {settings.handshake_timeout_s:g} s"
+        waiting = trio.CancelScope(deadline=deadline)
+
+        def give_up(why: str) -> None:
+            nonlocal reason
+            reason = why
+            waiting.cancel()
+
+        guest.served_by(give_up)
+        log, host, is_refused = self.runtime.log, peer_name(sock), False
+        try:
+            with waiting:
+                return await self._entrance.admit(sock, settings, guest.host)
+        except PeerRefused as error:
+            reason, is_refused = str(error), not isinstance(error, PeerLeft)
+        except Exception as error:  # a fault of ours must end one connection and not the router
+            self.runtime.turn_fault(error)
+            reason = "internal error of the router"
+        if is_refused:
+            log.warning(
+                "peer_refused", host=host, listener=settings.name or f"{settings.host}:{settings.port}", reason=reason
+            )
+        else:
+            connection = self.runtime.next_connection_id()
+            log.info("connection_closed", connection=connection, host=host, container="", reason=reason)
+        sock.close()
+        return None
 
     async def _serve_connected(self, sock: socket.socket, connector: Connector) -> str:
-        connection = await self._serve(sock, connector.settings, None)
+        settings = connector.settings
+        try:
+            with trio.fail_after(HANDSHAKE_TIMEOUT_S):
+                admitted = await self._entrance.dial(sock, settings)
+        except (PeerRefused, trio.TooSlowError) as error:
+            sock.close()
+            return str(error) or f"no answer within {HANDSHAKE_TIMEOUT_S:g} s"
+        except BaseException:
+            sock.close()
+            raise
+        connection = await self._serve(sock, settings, None, admitted, HANDSHAKE_TIMEOUT_S)
         if connection is None or connection.was_of_use:
             return ""
         return connection.fault or "the other side closed it"
 
     async def _serve(
-        self, sock: socket.socket, settings: ListenerSettings | ConnectorSettings, guest: Guest | None
+        self,
+        sock: socket.socket,
+        settings: ListenerSettings | ConnectorSettings,
+        guest: Guest | None,
+        admitted: Admitted,
+        timeout_s: float,
     ) -> Connection | None:
         """Serve until the end of the connection. Returns: it, None where none could be made."""
         runtime = self.runtime
         is_server = guest is not None
         try:
-            connection = runtime.new_connection(settings, is_server=is_server)
+            connection = runtime.new_connection(
+                settings, is_server=is_server, identity=admitted.identity, is_tls=admitted.channel is not None
+            )
+            if admitted.channel is not None:
+                assert isinstance(connection, TlsConnection)
+                connection.start_tls(admitted.channel)
+            connection.unread(admitted.rest)
         except Exception as error:  # a fault of ours, such as no memory, must end one connection and not the router
             sock.close()
             runtime.turn_fault(error)
@@ -277,17 +347,19 @@ class Daemon:
         connection.host, connection.since = peer_name(sock), runtime.clock()
         pump = Pump(sock, connection, runtime, self._poller)
         runtime.add_connection(connection, pump.flush, pump.octets, pump.abort)
-        timeout = settings.handshake_timeout_s if isinstance(settings, ListenerSettings) else 10.0
         try:
             if not is_server:
                 connection.open(
-                    self._settings.id, hostname=getattr(settings, "host", None), properties={}, version=__version__
+                    self._settings.id,
+                    hostname=getattr(settings, "host", None),
+                    properties=open_properties(self._settings, settings.role),
+                    version=__version__,
                 )
             if guest is None:
-                await pump.run(handshake_timeout_s=timeout)
+                await pump.run(handshake_timeout_s=timeout_s)
             else:
                 guest.served_by(pump.give_up)
-                await pump.run(handshake_timeout_s=timeout, opened=guest.opened)
+                await pump.run(handshake_timeout_s=timeout_s, opened=guest.opened)
             gone = trio.Event()
             runtime.teardowns.when_gone(connection, gone.set)
             await gone.wait()
@@ -302,6 +374,21 @@ class Daemon:
         while True:
             await trio.sleep(LOOK_S)
             self.view.look()
+
+    async def _watch_users(self) -> None:
+        """Close connections of users that were taken out of their file."""
+        runtime = self.runtime
+        while True:
+            await trio.sleep(USERS_S)
+            self._authority.refresh()
+            for connection in list(runtime.connections.values()):
+                identity = connection.identity
+                if identity is None or identity.users_file is None or connection.is_ending:
+                    continue
+                if not self._authority.users[identity.users_file].has(identity.user):
+                    runtime.begin(runtime.clock())
+                    runtime.refuse(connection, Condition.UNAUTHORIZED_ACCESS, "there is no such user any more")
+                    runtime.settle()
 
     # Time
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import attrs
+
 from mesh_config.models import ConnectorSettings, Role, RouterSettings
 from router import __version__
 from router.binding import proton_data
@@ -28,7 +30,7 @@ from router.core.events import (
 )
 from router.core.forwarding.fib import AddressEntry
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
-from router.core.linkstate.messages import MAX_COST, CircuitStates
+from router.core.linkstate.messages import MAX_COST, CircuitStates, Hello, MobileAddressUpdate, mobile_address
 from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
 from router.dataplane.links import EgressLink, IngressLink
@@ -40,6 +42,7 @@ from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
 from router.mesh_watch import MeshWatch, connector_name
+from router.neighbor_admission import check_hello, check_neighbor, open_properties, without_refused
 
 WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
 """Conditions of links that are refused since the listener is for others."""
@@ -88,6 +91,8 @@ class PeerEvents:
         self._pacer = pacer
         self._policy = policy
         self._link_ids = link_ids()
+        self._told_prefixes: set[ConnectionId] = set()
+        """Connections of which was told that some of their addresses are refused."""
         self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
 
     def connection_opened(self, connection: Connection) -> None:
@@ -104,6 +109,12 @@ class PeerEvents:
                     "duplicate_router_id", connection=connection.id, host=connection.host, id=peer.container
                 )
                 self.close(connection, Condition.NOT_ALLOWED, f"router id {self._me} is already in use: it is mine")
+                return
+            try:
+                check_neighbor(self._settings, settings, peer, connection.identity)
+            except RemoteProtocolError as error:
+                connection.fault = str(error)
+                self.close(connection, error.condition, str(error))
                 return
             neighbor = NeighborLinks(
                 connection, self._data_plane, self._data_plane.fib, self._settings.forwarding, self._link_ids
@@ -126,7 +137,8 @@ class PeerEvents:
             role=settings.role.value,
         )
         if connection.is_server:
-            connection.open(self._settings.id, properties={}, version=__version__)
+            properties = open_properties(self._settings, settings.role)
+            connection.open(self._settings.id, properties=properties, version=__version__)
         elif settings.role is Role.INTER_ROUTER:
             self.neighbors[connection.id].attach_all()
 
@@ -313,8 +325,18 @@ class PeerEvents:
         except RemoteProtocolError as error:
             self._ignored(connection, str(error))
             return
-        if isinstance(control.message, CircuitStates):
-            self._circuits_told(connection, neighbor, control.message)
+        content = control.message
+        if isinstance(content, Hello):
+            try:
+                check_hello(connection.settings, connection.peer, content.id)
+            except RemoteProtocolError as error:
+                connection.fault = str(error)
+                self.close(connection, error.condition, str(error))
+                return
+        elif isinstance(content, MobileAddressUpdate) and connection.settings.allowed_prefixes:
+            control = attrs.evolve(control, message=self._allowed(connection, content))
+        if isinstance(content, CircuitStates):
+            self._circuits_told(connection, neighbor, content)
         else:
             self._emit(
                 ControlReceived(
@@ -325,6 +347,20 @@ class PeerEvents:
                     trace=control.trace,
                 )
             )
+
+    def _allowed(self, connection: Connection, update: MobileAddressUpdate) -> MobileAddressUpdate:
+        allowed, refused = without_refused(update, connection.settings.allowed_prefixes)
+        if refused and connection.id not in self._told_prefixes:
+            self._told_prefixes.add(connection.id)
+            self._log.warning(
+                "addresses_refused",
+                connection=connection.id,
+                host=connection.host,
+                remote=update.id,
+                address=mobile_address(refused[0]) or refused[0],
+                count=len(refused),
+            )
+        return allowed
 
     def _circuits_told(self, connection: Connection, neighbor: NeighborLinks, message: CircuitStates) -> None:
         if neighbor.circuits is None:
@@ -349,6 +385,7 @@ class PeerEvents:
         else:
             connection.port.is_leaving = True
             self._teardowns.begin(connection, list(connection.links.values()), self._data_plane.now)
+        self._told_prefixes.discard(connection.id)
         if self.neighbors.pop(connection.id, None) is not None:
             self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))

@@ -43,6 +43,8 @@ from router.ended_link_reaper import EndedLinkReaper
 from router.engine import codec
 from router.engine.connection import Connection
 from router.engine.neighbor_links import NeighborLinks
+from router.engine.peer_identity import PeerIdentity
+from router.engine.tls_connection import TlsConnection
 from router.fault_recovery import FaultRecovery
 from router.flight_recorder import FlightRecorder
 from router.mesh_watch import MeshWatch
@@ -144,11 +146,38 @@ class Runtime(RunToCompletion):
 
     # Connections
 
-    def new_connection(self, settings: ConnectionSettings, *, is_server: bool) -> Connection:
-        """An engine for a connection; *is_server*: the peer has dialled."""
+    def new_connection(
+        self,
+        settings: ConnectionSettings,
+        *,
+        is_server: bool,
+        identity: PeerIdentity | None = None,
+        is_tls: bool = False,
+    ) -> Connection:
+        """Make an engine for a connection.
+
+        Args:
+            settings: of its listener or connector.
+            is_server: the peer has dialled.
+            identity: who the peer is, as far as that was found out.
+            is_tls: its bytes are those of TLS; `start_tls` follows.
+        """
+        connection_id = self.next_connection_id()
+        make = TlsConnection if is_tls else Connection
+        return make(
+            connection_id,
+            settings,
+            self.data_plane,
+            self._peers,
+            self.touched,
+            is_server=is_server,
+            identity=identity,
+        )
+
+    def next_connection_id(self) -> ConnectionId:
+        """Number of a connection that was not there before."""
         self._next_connection += 1
-        connection_id = ConnectionId(self._next_connection)
-        return Connection(connection_id, settings, self.data_plane, self._peers, self.touched, is_server=is_server)
+        return ConnectionId(self._next_connection)
 
     def add_connection(
         self,

@@ -139,9 +139,14 @@ RINGS = (
     ),
     # Bytes in, a verdict out: it would guard another program's engine as well.
     Ring("router.guard", others=("cython",), forbidden=IMPURE),
+    # Machines and files; who waits is in `router.net`.
+    Ring("router.security", ours=("router.core.errors", "mesh_config.models"), others=("attrs",)),
     Ring(
         "router.net",
-        ours=("router.core", "router.engine.connection", "mesh_config.models", "router.logs"),
+        ours=(
+            "router.core", "router.engine.connection", "router.engine.peer_identity", "router.engine.tls_channel",
+            "router.security", "mesh_config.models", "router.logs",
+        ),
         others=("attrs", "cython", "hypercorn", "structlog", "trio"),
     ),
     Ring(
@@ -203,7 +208,7 @@ RINGS = (
         "router.cli",
         ours=(
             "router.daemon", "router.core", "router.bench", "router.management", "router.whatif",
-            "router.child_processes", "router.logs", "mesh_config",
+            "router.child_processes", "router.logs", "router.security", "mesh_config",
         ),
         others=("attrs", "click", "cproton", "oslo_config", "oslo_messaging", "proton", "rich", "structlog", "trio"),
     ),
@@ -222,6 +227,13 @@ RINGS = (
     Ring("router.ended_link_reaper", ours=("router.dataplane.links", "router.engine.connection"), others=("attrs",)),
     Ring("router.peer_memory_account", ours=("router", "mesh_config")),
     Ring("router.run_to_completion", ours=("router", "mesh_config"), others=("cython",)),
+    Ring(
+        "router.neighbor_admission",
+        ours=(
+            "router.core", "router.engine.peer_identity", "router.engine.peer_open", "mesh_config.models",
+        ),
+        others=("attrs",),
+    ),
     Ring("router.peer_events", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.flight_recorder", ours=("router.core", "mesh_config.models")),
     Ring("router.http_service", ours=("router", "mesh_config")),

@@ -12,17 +12,32 @@ from mesh_config.models.http import HttpSettings
 from mesh_config.models.link_state import LinkStateSettings
 from mesh_config.models.mesh import MeshSettings, RouterSettings
 from mesh_config.models.recorder import RecorderSettings
+from mesh_config.models.security import (
+    ENVIRONMENT_PATTERN,
+    PASSWORD_MECHANISMS,
+    CertificateField,
+    ClientCertificates,
+    Mechanism,
+    NeighborSettings,
+    TlsMode,
+    TlsSettings,
+    TlsVersion,
+)
 from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, TEXT_PATTERN, setting
 from mesh_config.models.vhosts import VHOST_PATTERN, GroupSettings, ManagementRight, VhostSettings
 
 __all__ = [
     "DEFAULT_ADDRESSES",
+    "ENVIRONMENT_PATTERN",
     "HOST_PATTERN",
     "ID_PATTERN",
     "MIB",
+    "PASSWORD_MECHANISMS",
     "TEXT_PATTERN",
     "VHOST_PATTERN",
     "AddressSettings",
+    "CertificateField",
+    "ClientCertificates",
     "ConnectionSettings",
     "ConnectorSettings",
     "ForwardingSettings",
@@ -31,10 +46,15 @@ __all__ = [
     "LinkStateSettings",
     "ListenerSettings",
     "ManagementRight",
+    "Mechanism",
     "MeshSettings",
+    "NeighborSettings",
     "RecorderSettings",
     "Role",
     "RouterSettings",
+    "TlsMode",
+    "TlsSettings",
+    "TlsVersion",
     "Treatment",
     "VhostSettings",
     "setting",

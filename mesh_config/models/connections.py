@@ -6,7 +6,14 @@ import enum
 
 import attrs
 
-from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, setting
+from mesh_config.models.security import (
+    ENVIRONMENT_PATTERN,
+    CertificateField,
+    ClientCertificates,
+    Mechanism,
+    TlsMode,
+)
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, MIB, TEXT_PATTERN, setting
 from mesh_config.models.vhosts import VHOST_PATTERN
 
 
@@ -45,6 +52,18 @@ class ConnectionSettings:
     )
     idle_timeout_s: float = setting(
         "A connection silent for so long is closed; 0 never.", default=16.0, unit="seconds", low=0, high=86400
+    )
+    tls: str | None = setting(
+        "Name of a TLS profile of the router; without one nothing is encrypted.", default=None, pattern=TEXT_PATTERN
+    )
+    allowed_prefixes: tuple[str, ...] = setting(
+        "Of connections to routers: prefixes of the addresses that may come from there, whole words; all when absent."
+        " Others are taken out of what the neighbor tells, for the whole mesh.",
+        default=(),
+    )
+    plain_without_tls: bool = setting(
+        "Allow PLAIN where nothing is encrypted, so that whoever listens on the network reads the password.",
+        default=False,
     )
 
 
@@ -100,6 +119,33 @@ class ListenerSettings(ConnectionSettings):
         high=1000000,
         beyond="the oldest of them is closed",
     )
+    tls_mode: TlsMode = setting(
+        "Of a listener with a TLS profile: whether who connects must use TLS, or may also do without.",
+        default=TlsMode.REQUIRED,
+    )
+    client_certificates: ClientCertificates = setting(
+        "Whether who connects by TLS is asked for a certificate, and refused without one. One that is shown must be"
+        " good, by the profile's `ca`.",
+        default=ClientCertificates.NONE,
+    )
+    user_from: tuple[CertificateField, ...] = setting(
+        "Fields of a client's certificate that make its user's name with EXTERNAL, joined by `,`. Each must be there"
+        " exactly once. `SHA-256` is the fingerprint.",
+        default=(CertificateField.COMMON_NAME,),
+    )
+    sasl: tuple[Mechanism, ...] = setting(
+        "SASL mechanisms that are offered, in this order. With ANONYMOUS who speaks no SASL is let in too.",
+        default=(Mechanism.ANONYMOUS,),
+    )
+    users_file: str | None = setting(
+        "Users and their salted passwords, for PLAIN and SCRAM; `amqp-mesh user` writes it.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    anonymous_routers: bool = setting(
+        "Of a listener for routers that other machines reach: let them join without saying who they are.",
+        default=False,
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -127,4 +173,22 @@ class ConnectorSettings(ConnectionSettings):
     )
     reconnect_max_s: float = setting(
         "Longest pause between attempts.", default=5.0, unit="seconds", low=0.01, high=3600
+    )
+    verify_host: bool = setting(
+        "Refuse a certificate that is not the host's. Without this check whoever has any certificate of the authority"
+        " can pose as the other router.",
+        default=True,
+    )
+    tls_host: str | None = setting(
+        "Host that the certificate must be of, when it is not `host`.", default=None, pattern=HOST_PATTERN
+    )
+    sasl: Mechanism = setting("SASL mechanism by which this router says who it is.", default=Mechanism.ANONYMOUS)
+    user: str | None = setting(
+        "User's name for PLAIN and SCRAM; the router's id when absent.", default=None, pattern=TEXT_PATTERN
+    )
+    password_file: str | None = setting(
+        "File with the user's password, without a line end or with one.", default=None, pattern=TEXT_PATTERN
+    )
+    password_env: str | None = setting(
+        "Variable of the environment with the user's password.", default=None, pattern=ENVIRONMENT_PATTERN
     )

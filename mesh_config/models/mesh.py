@@ -12,7 +12,8 @@ from mesh_config.models.forwarding import ForwardingSettings
 from mesh_config.models.http import HttpSettings
 from mesh_config.models.link_state import LinkStateSettings
 from mesh_config.models.recorder import RecorderSettings
-from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, setting
+from mesh_config.models.security import NeighborSettings, TlsSettings
+from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, setting
 from mesh_config.models.vhosts import VhostSettings
 
 
@@ -29,6 +30,17 @@ class RouterSettings:
         pattern=HOST_PATTERN,
     )
     site: str | None = setting("Where it stands; routers of one site may fail together.", default=None)
+    mesh: str | None = setting(
+        "Name of its mesh; a neighbor of a mesh with another name is refused. In a file of a mesh it is `mesh.name`.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    tls: tuple[TlsSettings, ...] = setting("TLS profiles.", default=())
+    neighbors: tuple[NeighborSettings, ...] = setting(
+        "Routers that may join by listeners that make them say who they are. In a file of a mesh, when absent: its"
+        " other routers, each with its id for a user.",
+        default=(),
+    )
     listeners: tuple[ListenerSettings, ...] = setting("Sockets that wait for connections.", default=())
     connectors: tuple[ConnectorSettings, ...] = setting("Connections to make.", default=())
     addresses: tuple[AddressSettings, ...] = setting("Treatments; they override the built-in ones.", default=())
@@ -59,5 +71,8 @@ class RouterSettings:
 class MeshSettings:
     """A whole mesh, by router id; defaults are already merged into each router."""
 
-    name: str = setting("Name of the mesh, for pictures and reports.", default="mesh")
+    name: str = setting(
+        "Name of the mesh, in pictures and reports. Routers of meshes with two names, `mesh` apart, are no neighbors.",
+        default="mesh",
+    )
     routers: Mapping[str, RouterSettings] = setting("The routers by id.", factory=dict)

@@ -20,6 +20,7 @@ COMMANDS = {
     "run": ("router.cli.run", "run"),
     "service-unit": ("router.cli.service_unit", "service_unit"),
     "stat": ("router.cli.stat", "stat"),
+    "user": ("router.cli.user", "user"),
     "whatif": ("router.cli.whatif", "whatif"),
 }
 """Module and object of each command."""

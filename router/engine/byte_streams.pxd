@@ -25,6 +25,7 @@ cdef class ByteStreams:
 
     cpdef Py_ssize_t capacity(self)
     cpdef object received(self, Py_ssize_t size)
+    cpdef object unread(self, bytes data)
     cpdef bint has_rest(self)
     @cython.locals(rest=bytes, size=Py_ssize_t)
     cpdef object go_on(self)

@@ -103,6 +103,14 @@ class ByteStreams:
         self._take(size)
         self.moved_bytes += size
 
+    def unread(self, data: bytes) -> None:
+        """Take back bytes that were read before the engine was there; `has_rest` tells of them.
+
+        Args:
+            data: what comes before everything that is still to be read.
+        """
+        self._rest = data + self._rest
+
     def has_rest(self) -> bool:
         """Whether the engine was not given all that was read: `go_on` is due, before anything more is read."""
         return bool(self._rest) and pn_transport_capacity(self._transport) > 0

@@ -12,6 +12,7 @@ cdef class Connection(ByteStreams):
     cdef public object settings
     cdef public Port port
     cdef public bint is_server
+    cdef public object identity
     cdef public object peer
     cdef public dict links
     cdef public dict _session_links

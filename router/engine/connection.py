@@ -30,6 +30,7 @@ from router.dataplane.port import Port
 from router.engine.byte_streams import ByteStreams
 from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
+from router.engine.peer_identity import PeerIdentity
 from router.engine.peer_open import PeerOpen, read_open
 from router.guard.frame_guard import FrameGuard
 
@@ -53,6 +54,8 @@ NUMBERS: Final = "amqp-mesh.multicast-numbers.1"
 """Capability: this router takes each multicast once, by the number in its delivery-tag."""
 STREAMING_LINKS: Final = "qd.streaming-links"
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
+ANONYMOUS: Final = "anonymous"
+"""User of who has not said who it is."""
 MIN_HEARTBEAT_MS: Final = 100
 """Shortest idle-time-out of a peer that is served: heartbeats go out at twice its rate."""
 MAX_UNANSWERED: Final = 20_000
@@ -86,7 +89,10 @@ class Handler(Protocol):
 
 
 class Connection(ByteStreams):
-    """One connection. Handles of its links and sessions are valid until `free_some`."""
+    """One connection, with the `identity` of its peer; without one it speaks SASL itself, by which all are anonymous.
+
+    Handles of its links and sessions are valid until `free_some`.
+    """
 
     def __init__(
         self,
@@ -97,14 +103,15 @@ class Connection(ByteStreams):
         touched: Callable[[Port], None],
         *,
         is_server: bool,
+        identity: PeerIdentity | None = None,
     ) -> None:
         channel_max = min(settings.max_sessions - 1, 32767)
-        max_frame = settings.max_frame_bytes
-        super().__init__(FrameGuard(is_server=is_server, max_frame_bytes=max_frame, channel_max=channel_max))
+        guard = FrameGuard(is_server=is_server, max_frame_bytes=settings.max_frame_bytes, channel_max=channel_max)
+        super().__init__(guard)
         self.id = connection_id
         self.settings = settings
         self.port = port = Port(connection_id, touched, functools.partial(withdraw, self._transport, self._guard))
-        self.is_server = is_server
+        self.is_server, self.identity = is_server, identity
         self.peer: PeerOpen | None = None
         self.links: dict[int, IngressLink | EgressLink] = {}
         """Its data links, by the address of their handle; see `add_link` and `take_link`."""
@@ -152,9 +159,12 @@ class Connection(ByteStreams):
         pn.pn_connection_collect(self._connection, self._collector)
         if self.is_server:
             pn.pn_transport_set_server(self._transport)
-        # A server that does not require authentication recognises a peer without a SASL layer by its header.
-        sasl = pn.pn_sasl(self._transport)
-        pn.pn_sasl_allowed_mechs(sasl, b"ANONYMOUS")
+        if self.identity is None:
+            # A server that does not require authentication recognises a peer without a SASL layer by its header.
+            sasl = pn.pn_sasl(self._transport)
+            pn.pn_sasl_allowed_mechs(sasl, b"ANONYMOUS")
+        else:
+            self._guard.is_sasl_done = True
         pn.pn_transport_require_auth(self._transport, False)
         pn.pn_transport_set_max_frame(self._transport, settings.max_frame_bytes)
         pn.pn_transport_set_channel_max(self._transport, channel_max)
@@ -302,22 +312,26 @@ class Connection(ByteStreams):
     @property
     def user(self) -> str:
         """Authenticated user, `anonymous` when there is none."""
-        return text(pn.pn_transport_get_user(self._transport)) or "anonymous"
+        return self.identity.user if self.identity is not None else ANONYMOUS
 
     @property
     def is_authenticated(self) -> bool:
         """Whether the peer said who it is, if only that it is anonymous."""
+        if self.identity is not None:
+            return self.identity.mechanism is not None
         return self.sasl_mechanism is not None and bool(pn.pn_transport_is_authenticated(self._transport))
 
     @property
     def sasl_mechanism(self) -> str | None:
         """SASL mechanism that was used; None without a SASL layer."""
+        if self.identity is not None:
+            return self.identity.mechanism
         return text(pn.pn_sasl_get_mech(pn.pn_sasl(self._transport)))
 
     @property
     def is_encrypted(self) -> bool:
         """Whether TLS is in use."""
-        return bool(pn.pn_transport_is_encrypted(self._transport))
+        return self.identity is not None and self.identity.tls_version is not None
 
     # Events
 

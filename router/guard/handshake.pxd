@@ -11,6 +11,7 @@ cdef class HandshakeGuard(PerformativeReader):
     cdef Py_ssize_t _phase
     cdef Py_ssize_t _sasl
     cdef bint _is_sasl_over
+    cdef public bint is_sasl_done
     cdef public bint is_broken
     cdef public bint is_header_wrong
     cdef public str condition

@@ -45,6 +45,8 @@ class HandshakeGuard(PerformativeReader):
         self._sasl = 0
         """Frames of SASL since its header."""
         self._is_sasl_over = False
+        self.is_sasl_done = False
+        """SASL was spoken, or left out, before the guard saw a byte: none may follow."""
         self.is_broken = False
         """The peer has violated the protocol: nothing more may be handed on."""
         self.is_header_wrong = False
@@ -76,7 +78,7 @@ class HandshakeGuard(PerformativeReader):
         if (major, minor, revision) != (1, 0, 0) or protocol not in (0, 3):
             return self._break_header(f"protocol {protocol}, version {major}.{minor}.{revision}: not served here")
         if protocol == 3:
-            if self._phase == SASL:
+            if self._phase == SASL or self.is_sasl_done:
                 return self._break_header("SASL within SASL")
             self._phase = SASL
         else:

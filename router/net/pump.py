@@ -94,6 +94,8 @@ class Pump(Channel):
             self._poller.add(self._fd, self)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep_time)
+                if self._connection.has_rest():
+                    nursery.start_soon(self._take_rest)
                 if handshake_timeout_s < math.inf:
                     nursery.start_soon(self._await_open, handshake_timeout_s)
                 with self._patience:
@@ -286,6 +288,15 @@ class Pump(Channel):
             connection.received_end()
         elif count < -1:
             self._lose(os.strerror(-1 - count))
+
+    async def _take_rest(self) -> None:
+        """Take what was read before the socket was the poller's, which does not know of it."""
+        connection = self._connection
+        while connection.has_rest() and not self._is_stopped and not self._done.is_set():
+            self._turns.turn(connection)
+            self.read()
+            self._turns.turn(connection)
+            await trio.lowlevel.checkpoint()
 
     async def _keep_time(self) -> None:
         connection = self._connection

@@ -326,7 +326,7 @@ def _connection_row(
     octets: TcpCounters | None,
     now: float,
 ) -> ConnectionRow:
-    peer = connection.peer
+    peer, identity = connection.peer, connection.identity
     is_standby = neighbor is not None and neighbor.is_standby
     is_between = connection.settings.role is Role.INTER_ROUTER
     return ConnectionRow(
@@ -347,9 +347,9 @@ def _connection_row(
         sasl=connection.sasl_mechanism,
         is_encrypted=connection.is_encrypted,
         ssl=connection.is_encrypted,
-        ssl_proto=None,
-        ssl_cipher=None,
-        ssl_ssf=0,
+        ssl_proto=identity.tls_version if identity is not None else None,
+        ssl_cipher=identity.tls_cipher if identity is not None else None,
+        ssl_ssf=identity.tls_bits if identity is not None else 0,
         tenant=connection.port.vhost if connection.rights is None else connection.rights.vhost,
         properties=_properties(peer.properties) if peer is not None else {},
         link_count=len(connection.links),

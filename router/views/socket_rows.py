@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Final, TypedDict
 
-from mesh_config.models import ConnectionSettings, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings
 from router.core.ids_and_conditions import ConnectionId
 from router.engine.connection import Connection
 from router.management.snapshot import ConnectorRow, LazyRows, ListenerRow
@@ -28,12 +28,13 @@ class _SocketFields(TypedDict):
     idle_timeout_seconds: int
 
 
-def _socket_fields(settings: ConnectionSettings) -> _SocketFields:
+def _socket_fields(settings: ListenerSettings | ConnectorSettings) -> _SocketFields:
+    mechanisms = " ".join(settings.sasl) if isinstance(settings, ListenerSettings) else settings.sasl.value
     return _SocketFields(
         role=settings.role.value,
         cost=settings.cost,
-        sasl_mechanisms="ANONYMOUS",
-        ssl_profile=None,
+        sasl_mechanisms=mechanisms,
+        ssl_profile=settings.tls,
         max_frame_size=settings.max_frame_bytes,
         max_sessions=settings.max_sessions,
         idle_timeout_seconds=round(settings.idle_timeout_s),
@@ -54,7 +55,7 @@ def listener_row(listener: Listener, router: RouterSettings) -> ListenerRow:
         initial_handshake_timeout_seconds=round(settings.handshake_timeout_s),
         link_capacity=router.forwarding.publisher_window,
         multi_tenant=settings.vhost_prefix,
-        authenticate_peer=False,
+        authenticate_peer=Mechanism.ANONYMOUS not in settings.sasl,
         http=False,
     )
 

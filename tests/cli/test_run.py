@@ -84,12 +84,12 @@ def test_a_missing_file_ends_it_with_1(tmp_path: Path) -> None:
     assert result.stderr == f"{file}: error: cannot be read: No such file or directory\n"
 
 
-def test_tls_is_refused_and_not_served_in_the_clear(tmp_path: Path) -> None:
+def test_tls_that_cannot_be_is_refused_and_not_served_in_the_clear(tmp_path: Path) -> None:
     file = tmp_path / "router.yaml"
-    file.write_text("router:\n  id: A\n  listeners:\n  - port: 0\n    tls: {certificate_file: c}\n", encoding="utf-8")
+    file.write_text("router:\n  id: A\n  listeners:\n  - port: 0\n    tls: absent\n", encoding="utf-8")
     result = CliRunner().invoke(run, [str(file)])
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"{file}:5: error: router.listeners[0].tls: unknown key `tls`; expected one of ")
+    assert result.stderr.startswith(f"{file}:5: error: router.listeners[0].tls: no TLS profile `absent`; expected ")
 
 
 def test_a_port_in_use_ends_it_with_1_and_is_named(tmp_path: Path) -> None:

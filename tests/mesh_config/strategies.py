@@ -9,6 +9,7 @@ import attrs
 from hypothesis import strategies as st
 
 from mesh_config.models import (
+    ENVIRONMENT_PATTERN,
     HOST_PATTERN,
     ID_PATTERN,
     TEXT_PATTERN,
@@ -20,6 +21,7 @@ from mesh_config.models import (
 from mesh_config.values import SettingsClass, fields_of, kind_of
 
 _WORDS = {
+    ENVIRONMENT_PATTERN: "aZ_",
     ID_PATTERN: "AbZ09.-_é\"'#:{",
     HOST_PATTERN: "az09.-:",
     TEXT_PATTERN: "az09/.-_é :#'\"",

@@ -246,15 +246,22 @@ router:
     warning(
         "a listener open to other machines",
         "router:\n  id: A\n  listeners:\n  - host: 10.0.0.1  # here",
-        "router.listeners[0]",
+        "router.listeners[0].sasl",
         "10.0.0.1:5672 of router `A` is open to other machines: whoever reaches it may use it",
-        "loopback, or an address of a trusted network",
+        "`sasl` without ANONYMOUS, loopback, or an address of a trusted network",
     ),
     warning(
+        "a listener for other routers open to other machines, as told",
+        "router:\n  id: A\n  listeners:\n  - {host: '::', role: inter-router, anonymous_routers: true}  # here",
+        "router.listeners[0].sasl",
+        ":::5672 of router `A` is open to other machines",
+    ),
+    row(
         "a listener for other routers open to other machines",
         "router:\n  id: A\n  listeners:\n  - {host: '::', role: inter-router}  # here",
-        "router.listeners[0]",
-        ":::5672 of router `A` is open to other machines",
+        "router.listeners[0].sasl",
+        ":::5672 of router `A` is open to other machines: whoever reaches it may join as a router",
+        "`sasl` without ANONYMOUS, loopback, or `anonymous_routers: true`",
     ),
 )
 

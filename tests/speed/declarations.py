@@ -71,7 +71,9 @@ def inherited(declared: Declared) -> set[str]:
     own = declared.visible | declared.hidden
     if declared.base is None:
         return own
-    (base,) = (each for (_, name), each in classes().items() if name == declared.base)
+    text = hot_modules()[declared.module].with_suffix(".pxd").read_text(encoding="utf-8")
+    found = [each for (_, name), each in classes().items() if name == declared.base]
+    (base,) = found if len(found) == 1 else (each for each in found if f"from {each.module} cimport" in text)
     return own | inherited(base)
 
 

@@ -1,0 +1,114 @@
+"""Settings of TLS, of SASL, and of who may be a neighbor."""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from mesh_config.models.setting_field import TEXT_PATTERN, setting
+
+ENVIRONMENT_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
+"""Name of a variable of the environment."""
+
+
+class TlsVersion(enum.StrEnum):
+    """Version of TLS."""
+
+    V1_2 = "TLSv1.2"
+    V1_3 = "TLSv1.3"
+
+
+class TlsMode(enum.StrEnum):
+    """Whether connections of a listener with a TLS profile are encrypted."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+
+
+class ClientCertificates(enum.StrEnum):
+    """Whether whoever connects by TLS shows a certificate."""
+
+    NONE = "none"
+    REQUESTED = "requested"
+    REQUIRED = "required"
+
+
+class CertificateField(enum.StrEnum):
+    """Field of a certificate from which a user's name is made."""
+
+    COMMON_NAME = "CN"
+    ORGANIZATION = "O"
+    UNIT = "OU"
+    LOCALITY = "L"
+    STATE = "ST"
+    COUNTRY = "C"
+    USER_ID = "UID"
+    EMAIL = "email"
+    DNS = "DNS"
+    URI = "URI"
+    SHA256 = "SHA-256"
+
+
+class Mechanism(enum.StrEnum):
+    """SASL mechanism."""
+
+    ANONYMOUS = "ANONYMOUS"
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+    EXTERNAL = "EXTERNAL"
+
+
+PASSWORD_MECHANISMS = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
+"""Those that need a file of users at a listener, and a user with a password at a connector."""
+
+
+@attrs.frozen(kw_only=True)
+class TlsSettings:
+    """A TLS profile: what a router shows of itself, and whom it believes."""
+
+    name: str = setting("Name by which listeners and connectors refer to it.", pattern=TEXT_PATTERN)
+    certificate: str | None = setting(
+        "File of the certificate and those of the authorities between it and `ca`, PEM; a listener needs one.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    key: str | None = setting(
+        "File of the private key, PEM; when absent the file of the certificate has it.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    key_password_file: str | None = setting(
+        "File with the password of the private key.", default=None, pattern=TEXT_PATTERN
+    )
+    key_password_env: str | None = setting(
+        "Variable of the environment with that password.", default=None, pattern=ENVIRONMENT_PATTERN
+    )
+    ca: str | None = setting(
+        "File of the authorities that certificates of others are checked against, PEM; when absent a connector takes"
+        " those of the system.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    crl: str | None = setting(
+        "File of revocation lists, PEM, one of each authority that signs certificates of others; a certificate of an"
+        " authority without one is refused.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    min_version: TlsVersion = setting("Oldest version of TLS.", default=TlsVersion.V1_2)
+    max_version: TlsVersion | None = setting("Newest version of TLS; the newest there is when absent.", default=None)
+    ciphers: str | None = setting(
+        "Cipher suites up to TLS 1.2, as OpenSSL writes them; those of TLS 1.3 are all good.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class NeighborSettings:
+    """A router that may join by an inter-router listener with authentication."""
+
+    user: str = setting("Its user, as it has authenticated.", pattern=TEXT_PATTERN)
+    ids: tuple[str, ...] = setting("Router ids that it may have; its user's name when absent, `*` for any.", default=())

@@ -1,0 +1,123 @@
+"""`amqp-mesh user`: the file of users that listeners check passwords by."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from router.cli.did_you_mean import did_you_mean
+from router.cli.errors import CommandError
+from router.core.errors import LocalError
+from router.security.sasl_frames import SaslError
+from router.security.scram import DEFAULT_ITERATIONS, LEAST_ITERATIONS, MOST_ITERATIONS, prepare
+from router.security.users import Keys, new_keys, read_users, write_users
+
+MOST_PASSWORD_CHARS = 1024
+
+_file = click.argument("file", type=click.Path(dir_okay=False))
+_name = click.argument("name")
+_iterations = click.option(
+    "--iterations",
+    type=click.IntRange(LEAST_ITERATIONS, MOST_ITERATIONS),
+    default=DEFAULT_ITERATIONS,
+    show_default=True,
+    metavar="N",
+    help="Rounds of hashing: clients with SCRAM compute as many for each connection, and so does who tries passwords.",
+)
+
+
+@click.group()
+def user() -> None:
+    """Keep the users of a FILE: names, and keys made of their passwords.
+
+    Listeners name the file in `users_file`; a change of it counts at once. Passwords are asked for on the terminal, or
+    read as one line from standard input, and never taken from the command line, which others can see.
+    """
+
+
+@user.command()
+@_file
+@_name
+@_iterations
+def add(file: str, name: str, iterations: int) -> None:
+    """Add the user NAME; FILE is made when it isn't there."""
+    users = _read(file) if os.path.exists(file) else {}
+    prepared = _prepared(name)
+    if prepared in users:
+        raise CommandError(f"{file}: user {prepared} is there already; `user passwd` gives it another password")
+    _write(file, {**users, prepared: _new_keys(iterations)})
+    click.echo(f"{file}: added {prepared}")
+
+
+@user.command()
+@_file
+@_name
+@_iterations
+def passwd(file: str, name: str, iterations: int) -> None:
+    """Give the user NAME another password. Its connections stay."""
+    users = _read(file)
+    prepared = _known(file, users, name)
+    _write(file, {**users, prepared: _new_keys(iterations)})
+    click.echo(f"{file}: changed {prepared}")
+
+
+@user.command()
+@_file
+@_name
+def remove(file: str, name: str) -> None:
+    """Take the user NAME out; routers close its connections within 10 seconds."""
+    users = _read(file)
+    prepared = _known(file, users, name)
+    _write(file, {each: keys for each, keys in users.items() if each != prepared})
+    click.echo(f"{file}: removed {prepared}")
+
+
+@user.command(name="list")
+@_file
+def list_users(file: str) -> None:
+    """Write the names of the users, sorted, one a line."""
+    for name in sorted(_read(file)):
+        click.echo(name)
+
+
+def _prepared(name: str) -> str:
+    try:
+        return prepare(name)
+    except SaslError as error:
+        raise CommandError(f"{name!r} cannot be a user's name: {error}") from None
+
+
+def _known(file: str, users: dict[str, Keys], name: str) -> str:
+    prepared = _prepared(name)
+    if prepared not in users:
+        raise CommandError(f"{file}: no user {prepared}{did_you_mean(prepared, users)}")
+    return prepared
+
+
+def _new_keys(iterations: int) -> Keys:
+    if sys.stdin.isatty():
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    else:
+        password = sys.stdin.readline(MOST_PASSWORD_CHARS + 2).rstrip("\n")
+    if len(password) > MOST_PASSWORD_CHARS:
+        raise CommandError(f"the password has more than {MOST_PASSWORD_CHARS} characters")
+    try:
+        return new_keys(password, iterations)
+    except LocalError as error:
+        raise CommandError(str(error)) from None
+
+
+def _read(file: str) -> dict[str, Keys]:
+    try:
+        return read_users(file)
+    except LocalError as error:
+        raise CommandError(str(error)) from None
+
+
+def _write(file: str, users: dict[str, Keys]) -> None:
+    try:
+        write_users(file, users)
+    except LocalError as error:
+        raise CommandError(str(error)) from None

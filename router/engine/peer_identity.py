@@ -1,0 +1,28 @@
+"""The peer of a connection, as found out before its first AMQP frame."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class PeerIdentity:
+    """Result of TLS and SASL."""
+
+    user: str = "anonymous"
+    """Authenticated user."""
+    mechanism: str | None = None
+    """SASL mechanism; None without a SASL layer."""
+    users_file: str | None = None
+    """File that the user's password was checked by."""
+    tls_version: str | None = None
+    """Version of TLS; None without."""
+    tls_cipher: str | None = None
+    """Cipher suite."""
+    tls_bits: int = 0
+    """Its strength."""
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether it has proved who it is."""
+        return self.mechanism not in (None, "ANONYMOUS")

@@ -1,0 +1,89 @@
+"""Rules for neighbors: whose router joins, of which mesh, under which id, and which addresses it may bring.
+
+Source: docs/explanation/security.md#who-is-a-router.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from mesh_config.models import ConnectionSettings, ConnectorSettings, ListenerSettings, Mechanism, Role, RouterSettings
+from router.core.addressing.treatment_table import split_words
+from router.core.errors import RemoteProtocolError
+from router.core.ids_and_conditions import Condition
+from router.core.linkstate.messages import MobileAddressUpdate, mobile_address
+from router.engine.peer_identity import PeerIdentity
+from router.engine.peer_open import PeerOpen
+
+MESH_NAME: Final = "amqp-mesh.mesh"
+"""Property of Open: name of the mesh."""
+ANY_ID: Final = "*"
+
+
+def open_properties(router: RouterSettings, role: Role) -> dict[str, object]:
+    """Properties that our Open has beside those of every connection."""
+    return {MESH_NAME: router.mesh} if role is Role.INTER_ROUTER and router.mesh is not None else {}
+
+
+def check_neighbor(
+    router: RouterSettings, settings: ConnectionSettings, peer: PeerOpen, identity: PeerIdentity | None
+) -> None:
+    """See whether who has opened an inter-router connection may be a neighbor.
+
+    Raises:
+        RemoteProtocolError: it may not; says why.
+    """
+    name = peer.properties.get(MESH_NAME)
+    if router.mesh is not None and isinstance(name, str) and name != router.mesh:
+        raise RemoteProtocolError(f"router {peer.container} is of mesh {name}, and this one of mesh {router.mesh}")
+    if isinstance(settings, ConnectorSettings) and settings.to is not None and peer.container != settings.to:
+        raise RemoteProtocolError(f"router {peer.container} is where router {settings.to} should be")
+    if is_bound(settings):
+        user = identity.user if identity is not None else ""
+        ids = [each for rule in router.neighbors if rule.user == user for each in rule.ids or (user,)]
+        if peer.container not in ids and ANY_ID not in ids:
+            what = "is none that may be a router" if not ids else f"may not be router {peer.container}"
+            raise RemoteProtocolError(f"user {user} {what}", condition=Condition.UNAUTHORIZED_ACCESS)
+
+
+def is_bound(settings: ConnectionSettings) -> bool:
+    """Whether routers have to say there who they are, and so have no other id than they may."""
+    return isinstance(settings, ListenerSettings) and Mechanism.ANONYMOUS not in settings.sasl
+
+
+def check_hello(settings: ConnectionSettings, peer: PeerOpen | None, router_id: str) -> None:
+    """See whether a HELLO has the id for which the connection was let in.
+
+    Raises:
+        RemoteProtocolError: it has another one.
+    """
+    is_known = is_bound(settings) or (isinstance(settings, ConnectorSettings) and settings.to is not None)
+    if is_known and (peer is None or router_id != peer.container):
+        raise RemoteProtocolError(
+            f"a HELLO of router {router_id} from router {peer.container if peer is not None else ''}",
+            condition=Condition.UNAUTHORIZED_ACCESS,
+        )
+
+
+def without_refused(update: MobileAddressUpdate, prefixes: tuple[str, ...]) -> tuple[MobileAddressUpdate, list[str]]:
+    """The update with the addresses below *prefixes* alone, and those that were taken out of it."""
+    allowed = [tuple(split_words(prefix.rstrip("/."))) for prefix in prefixes]
+
+    def is_allowed(key: str) -> bool:
+        address = mobile_address(key)
+        words = tuple(split_words(address)) if address is not None else ()
+        return any(words[: len(prefix)] == prefix for prefix in allowed)
+
+    keys = update.add if update.exist is None else update.exist
+    kept = [index for index, key in enumerate(keys) if is_allowed(key)]
+    if len(kept) == len(keys):
+        return update, []
+    left = set(kept)
+    refused = [key for index, key in enumerate(keys) if index not in left]
+    some = tuple(keys[index] for index in kept)
+    hints = tuple(update.hints[index] for index in kept) if len(update.hints) == len(keys) else ()
+    if update.exist is None:
+        return attrs.evolve(update, add=some, hints=hints), refused
+    return attrs.evolve(update, exist=some, hints=hints), refused

@@ -1,0 +1,276 @@
+"""The way in: TLS and SASL, which come before AMQP. An engine is made for each peer that gets through.
+
+A task waits for each peer, with its bytes alone: one that is slow, or silent, costs the others nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+import socket
+import ssl
+from typing import Any, Final
+
+import attrs
+import trio
+
+from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, TlsMode
+from router.core.errors import LocalError
+from router.engine.peer_identity import PeerIdentity
+from router.engine.tls_channel import TlsChannel
+from router.net.unengined_socket import PeerLeft, PeerRefused, UnenginedSocket
+from router.security.authority import Authority
+from router.security.sasl_client import SaslClient
+from router.security.sasl_frames import (
+    AMQP_HEADER,
+    SASL_HEADER,
+    TLS_HEADER,
+    SaslError,
+    SaslFrame,
+    split_frame,
+)
+from router.security.sasl_server import PasswordCheck, SaslServer
+from router.security.scram import NONCE_BYTES
+from router.security.tls import certificate_user, failure_words
+from router.security.users import Users
+
+WRONG_PASSWORD_PAUSE_S: Final = 1.0
+"""From a wrong password to its answer: who tries many has to wait, and nobody else."""
+MOST_FRAMES: Final = 8
+"""Of SASL, from one peer."""
+HANDSHAKE: Final = 0x16
+ALERT: Final = 0x15
+"""First bytes of TLS."""
+
+
+@attrs.frozen(kw_only=True)
+class Admitted:
+    """A peer of whom is known who it is."""
+
+    identity: PeerIdentity
+    channel: TlsChannel | None
+    """None without TLS."""
+    rest: bytes
+    """Plain bytes that were read and are the engine's."""
+
+
+class Entrance:
+    """Lets the peers of one router in."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+        self._handshakes = trio.Lock()
+        self._checks = trio.CapacityLimiter(1)
+        """Passwords are derived by one thread: however many are tried, the router has the other processors."""
+        self._hosts: dict[str, trio.Lock] = {}
+        """Hosts whose passwords are being checked, one at a time: none can fill the line for the others."""
+
+    # Who connects here
+
+    async def admit(self, sock: socket.socket, settings: ListenerSettings, host: str) -> Admitted:
+        """Find out who has connected.
+
+        Args:
+            sock: non-blocking.
+            settings: of the listener.
+            host: of the peer.
+        Raises:
+            PeerRefused: it is not let in; says why.
+        """
+        wire = UnenginedSocket(sock, functools.partial(failure_words, other="the peer"))
+        try:
+            return await self._admit(wire, settings, host)
+        except PeerLeft:
+            raise
+        except PeerRefused:
+            await wire.hang_up()
+            raise
+
+    async def _admit(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> Admitted:
+        await wire.read(1)
+        if settings.tls is None:
+            await self._refuse_tls(wire)
+        else:
+            await self._begin_tls(wire, settings)
+        if not await self._has_header(wire):
+            if Mechanism.ANONYMOUS not in settings.sasl:
+                raise PeerRefused("what came is no protocol header of AMQP")
+            return _admitted(wire)  # the frame guard has the words for it
+        header = bytes(wire.data[:8])
+        if header == SASL_HEADER:
+            return await self._authenticate(wire, settings, host)
+        if Mechanism.ANONYMOUS in settings.sasl:
+            return _admitted(wire)
+        await wire.write(SASL_HEADER)
+        raise PeerRefused(f"it speaks no SASL, and here it has to, by {' '.join(settings.sasl)}")
+
+    async def _refuse_tls(self, wire: UnenginedSocket) -> None:
+        if wire.data[0] == HANDSHAKE:
+            await wire.write(AMQP_HEADER)
+            raise PeerRefused("it speaks TLS, and this listener does not (it has no `tls`)")
+
+    async def _begin_tls(self, wire: UnenginedSocket, settings: ListenerSettings) -> None:
+        if wire.data[0] != HANDSHAKE:
+            is_amqp = await self._has_header(wire)
+            if is_amqp and wire.data[:8] == TLS_HEADER:  # AMQP part 5, 5.2.1
+                del wire.data[:8]
+                await wire.write(TLS_HEADER)
+            elif settings.tls_mode is TlsMode.OPTIONAL:
+                return
+            else:
+                await wire.write(TLS_HEADER)
+                raise PeerRefused(
+                    "it speaks plain AMQP, and this listener requires TLS" if is_amqp else "what came is no TLS"
+                )
+        await wire.start_tls(TlsChannel(self._authority.tls(settings), is_server=True), self._handshakes)
+        await wire.read(1)
+
+    async def _has_header(self, wire: UnenginedSocket) -> bool:
+        """Whether `AMQP` and four bytes more are there."""
+        while len(wire.data) < 8:
+            if not AMQP_HEADER.startswith(bytes(wire.data[:4])):
+                return False
+            await wire.read_more()
+        return wire.data[:4] == AMQP_HEADER[:4]
+
+    async def _authenticate(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> Admitted:
+        del wire.data[:8]
+        users = self._authority.users_of(settings)
+        tls = wire.channel.tls if wire.channel is not None else None
+        sasl = SaslServer(
+            _offered(settings, tls),
+            users,
+            functools.partial(_user_of, tls, settings),
+            secrets.token_urlsafe(NONCE_BYTES),
+        )
+        await wire.write(SASL_HEADER + sasl.greeting())
+        for _ in range(MOST_FRAMES):
+            answer = sasl.received(await _next_frame(wire, sasl))
+            if isinstance(answer, PasswordCheck):
+                assert users is not None
+                answer = sasl.checked(is_right=await self._check(users, answer, host))
+            if sasl.is_guess:
+                await trio.sleep(WRONG_PASSWORD_PAUSE_S)
+            await wire.write(answer)
+            if sasl.failure is not None:
+                raise PeerRefused(f"SASL: {sasl.failure}")
+            if sasl.user is not None:
+                is_of_file = sasl.mechanism not in (Mechanism.ANONYMOUS, Mechanism.EXTERNAL)
+                return _admitted(
+                    wire,
+                    user=sasl.user,
+                    mechanism=sasl.mechanism,
+                    users_file=settings.users_file if is_of_file else None,
+                )
+        raise PeerRefused("SASL: too many frames")
+
+    async def _check(self, users: Users, check: PasswordCheck, host: str) -> bool:
+        if users.remembers(check.user, check.password):
+            return True
+        lock = self._hosts.setdefault(host, trio.Lock())
+        try:
+            async with lock:
+                return await trio.to_thread.run_sync(users.check, check.user, check.password, limiter=self._checks)
+        finally:
+            if not lock.locked() and not lock.statistics().tasks_waiting:
+                self._hosts.pop(host, None)
+
+    # Whom this router dials
+
+    async def dial(self, sock: socket.socket, settings: ConnectorSettings) -> Admitted:
+        """Say who this router is, and find out who is at the other end.
+
+        Args:
+            sock: non-blocking, connected.
+            settings: of the connector.
+        Raises:
+            PeerRefused: nothing comes of it; says why.
+        """
+        wire = UnenginedSocket(sock, functools.partial(failure_words, other="the other side"))
+        try:
+            password = self._authority.password(settings)
+            if settings.tls is not None:
+                host = settings.tls_host or settings.host
+                await wire.start_tls(
+                    TlsChannel(self._authority.tls(settings), is_server=False, host=host), self._handshakes
+                )
+            elif settings.sasl is Mechanism.PLAIN and not settings.plain_without_tls:
+                raise PeerRefused("PLAIN without TLS is not allowed (`plain_without_tls`)")
+            sasl = SaslClient(
+                settings.sasl,
+                settings.user or self._authority.router_id,
+                password,
+                settings.host,
+                secrets.token_urlsafe(NONCE_BYTES),
+            )
+            await wire.write(SASL_HEADER)
+            await wire.read(2)
+            await self._await_sasl(wire)
+            for _ in range(MOST_FRAMES):
+                frame = await _next_frame(wire, None)
+                await wire.write(await trio.to_thread.run_sync(sasl.received, frame))  # SCRAM computes for long
+                if sasl.is_over:
+                    return _admitted(wire, mechanism=settings.sasl.value)
+        except (SaslError, LocalError) as error:
+            raise PeerRefused(str(error)) from None
+        raise PeerRefused("SASL: too many frames")
+
+    async def _await_sasl(self, wire: UnenginedSocket) -> None:
+        if wire.channel is None and wire.data[0] in (ALERT, HANDSHAKE) and wire.data[1] == 3:
+            raise PeerRefused("the other side speaks TLS, and this connector does not (it has no `tls`)")
+        await wire.read(8)
+        header = bytes(wire.data[:8])
+        if header == SASL_HEADER:
+            del wire.data[:8]
+        elif header == TLS_HEADER:
+            raise PeerRefused("the other side requires TLS, and this connector has no `tls`")
+        else:
+            raise PeerRefused("the other side speaks no SASL" if header == AMQP_HEADER else "what came is no AMQP")
+
+
+async def _next_frame(wire: UnenginedSocket, sasl: SaslServer | None) -> SaslFrame:
+    while True:
+        try:
+            found = split_frame(wire.data)
+            if found is not None:
+                del wire.data[: found[1]]
+                return found[0]
+            await wire.read_more()
+        except SaslError as error:
+            raise PeerRefused(f"SASL: {error}") from None
+        except PeerLeft as error:
+            if sasl is not None and sasl.mechanism is None:
+                raise PeerLeft(
+                    f"SASL: it left when it was offered {sasl.words}: it may want another mechanism"
+                ) from None
+            if sasl is not None and not sasl.is_over:
+                raise PeerLeft(f"SASL: {error}, before {sasl.mechanism} was over") from None
+            raise
+
+
+def _offered(settings: ListenerSettings, tls: ssl.SSLObject | None) -> list[str]:
+    """Mechanisms that are of use on this connection."""
+    has_certificate = tls is not None and bool(tls.getpeercert())
+    return [
+        mechanism.value
+        for mechanism in settings.sasl
+        if (mechanism is not Mechanism.EXTERNAL or has_certificate)
+        and (mechanism is not Mechanism.PLAIN or tls is not None or settings.plain_without_tls)
+    ]
+
+
+def _user_of(tls: ssl.SSLObject | None, settings: ListenerSettings) -> str:
+    if tls is None:
+        raise SaslError("EXTERNAL without a certificate")
+    return certificate_user(tls, settings.user_from)
+
+
+def _admitted(wire: UnenginedSocket, **who: Any) -> Admitted:
+    channel = wire.channel
+    rest = bytes(wire.data)
+    wire.data.clear()
+    if channel is None:
+        return Admitted(identity=PeerIdentity(**who), channel=None, rest=rest)
+    name, _, bits = channel.tls.cipher() or ("", "", 0)
+    identity = PeerIdentity(tls_version=channel.tls.version(), tls_cipher=name, tls_bits=bits, **who)
+    return Admitted(identity=identity, channel=channel, rest=rest)

@@ -1,0 +1,1 @@
+"""SASL, users and their passwords, TLS profiles: who is at the other end. No sockets; `router/net/` waits for it."""

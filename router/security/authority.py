@@ -1,0 +1,94 @@
+"""TLS profiles and users of one router, read from their files: by them it finds out who is at the other end."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings, TlsSettings
+from router.core.errors import LocalError
+from router.security.secret_files import read_secret
+from router.security.tls import TlsProfile, client_context, server_context
+from router.security.users import Users
+
+
+class Authority:
+    """Profiles and users of one router. Files that were replaced count from the next connection on."""
+
+    def __init__(self, settings: RouterSettings, log: Any) -> None:
+        """Read all files.
+
+        Raises:
+            LocalError: one of them cannot be used; says which and why.
+        """
+        self.router_id = settings.id
+        self._log = log
+        self._profiles: dict[ListenerSettings | ConnectorSettings, TlsProfile] = {}
+        self.users: dict[str, Users] = {}
+        """By path of the file."""
+        self._by_name = {profile.name: profile for profile in settings.tls}
+        for listener in settings.listeners:
+            self.prepare(listener)
+        for connector in settings.connectors:
+            self.prepare(connector)
+
+    def prepare(self, socket: ListenerSettings | ConnectorSettings) -> None:
+        """Read the files of a listener or connector, before its first connection.
+
+        Raises:
+            LocalError: one of them cannot be used; says which and why.
+        """
+        if socket.tls is not None and socket not in self._profiles:
+            if socket.tls not in self._by_name:
+                raise LocalError(f"no TLS profile {socket.tls}")
+            self._profiles[socket] = TlsProfile(self._by_name[socket.tls], _maker(socket))
+        if isinstance(socket, ConnectorSettings):
+            self.password(socket)
+        elif socket.users_file is not None and socket.users_file not in self.users:
+            self.users[socket.users_file] = Users(socket.users_file)
+
+    def tls(self, socket: ListenerSettings | ConnectorSettings) -> Any:
+        """Context for a new connection of a listener or connector with a profile."""
+        context, problem = self._profiles[socket].context()
+        if problem:
+            self._log.warning("tls_files_unusable", profile=socket.tls, reason=problem)
+        return context
+
+    def users_of(self, listener: ListenerSettings) -> Users | None:
+        """Users of a listener's file, as it is now."""
+        if listener.users_file is None:
+            return None
+        users = self.users[listener.users_file]
+        self._refresh(users)
+        return users
+
+    def refresh(self) -> None:
+        """Look at the files of users again."""
+        for users in self.users.values():
+            self._refresh(users)
+
+    def _refresh(self, users: Users) -> None:
+        problem = users.refresh()
+        if problem:
+            self._log.warning("users_file_unusable", reason=problem)
+
+    def password(self, connector: ConnectorSettings) -> str | None:
+        """Password of a connector, as its file has it now; None when it needs none.
+
+        Raises:
+            LocalError: it isn't there.
+        """
+        if connector.sasl in (Mechanism.ANONYMOUS, Mechanism.EXTERNAL):
+            return None
+        user = connector.user or self.router_id
+        secret = read_secret(connector.password_file, connector.password_env, f"user {user}")
+        if secret is None:
+            raise LocalError(f"a connector with {connector.sasl} needs `password_file` or `password_env`")
+        return secret
+
+
+def _maker(socket: ListenerSettings | ConnectorSettings) -> Callable[[TlsSettings], Any]:
+    if isinstance(socket, ListenerSettings):
+        return functools.partial(server_context, certificates=socket.client_certificates)
+    return functools.partial(client_context, verify_host=socket.verify_host)

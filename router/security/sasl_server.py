@@ -1,0 +1,168 @@
+"""The server's side of SASL: a state machine without sockets, clocks and chance.
+
+It reads frames and answers them; where a password is to be checked, which takes long, it says so and waits to be told.
+Why it is not proton's or Cyrus': docs/explanation/security.md#sasl-of-our-own.
+
+Source: AMQP 1.0 part 5, 5.3; RFC 4422, 4505, 4616, 5802, 7677.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from router.security.sasl_frames import (
+    AUTHENTICATION_FAILED,
+    INIT,
+    NAMES,
+    OK,
+    RESPONSE,
+    SaslError,
+    SaslFrame,
+    challenge_frame,
+    mechanisms_frame,
+    outcome_frame,
+)
+from router.security.scram import HASHES, ScramKeys, ScramServer, prepared_text
+
+ANONYMOUS: Final = "anonymous"
+"""User of who doesn't say who it is."""
+
+
+class Accounts(Protocol):
+    """Users with passwords."""
+
+    def keys(self, user: str, mechanism: str) -> ScramKeys:
+        """Keys of a user."""
+
+
+@attrs.frozen(kw_only=True)
+class PasswordCheck:
+    """A password that is to be checked; then call `SaslServer.checked`."""
+
+    user: str
+    password: bytes = attrs.field(repr=False)
+
+
+class SaslServer:
+    """One exchange. `user` is set once it is over and went well, `failure` once it is over and did not."""
+
+    def __init__(
+        self,
+        offered: Sequence[str],
+        accounts: Accounts | None,
+        certificate_user: Callable[[], str],
+        nonce: str,
+    ) -> None:
+        """Begin with `greeting`.
+
+        Args:
+            offered: mechanisms, in order.
+            accounts: for those with passwords.
+            certificate_user: user that the peer's certificate stands for; raises SaslError when it stands for none.
+            nonce: printable ASCII without a comma, never used before.
+        """
+        self._offered = tuple(offered)
+        self._accounts = accounts
+        self._certificate_user = certificate_user
+        self._nonce = nonce
+        self._scram: ScramServer | None = None
+        self._is_challenged = False
+        self.mechanism: str | None = None
+        """The one that was chosen."""
+        self.user: str | None = None
+        self.failure: str | None = None
+        """Reason, for the log."""
+        self.is_guess = False
+        """It failed in a way that somebody who tries passwords would see."""
+        self._claimed = ""
+
+    def greeting(self) -> bytes:
+        """The mechanisms, which follow the protocol header."""
+        return mechanisms_frame(self._offered)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the outcome was written."""
+        return self.user is not None or self.failure is not None
+
+    def received(self, frame: SaslFrame) -> bytes | PasswordCheck:
+        """Take a frame of the client. Returns: what to write, or what is to be checked first."""
+        try:
+            if frame.code == INIT and self.mechanism is None:
+                return self._begin(frame)
+            if frame.code == RESPONSE and self.mechanism is not None and self._is_challenged:
+                self._is_challenged = False
+                return self._go_on(frame.data or b"")
+            raise SaslError(f"{NAMES[frame.code]} is not due")
+        except SaslError as error:
+            return self._fail(str(error))
+
+    def checked(self, *, is_right: bool) -> bytes:
+        """The password was checked. Returns: what to write."""
+        return self._succeed(self._claimed) if is_right else self._fail_guess()
+
+    def _begin(self, frame: SaslFrame) -> bytes | PasswordCheck:
+        (mechanism,) = frame.mechanisms[:1] or ("",)
+        self.mechanism = mechanism
+        if mechanism not in self._offered:
+            wanted = "a password, by " if mechanism in ("PLAIN", *HASHES) else ""
+            self.mechanism = mechanism[:40]
+            raise SaslError(f"it offers {wanted}{mechanism[:40]}, and here there is {self.words} only")
+        if mechanism in HASHES:
+            self._scram = ScramServer(mechanism, self._nonce)
+        if frame.data is None and mechanism != "ANONYMOUS":
+            self._is_challenged = True
+            return challenge_frame(b"")
+        return self._go_on(frame.data or b"")
+
+    def _go_on(self, data: bytes) -> bytes | PasswordCheck:
+        if self._scram is not None:
+            return self._scram_step(self._scram, data)
+        if self.mechanism == "PLAIN":
+            return self._plain(data)
+        if self.mechanism == "EXTERNAL":
+            user = self._certificate_user()
+            if data and prepared_text(data) != user:
+                raise SaslError("a user that wants to act as another one than its certificate's")
+            return self._succeed(user)
+        return self._succeed(ANONYMOUS)
+
+    def _plain(self, data: bytes) -> PasswordCheck:
+        parts = data.split(b"\0")
+        if len(parts) != 3:
+            raise SaslError("a PLAIN message that cannot be read")
+        authzid, authcid, password = parts
+        self._claimed = prepared_text(authcid)
+        if authzid and prepared_text(authzid) != self._claimed:
+            raise SaslError("a user that wants to act as another one")
+        return PasswordCheck(user=self._claimed, password=prepared_text(password).encode())
+
+    def _scram_step(self, scram: ScramServer, data: bytes) -> bytes:
+        assert self._accounts is not None, "who offers it has a file of users"
+        if not scram.user:
+            scram.read_first(data)
+            self._claimed = scram.user
+            self._is_challenged = True
+            return challenge_frame(scram.challenge(self._accounts.keys(scram.user, self.mechanism or "")))
+        answer = scram.verify(data)
+        return self._succeed(scram.user, answer) if answer is not None else self._fail_guess()
+
+    def _succeed(self, user: str, data: bytes | None = None) -> bytes:
+        self.user = user
+        return outcome_frame(OK, data)
+
+    def _fail(self, reason: str) -> bytes:
+        self.failure = reason
+        return outcome_frame(AUTHENTICATION_FAILED)
+
+    def _fail_guess(self) -> bytes:
+        self.is_guess = True
+        return self._fail(f"user {self._claimed}: no such user, or the password is wrong")
+
+    @property
+    def words(self) -> str:
+        """The mechanisms that are offered, for the log."""
+        return " ".join(self._offered) or "no mechanism"

@@ -1,0 +1,198 @@
+"""Both sides of SASL, frame by frame, and whatever else a peer may write."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from proton import symbol, ubyte
+
+from router.security.sasl_client import SaslClient
+from router.security.sasl_frames import (
+    AUTHENTICATION_FAILED,
+    CHALLENGE,
+    INIT,
+    MECHANISMS,
+    OK,
+    OUTCOME,
+    RESPONSE,
+    SaslError,
+    SaslFrame,
+    challenge_frame,
+    init_frame,
+    mechanisms_frame,
+    outcome_frame,
+    response_frame,
+    split_frame,
+)
+from router.security.sasl_server import PasswordCheck, SaslServer
+from router.security.scram import LEAST_ITERATIONS, ScramKeys, derive
+from tests.helpers.frames import write
+
+SECRET = "correct horse"
+
+
+class Accounts:
+    """One user, alice."""
+
+    def keys(self, user: str, mechanism: str) -> ScramKeys:
+        password = SECRET if user == "alice" else "nobody knows"
+        return derive(mechanism, password.encode(), b"salt", LEAST_ITERATIONS)
+
+
+def certificate_user() -> str:
+    return "alice"
+
+
+def server(*offered: str, user: Callable[[], str] = certificate_user) -> SaslServer:
+    return SaslServer(offered, Accounts(), user, "server-nonce")
+
+
+def frame(data: bytes) -> SaslFrame:
+    found = split_frame(data)
+    assert found is not None
+    assert found[1] == len(data)
+    return found[0]
+
+
+def play(sasl: SaslServer, client: SaslClient) -> None:
+    """Let both talk until the server is done."""
+    written = sasl.greeting()
+    while written:
+        said = client.received(frame(written))
+        if not said:
+            return
+        answer = sasl.received(frame(said))
+        if isinstance(answer, PasswordCheck):
+            answer = sasl.checked(is_right=(answer.user, answer.password) == ("alice", SECRET.encode()))
+        written = answer
+
+
+MECHANISMS_WITH_PASSWORD = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS_WITH_PASSWORD, "EXTERNAL"])
+def test_our_client_gets_in_at_our_server(mechanism: str) -> None:
+    sasl = server("ANONYMOUS", mechanism)
+    client = SaslClient(mechanism, "alice", SECRET, "host", "client-nonce")
+    play(sasl, client)
+    assert (sasl.user, sasl.mechanism, sasl.failure, client.is_over) == ("alice", mechanism, None, True)
+
+
+def test_who_is_anonymous_has_no_other_name() -> None:
+    sasl = server("ANONYMOUS")
+    play(sasl, SaslClient("ANONYMOUS", "alice", None, "host", "client-nonce"))
+    assert sasl.user == "anonymous"
+
+
+@pytest.mark.parametrize("user", ["alice", "bob"])
+@pytest.mark.parametrize("mechanism", MECHANISMS_WITH_PASSWORD)
+def test_a_wrong_password_and_a_user_that_is_not_there_are_answered_alike(mechanism: str, user: str) -> None:
+    sasl = server(mechanism)
+    with pytest.raises(SaslError, match="does not accept"):
+        play(sasl, SaslClient(mechanism, user, "wrong", "host", "client-nonce"))
+    assert sasl.is_guess
+    assert sasl.failure == f"user {user}: no such user, or the password is wrong"
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen", "data", "reason"),
+    [
+        (["ANONYMOUS"], "PLAIN", b"\0alice\0x", "it offers a password, by PLAIN, and here there is ANONYMOUS only"),
+        (["PLAIN"], "ANONYMOUS", b"", "it offers ANONYMOUS, and here there is PLAIN only"),
+        (["PLAIN"], "PLAIN", b"alice", "a PLAIN message that cannot be read"),
+        (["PLAIN"], "PLAIN", b"bob\0alice\0x", "a user that wants to act as another one"),
+        (["PLAIN"], "PLAIN", b"\0\xff\0x", "a name or password that is no UTF-8"),
+        (["PLAIN"], "PLAIN", b"\0\0x", "an empty name or password"),
+        (["PLAIN"], "PLAIN", b"\0alice\0", "an empty name or password"),
+        (["EXTERNAL"], "EXTERNAL", b"bob", "a user that wants to act as another one than its certificate's"),
+        (["SCRAM-SHA-256"], "SCRAM-SHA-256", b"p=tls-unique,,n=alice,r=x", "channel binding was not offered"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_why(offered: Sequence[str], chosen: str, data: bytes, reason: str) -> None:
+    sasl = server(*offered)
+    answer = sasl.received(frame(init_frame(chosen, data, None)))
+    assert isinstance(answer, bytes)
+    assert frame(answer) == SaslFrame(code=OUTCOME, outcome=AUTHENTICATION_FAILED)
+    assert sasl.failure == reason
+    assert sasl.user is None
+    assert not sasl.is_guess
+
+
+def test_a_certificate_without_a_name_is_refused() -> None:
+    def nobody() -> str:
+        raise SaslError("a certificate with no CN")
+
+    sasl = server("EXTERNAL", user=nobody)
+    sasl.received(frame(init_frame("EXTERNAL", b"", None)))
+    assert (sasl.user, sasl.failure) == (None, "a certificate with no CN")
+
+
+def test_an_init_without_a_response_is_asked_for_it() -> None:
+    sasl = server("PLAIN")
+    assert sasl.received(frame(init_frame("PLAIN", None, None))) == challenge_frame(b"")
+    answer = sasl.received(frame(response_frame(b"\0alice\0" + SECRET.encode())))
+    assert answer == PasswordCheck(user="alice", password=SECRET.encode())
+
+
+FRAMES = [
+    init_frame("PLAIN", b"\0alice\0" + SECRET.encode(), "host"), init_frame("ANONYMOUS", b"", None),
+    init_frame("SCRAM-SHA-256", b"n,,n=alice,r=x", None), init_frame("EXTERNAL", None, None),
+    response_frame(b""), response_frame(b"c=biws,r=x,p=AAAA"), challenge_frame(b"x"), outcome_frame(OK),
+    mechanisms_frame(["PLAIN"]),
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAMES), max_size=5))
+def test_nobody_gets_in_but_by_a_mechanism_that_is_offered(written: list[bytes]) -> None:
+    sasl = server("SCRAM-SHA-256", "PLAIN")
+    for each in written:
+        if sasl.is_over:
+            break
+        answer = sasl.received(frame(each))
+        if isinstance(answer, PasswordCheck):
+            assert answer.password == SECRET.encode()
+            sasl.checked(is_right=False)
+    assert sasl.user is None
+
+
+# Frames
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (mechanisms_frame(["PLAIN", "X"]), SaslFrame(code=MECHANISMS, mechanisms=("PLAIN", "X"))),
+        (write(0x40, [symbol("PLAIN")], kind=1), SaslFrame(code=MECHANISMS, mechanisms=("PLAIN",))),
+        (write(0x41, [symbol("X"), b"x", "host"], kind=1), SaslFrame(code=INIT, mechanisms=("X",), data=b"x")),
+        (init_frame("X", None, None), SaslFrame(code=INIT, mechanisms=("X",))),
+        (response_frame(300 * b"x"), SaslFrame(code=RESPONSE, data=300 * b"x")),
+        (challenge_frame(b""), SaslFrame(code=CHALLENGE, data=b"")),
+        (write(0x44, [ubyte(1)], kind=1), SaslFrame(code=OUTCOME, outcome=1)),
+        (outcome_frame(OK, b"v"), SaslFrame(code=OUTCOME, outcome=OK, data=b"v")),
+    ],
+)
+def test_frames_are_read_as_they_were_written(data: bytes, expected: SaslFrame) -> None:
+    assert frame(data) == expected
+    assert split_frame(data[:-1]) is None
+    assert split_frame(data + b"more") == (expected, len(data))
+
+
+@given(st.sampled_from(FRAMES), st.integers(0, 60), st.binary(max_size=4))
+def test_spoilt_frames_are_read_or_refused(good: bytes, at: int, spoilt: bytes) -> None:
+    data = good[:at] + spoilt + good[at + len(spoilt) :]
+    with contextlib.suppress(SaslError):
+        split_frame(data)
+
+
+def test_what_holds_a_secret_does_not_show_it() -> None:
+    held = frame(init_frame("PLAIN", b"\0alice\0" + SECRET.encode(), None))
+    check = PasswordCheck(user="alice", password=SECRET.encode())
+    client = SaslClient("PLAIN", "alice", SECRET, "host", "nonce")
+    keys = Accounts().keys("alice", "SCRAM-SHA-256")
+    for each in (held, check, client, keys):
+        assert SECRET not in repr(each)
+    assert repr(keys) == "ScramKeys(mechanism='SCRAM-SHA-256', iterations=4096)"

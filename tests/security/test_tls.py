@@ -1,0 +1,127 @@
+"""TLS profiles: files that cannot be used, and names from certificates."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import attrs
+import pytest
+
+from mesh_config.models import CertificateField, ClientCertificates, TlsSettings, TlsVersion
+from router.core.errors import LocalError
+from router.engine.tls_channel import TlsChannel
+from router.security.sasl_frames import SaslError
+from router.security.tls import certificate_user, client_context, server_context
+from tests.helpers.certificates import Certificates
+
+SECRET = "planted-secret"
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def profile(certificates: Certificates, certificate: str, **settings: str) -> TlsSettings:
+    return TlsSettings(name="t", certificate=certificate, ca=certificates.ca, **settings)  # type: ignore[arg-type]
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> TlsChannel:
+    """The server's end after a handshake in memory."""
+    ends = (TlsChannel(server, is_server=True), TlsChannel(client, is_server=False, host="localhost"))
+    done = [False, False]
+    while not all(done):
+        for at, end in enumerate(ends):
+            done[at] = done[at] or end.shake_hands()
+            written = end._outgoing.read()
+            if written:
+                ends[1 - at].feed(written)
+    return ends[0]
+
+
+def user_of(certificates: Certificates, certificate: str, *fields: CertificateField) -> str:
+    server = server_context(profile(certificates, certificates.issue("A")), ClientCertificates.REQUESTED)
+    client = client_context(profile(certificates, certificate), verify_host=True)
+    return certificate_user(shake_hands(server, client).tls, fields)
+
+
+def test_a_user_is_made_of_the_fields_that_are_chosen(certificates: Certificates) -> None:
+    shown = certificates.issue("al,ice", "one.example", unit="red\\blue")
+    assert user_of(certificates, shown, CertificateField.COMMON_NAME) == "al,ice"
+    assert user_of(certificates, shown, CertificateField.DNS) == "one.example"
+    both = user_of(certificates, shown, CertificateField.COMMON_NAME, CertificateField.UNIT)
+    assert both == "al\\,ice,red\\\\blue"
+    assert len(user_of(certificates, shown, CertificateField.SHA256)) == 64
+
+
+@pytest.mark.parametrize(
+    ("hosts", "name", "field", "reason"),
+    [
+        (("a.example", "b.example"), "x", CertificateField.DNS, "more than one DNS"),
+        (("a.example",), "x", CertificateField.URI, "no URI"),
+        (("a.example",), "x\x07", CertificateField.COMMON_NAME, "cannot be printed"),
+    ],
+)
+def test_a_certificate_that_names_nobody_is_refused(
+    hosts: tuple[str, ...], name: str, field: CertificateField, reason: str, certificates: Certificates
+) -> None:
+    with pytest.raises(SaslError, match=reason):
+        user_of(certificates, certificates.issue(name, *hosts), field)
+
+
+def test_a_key_with_a_password_needs_it(
+    certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = profile(certificates, certificates.with_password("locked", SECRET))
+    file = tmp_path / "password"
+    file.write_text(SECRET, encoding="utf-8")
+    monkeypatch.setenv("PLANTED", SECRET)
+    for right in ({"key_password_file": str(file)}, {"key_password_env": "PLANTED"}):
+        server_context(attrs.evolve(shown, **right), ClientCertificates.NONE)
+    file.write_text(f"not {SECRET}", encoding="utf-8")
+    for wrong, reason in (
+        ({}, "it is encrypted, and no password is set"),
+        ({"key_password_file": str(file)}, "its password is wrong"),
+        ({"key_password_env": "ABSENT"}, "the variable ABSENT"),
+        ({"key_password_file": str(tmp_path / "absent")}, "cannot be read"),
+    ):
+        with pytest.raises(LocalError, match=reason) as caught:
+            server_context(attrs.evolve(shown, **wrong), ClientCertificates.NONE)
+        assert SECRET not in str(caught.value)
+
+
+def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_path: Path) -> None:
+    good = profile(certificates, certificates.issue("A"))
+    nothing = tmp_path / "nothing"
+    nothing.write_text("nothing", encoding="utf-8")
+    for changes, reason in (
+        ({"certificate": str(tmp_path / "absent")}, "absent cannot be read"),
+        ({"certificate": str(nothing)}, "PEM"),
+        ({"key": certificates.issue("B")}, "the key is not that of the certificate"),
+        ({"ca": str(nothing)}, "`ca` .*nothing cannot be used: no certificate in PEM is in it"),
+        ({"crl": str(tmp_path / "absent")}, "`crl` .*absent cannot be used: no such file"),
+        ({"ciphers": "NOTHING"}, "no cipher suite that OpenSSL knows: NOTHING"),
+        ({"certificate": None}, "a listener needs a certificate"),
+    ):
+        with pytest.raises(LocalError, match=reason):
+            server_context(attrs.evolve(good, **changes), ClientCertificates.NONE)
+
+
+def test_versions_are_those_of_the_profile(certificates: Certificates) -> None:
+    old = attrs.evolve(profile(certificates, certificates.issue("A")), max_version=TlsVersion.V1_2)
+    new = attrs.evolve(old, max_version=None, min_version=TlsVersion.V1_3)
+    client = client_context(old, verify_host=True)
+    assert shake_hands(server_context(old, ClientCertificates.NONE), client).tls.version() == "TLSv1.2"
+    with pytest.raises(ssl.SSLError):
+        shake_hands(server_context(new, ClientCertificates.NONE), client)
+
+
+def test_names_are_compared_with_the_host_that_is_dialled(certificates: Certificates) -> None:
+    server = server_context(
+        profile(certificates, certificates.issue("A", "elsewhere.example")), ClientCertificates.NONE
+    )
+    trusting = profile(certificates, certificates.issue("B"))
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        shake_hands(server, client_context(trusting, verify_host=True))
+    shake_hands(server, client_context(trusting, verify_host=False))
