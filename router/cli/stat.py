@@ -27,6 +27,11 @@ from router.cli.terminal import UNBOUNDED_WIDTH, console
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
 
+NOTHING: Final = ("0", "-", "0s")
+"""Cells that say nothing."""
+KEPT: Final = 2
+"""Columns, the first ones, that are shown whatever they say."""
+
 WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
 
@@ -48,7 +53,12 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
 @click.option("--vhost", help="Virtual host to come to, where the router has some; else the host in the URL.")
 @timeout_option
 @click.option(
-    "-v", "--verbose", "--wide", "verbose", is_flag=True, help="More columns; with credit, the numbers of links."
+    "-v",
+    "--verbose",
+    "--wide",
+    "verbose",
+    is_flag=True,
+    help="All columns, also those with nothing but zeros; with credit, the numbers of links.",
 )
 def stat(
     what: str,
@@ -228,9 +238,16 @@ def _general(router: Entity) -> Table:
 
 
 def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) -> list[Table | Text]:
-    """A table of at most *width* characters, folded where it would be wider."""
+    """A table of at most *width* characters, folded where it would be wider.
+
+    What nobody asked for in full is left out where it says nothing: columns of nothing but zeros or absent values.
+    """
     columns = [column for column in view.columns if is_verbose or not column.is_detail]
     cells = [[cell(column.text(row)) for column in columns] for row in rows]
+    if not is_verbose:
+        kept = [at for at in range(len(columns)) if at < KEPT or any(row[at] not in NOTHING for row in cells)]
+        columns = [columns[at] for at in kept]
+        cells = [[row[at] for at in kept] for row in cells]
     styles = [view.style(row) for row in rows]
     # Text, and no markup: names of containers and addresses are what peers have chosen.
     lines = aligned([[column.title for column in columns], *cells], [column.is_number for column in columns])

@@ -54,7 +54,17 @@ def test_every_column_finds_its_attribute_also_where_it_is_null(view: str, is_ve
     columns = [column for column in VIEWS[view].columns if is_verbose or not column.is_detail]
     rows = shown(view, entity(VIEWS[view].kind), entity(VIEWS[view].kind, **empty), is_verbose=is_verbose)
     assert len(rows) == 3
-    assert " ".join(rows[0]) == " ".join(column.title for column in columns)
+    if is_verbose:
+        assert " ".join(rows[0]) == " ".join(column.title for column in columns)
+
+
+def test_columns_that_say_nothing_are_left_out_unless_all_are_asked_for() -> None:
+    idle = entity("router.link", deliveriesStuck=0, rate=0, modifiedCount=0, isBlocked=False)
+    busy = {**idle, "modifiedCount": 3}
+    titles = shown("links", idle, busy)[0]
+    assert "mod" in titles
+    assert not {"stuck", "msg/s"} & set(titles)
+    assert {"stuck", "msg/s"} <= set(shown("links", idle, busy, is_verbose=True)[0])
 
 
 def test_every_line_of_general_finds_its_attribute() -> None:
