@@ -36,6 +36,7 @@ from router.runtime import Runtime
 from router.security.authority import Authority
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
+from router.views.runtime import RuntimeView
 from router.views.state_log import log_state
 
 if TYPE_CHECKING:  # an extra brings what it needs
@@ -99,7 +100,7 @@ class Daemon:
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self.view = serve_management(self.runtime, self)
-        self.http = http_server(self.runtime, self.listeners, self.connectors)
+        self.http = http_server(self.runtime, self.view, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
         self._deadline_moved = trio.Event()
@@ -458,7 +459,9 @@ class Daemon:
             await empty.wait()
 
 
-def http_server(runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> HttpServer | None:
+def http_server(
+    runtime: Runtime, view: RuntimeView, listeners: Sequence[Listener], connectors: Sequence[Connector]
+) -> HttpServer | None:
     """The HTTP listener of a router, bound; None where its settings have none.
 
     Raises:
@@ -471,7 +474,7 @@ def http_server(runtime: Runtime, listeners: Sequence[Listener], connectors: Seq
     except ModuleNotFoundError as error:
         what = f"the setting `http` needs {error.name}, which is not installed"
         raise LocalError(f"{what}: pip install 'amqp-mesh[http]'") from error
-    server: HttpServer = service.http_server(runtime, listeners, connectors)
+    server: HttpServer = service.http_server(runtime, view, listeners, connectors)
     return server
 
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from router.management.console.routes import console_routes
 from router.management.http_app import http_app
 from router.net.connector import Connector
 from router.net.http_server import HttpCounters, HttpServer
 from router.net.listener import Listener
 from router.runtime import Runtime
+from router.views.console import ConsoleSource
+from router.views.mesh_questions import MeshQuestions
 from router.views.metrics import RuntimeMetrics
 from router.views.readiness import reasons_not_ready
+from router.views.runtime import RuntimeView
 
 
-def http_server(runtime: Runtime, listeners: Sequence[Listener], connectors: Sequence[Connector]) -> HttpServer:
+def http_server(
+    runtime: Runtime, view: RuntimeView, listeners: Sequence[Listener], connectors: Sequence[Connector]
+) -> HttpServer:
     """The HTTP listener of a router, bound.
 
     Raises:
@@ -26,5 +32,7 @@ def http_server(runtime: Runtime, listeners: Sequence[Listener], connectors: Seq
         return reasons_not_ready(runtime, listeners, connectors)
 
     metrics = RuntimeMetrics(runtime, listeners, connectors, lambda: not readiness(), counters)
-    app = http_app(settings, readiness=readiness, metrics=metrics, fault=runtime.turn_fault)
+    console = ConsoleSource(runtime, view, MeshQuestions(runtime))
+    routes = console_routes(console.page, settings.share_percent / 100)
+    app = http_app(settings, readiness=readiness, metrics=metrics, fault=runtime.turn_fault, routes=routes)
     return HttpServer(settings, app, counters, runtime.turn_fault)

@@ -113,7 +113,7 @@ class RuntimeMetrics:
         http: HttpCounters,
     ) -> None:
         self._runtime = runtime
-        self._listeners = [(listener.name, listener) for listener in listeners]
+        self._listeners = listeners
         self._connectors = connectors
         self._is_ready = is_ready
         self._http = http
@@ -134,7 +134,10 @@ class RuntimeMetrics:
         yield
 
     def _sockets(self, into: Measurements) -> None:
-        for name, listener in self._listeners:
+        for listener in self._listeners:
+            name = "" if listener.is_closed else listener.name
+            if not name:
+                continue  # the router is stopping
             into.set("listener_connections", listener.count, name)
             into.set("listener_accepted", listener.accepted, name)
             for reason, count in listener.refusals.items():

@@ -1,0 +1,161 @@
+// The console: asks its router each second, and shows what it says. Nothing comes from anywhere else.
+
+import { Model, bytes, isGrave, number, perSecond, plainKey, span } from "/model.js";
+import { Picture } from "/picture.js";
+import { TABLES, Tables } from "/tables.js";
+
+const PAUSE_MS = 1000;
+const by = (id) => document.getElementById(id);
+const model = new Model();
+let chosen = null, table = "Routers", lastWords = "";
+
+function choose(kind, name) {
+  chosen = kind ? { kind, name } : null;
+  if (kind && by("filter").value) by("filter").value = "";
+  show();
+  if (kind) by("detail-title").scrollIntoView({ block: "nearest" });
+}
+
+const picture = new Picture(by("picture"), choose);
+const tables = new Tables(by("table-part"), choose);
+
+// Light and dark
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function theme(name) { document.documentElement.dataset.theme = name; }
+theme(localStorage.getItem("theme") || (dark.matches ? "dark" : "light"));
+dark.addEventListener("change", () => { if (!localStorage.getItem("theme")) theme(dark.matches ? "dark" : "light"); });
+by("theme").addEventListener("click", () => {
+  const name = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  localStorage.setItem("theme", name);
+  theme(name);
+});
+
+// Tabs
+
+Object.keys(TABLES).forEach((name, at, names) => {
+  const tab = document.createElement("button");
+  Object.assign(tab, { type: "button", id: `tab-${name}`, textContent: name });
+  tab.setAttribute("role", "tab");
+  tab.setAttribute("aria-controls", "table-part");
+  const open = (other) => { table = other; show(); };
+  tab.addEventListener("click", () => open(name));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) { const other = names[(at + step + names.length) % names.length]; open(other); by(`tab-${other}`).focus(); }
+  });
+  by("tabs").append(tab);
+});
+by("filter").addEventListener("input", () => show());
+by("detail-close").addEventListener("click", () => choose(null));
+document.addEventListener("keydown", (event) => { if (event.key === "Escape" && chosen) choose(null); });
+
+// Showing
+
+function element(name, words, classes = "") {
+  const made = document.createElement(name);
+  made.textContent = words;
+  made.className = classes;
+  return made;
+}
+
+function facts(list, pairs) {
+  list.replaceChildren(...pairs.flatMap(([name, value]) => (value === undefined || value === null || value === "" ? [] : [element("dt", name), element("dd", String(value))])));
+}
+
+function showHead() {
+  const { state } = model, found = state.problems.length;
+  const absent = state.routers.filter((it) => !it.here).length;
+  by("mesh-name").textContent = state.mesh || "amqp-mesh";
+  document.title = `${found ? `(${found}) ` : ""}${state.mesh || "amqp-mesh"} – ${state.me}`;
+  by("where").textContent = `seen from router ${state.me}, version ${state.version}, up ${span(state.uptime)}`;
+  const words = found ? `${found} problem${found > 1 ? "s" : ""}` : "all is well";
+  const level = !found ? "ok" : absent || state.problems.some((it) => isGrave(it.kind)) ? "bad" : "warn";
+  say(words, level);
+  const total = (name, value) => { const made = document.createElement("div"); made.append(element("dt", name), element("dd", value)); return made; };
+  by("totals").replaceChildren(
+    total("routers", `${state.routers.length - absent} of ${state.routers.length}`),
+    total("entering here", perSecond(model.rate("me", "in"))),
+    total("leaving here", perSecond(model.rate("me", "out"))),
+    total("waiting here", number(state.totals.waiting)),
+    total("connections here", number(state.totals.connections)),
+    total("held", `${bytes(state.totals.held_bytes)}`),
+  );
+}
+
+function say(words, level) {
+  const pill = by("state");
+  if (words + level === lastWords) return;  // else a screen reader says it each second
+  lastWords = words + level;
+  pill.textContent = words;
+  pill.className = `pill ${level}`;
+}
+
+function showProblems() {
+  const { problems, at } = model.state, list = by("problem-list");
+  const told = JSON.stringify(problems.map((it) => [it.router, it.sentence]));
+  const ages = problems.map((it) => `${it.since ? `since ${span(at - it.since)} · ` : ""}told by router ${it.router}`);
+  if (list.dataset.told !== told) {
+    list.dataset.told = told;
+    list.replaceChildren(...problems.map((it) => {
+      const line = element("li", "", isGrave(it.kind) ? "bad" : "");
+      line.dataset.kind = it.kind;
+      const command = element("div", "", "meta");
+      command.append(element("code", it.command));
+      line.append(element("div", sentence(it.sentence)), element("div", "", "meta age"), command);
+      return line;
+    }));
+    if (!problems.length) list.append(element("li", "Nothing: every router and link that is expected is here, and nobody waits.", "none"));
+  }
+  list.querySelectorAll(".age").forEach((line, number_) => { line.textContent = ages[number_]; });
+}
+
+const sentence = (words) => (words ? `${words[0].toUpperCase()}${words.slice(1)}.` : "");
+
+function showDetail() {
+  by("detail").hidden = !chosen;
+  if (!chosen) return;
+  const { state } = model, { kind, name } = chosen;
+  by("detail-title").textContent = { router: `Router ${name}`, link: `Link ${name}`, address: plainKey(name), connection: `Connection ${name}` }[kind];
+  const own = state.problems.filter((it) => it.subject === name || (kind === "router" && it.router === name)).map((it) => ["problem", sentence(it.sentence)]);
+  by("detail-facts").replaceChildren();
+  const list = { router: state.routers, link: state.links, address: state.addresses, connection: state.connections }[kind];
+  const row = list.find((it) => name === { router: it.id, link: `${it.one} - ${it.other}`, address: it.key, connection: it.id }[kind]);
+  if (!row) { facts(by("detail-facts"), [["state", "gone"]]); return; }
+  const named = { router: "Routers", link: "Links", address: "Addresses", connection: "Connections" }[kind];
+  const shown = TABLES[named].columns(model).map((column) => [column.name, column.show(column.of(row))]);
+  const links = kind === "router" ? state.links.filter((it) => it.one === name || it.other === name).map((it) => [`link to ${it.one === name ? it.other : it.one}`, `${it.state}, cost ${it.cost ?? it.configured_cost ?? "?"}${model.linkRate(it) ? `, ${perSecond(model.linkRate(it))}` : ""}`]) : [];
+  facts(by("detail-facts"), [...own, ...shown, ...links]);
+}
+
+function show() {
+  if (!model.state) return;
+  showHead();
+  picture.draw(model, chosen);
+  showProblems();
+  showDetail();
+  for (const tab of by("tabs").children) {
+    const isOpen = tab.id === `tab-${table}`;
+    tab.setAttribute("aria-selected", isOpen);
+    tab.tabIndex = isOpen ? 0 : -1;
+  }
+  by("table-part").setAttribute("aria-labelledby", `tab-${table}`);
+  const count = tables.draw(model, table, by("filter").value.trim().toLowerCase());
+  const total = TABLES[table].total?.(model);
+  by("shown").textContent = total > count ? `${count} shown of ${number(total)}, those that matter most` : "";
+}
+
+async function ask() {
+  try {
+    const answer = await fetch("/api/mesh", { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    model.take(await answer.json());
+    show();
+  } catch (error) {
+    say(`this router does not answer (${error.message || error.name})`, "bad");
+  }
+  setTimeout(ask, document.hidden ? 5 * PAUSE_MS : PAUSE_MS);
+}
+
+document.addEventListener("visibilitychange", () => { if (!document.hidden) show(); });
+ask();

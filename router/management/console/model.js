@@ -1,0 +1,88 @@
+// The state of the mesh as last told, with rates worked out from the totals of the one before.
+
+export class Model {
+  constructor() { this.state = null; this.before = new Map(); this.rates = new Map(); }
+
+  take(state) {
+    this.state = state;
+    const at = state.at;
+    const told = (key, when, totals) => {
+      const known = this.before.get(key);
+      if (known && known.at >= when) return;  // the same answer again
+      if (known && when - known.at < 60) {
+        const rates = {};
+        for (const [name, value] of Object.entries(totals)) {
+          if (typeof value === "number" && typeof known.totals[name] === "number")
+            rates[name] = Math.max(0, (value - known.totals[name]) / (when - known.at));
+        }
+        this.rates.set(key, rates);
+      }
+      this.before.set(key, { at: when, totals, seen: at });
+    };
+    const pick = (row, names) => Object.fromEntries(names.map((name) => [name, row[name]]));
+    told("me", at, pick(state.totals, ["in", "out", "transit"]));
+    for (const it of state.routers)
+      if (it.told_at) told(`router ${it.id}`, it.told_at, pick(it, ["in", "out", "transit"]));
+    for (const it of state.links)
+      if (it.bytes_in !== undefined) told(`link ${it.one} ${it.other}`, at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
+    for (const it of state.addresses) told(`address ${it.key}`, at, pick(it, ["in", "out", "transit"]));
+    for (const it of state.connections) told(`connection ${it.id}`, at, pick(it, ["in", "out", "bytes_in", "bytes_out"]));
+    for (const [key, known] of this.before) {
+      if (at - known.seen > 120) { this.before.delete(key); this.rates.delete(key); }
+    }
+  }
+
+  rate(key, name) { return this.rates.get(key)?.[name]; }
+
+  // Messages a second of a router, of a link in both directions; undefined where nobody has told.
+  routerRate(id) {
+    const key = id === this.state.me ? "me" : `router ${id}`;
+    const rates = this.rates.get(key);
+    return rates && (rates.in || 0) + (rates.transit || 0) + (rates.out || 0);
+  }
+  linkRate(link) {
+    const rates = this.rates.get(`link ${link.one} ${link.other}`);
+    return rates && (rates.in || 0) + (rates.out || 0);
+  }
+
+  // "bad", "warn" or "ok"
+  routerLevel(router) {
+    if (!router.here) return "bad";
+    if (router.recent >= 2) return "warn";
+    const mine = this.state.problems.some((it) => it.router === router.id && !ABOUT_MESH.includes(it.kind));
+    return mine ? "warn" : "ok";
+  }
+}
+
+// What concerns others than the router that tells of it: those are shown where they are.
+const ABOUT_MESH = ["router-absent", "link-absent", "flapping", "connector-failed"];
+
+export const isGrave = (kind) => ["router-absent", "memory", "dropped", "no-subscriber"].includes(kind);
+
+export function number(value) {
+  if (value === undefined || value === null) return "–";
+  if (value === 0) return "0";
+  if (value < 10) return value.toFixed(1).replace(/\.0$/, "");
+  if (value < 10000) return Math.round(value).toLocaleString("en");
+  return value < 1e6 ? `${(value / 1e3).toFixed(0)} k` : value < 1e9 ? `${(value / 1e6).toFixed(1)} M` : `${(value / 1e9).toFixed(1)} G`;
+}
+export function bytes(value) {
+  if (value === undefined || value === null) return "–";
+  if (value < 1024) return `${Math.round(value)} B`;
+  const units = ["KiB", "MiB", "GiB", "TiB"];
+  let at = -1;
+  do { value /= 1024; at += 1; } while (value >= 1024 && at < units.length - 1);
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
+}
+export function span(seconds) {
+  if (seconds === undefined || seconds === null) return "–";
+  if (seconds < 1) return "now";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} days`;
+}
+export const perSecond = (value) => (value === undefined ? "–" : `${number(value)}/s`);
+export function plainKey(key) {  // as clients name an address
+  if (key.startsWith("M0")) return key.slice(2);
+  return key.startsWith("L") || key.startsWith("R") ? `${key.slice(1)} (${key[0] === "L" ? "local" : "reply"})` : key;
+}

@@ -1,0 +1,296 @@
+"""The console in a real browser, on a real mesh of real processes: it shows what is there, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from queue import Queue
+
+import attrs
+import pytest
+import trio
+from proton import Message, Timeout
+from proton.utils import BlockingConnection, BlockingSender
+from starlette.applications import Starlette
+
+from mesh_config.generators import generate
+from mesh_config.graph import topology
+from mesh_config.models import MIB, ForwardingSettings, HttpSettings
+from router.management.console.routes import console_routes
+from router.net.http_server import HttpCounters, HttpServer
+from tests.helpers.browser import Browser
+from tests.helpers.processes import MeshProcesses, ReservedPort
+
+pytestmark = pytest.mark.interop
+
+SLOW = "openstack.org/om/rpc/anycast/conductor"
+PROBLEMS = "document.getElementById('problem-list').innerText"
+
+
+class Watched:
+    """A mesh of four, the console of its first router, and a browser that shows it."""
+
+    def __init__(self, mesh: MeshProcesses, browser: Browser, url: str, stack: ExitStack) -> None:
+        self.mesh = mesh
+        self.browser = browser
+        self.url = url
+        self._stack = stack
+
+    def connect(self, router: str) -> BlockingConnection:
+        connection = BlockingConnection(self.mesh.url(router), timeout=30)
+        self._stack.callback(connection.conn.free)
+        return connection
+
+    def wait_problem(self, *words: str) -> str:
+        """The sentence of a problem with all these words, once the page has it."""
+        is_it = " && ".join(f"it.innerText.includes({word!r})" for word in words)
+        found = f"[...document.querySelectorAll('#problem-list li')].find((it) => {is_it})"
+        self.browser.wait(found, 60)
+        return str(self.browser.run(f"{found}.firstChild.innerText"))
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    folder = tmp_path_factory.mktemp("console")
+    with ExitStack() as stack:
+        port = ReservedPort()
+        stack.callback(port.close)
+        made = generate("full", 4)
+        forwarding = ForwardingSettings(connection_bytes=MIB)
+        # Clients of these tests are not asked for heartbeats while a test waits.
+        routers = {
+            key: attrs.evolve(
+                router,
+                forwarding=forwarding,
+                listeners=tuple(attrs.evolve(each, idle_timeout_s=0.0) for each in router.listeners),
+            )
+            for key, router in made.routers.items()
+        }
+        routers["R1"] = attrs.evolve(routers["R1"], http=HttpSettings(port=port.number))
+        mesh = stack.enter_context(MeshProcesses(attrs.evolve(made, routers=routers), folder / "mesh"))
+        mesh.start()
+        mesh.wait_converged()
+        browser = stack.enter_context(Browser(folder))
+        url = f"http://127.0.0.1:{port.number}/"
+        browser.open(url)
+        browser.wait("document.querySelectorAll('.node').length === 4")
+        yield Watched(mesh, browser, url, stack)
+
+
+def test_the_mesh_is_a_picture_and_a_table_and_nothing_comes_from_elsewhere(watched: Watched) -> None:
+    browser = watched.browser
+    browser.wait("document.getElementById('state').innerText === 'all is well'", 60)
+    assert browser.run("document.querySelectorAll('.edge').length") == 6
+    assert browser.run("document.querySelectorAll('.node.ok').length") == 4
+    assert browser.run("document.querySelectorAll('#table-part tbody tr').length") == 4
+    assert "seen from router R1" in browser.run("document.body.innerText")
+    assert browser.requested()
+    assert all(url.startswith((watched.url, "about:")) for url in browser.requested())
+    assert browser.faults() == []
+
+
+def test_messages_show_as_rates_on_links_and_at_addresses(watched: Watched) -> None:
+    receiver = watched.connect("R2").create_receiver("billing/invoices", credit=100)
+    sender = watched.connect("R1").create_sender("billing/invoices")
+    is_over = threading.Event()
+
+    def send() -> None:
+        while not is_over.is_set():
+            with suppress(Timeout):
+                sender.send(Message(body="x"), timeout=1)
+
+    def receive() -> None:
+        while not is_over.is_set():
+            with suppress(Timeout):
+                receiver.receive(timeout=1)
+                receiver.accept()
+
+    threads = [threading.Thread(target=each, daemon=True) for each in (send, receive)]
+    for thread in threads:
+        thread.start()
+    browser = watched.browser
+    try:
+        browser.wait("document.querySelector('.edge.busy')", 60)
+        browser.wait("[...document.querySelectorAll('.edge-label')].some((it) => it.textContent.includes('/s'))", 60)
+        browser.run("document.getElementById('tab-Addresses').click()")
+        browser.wait("document.getElementById('table-part').innerText.includes('billing/invoices')", 60)
+    finally:
+        is_over.set()
+    for thread in threads:
+        thread.join(30)
+    browser.run("document.getElementById('tab-Routers').click()")
+    assert browser.faults() == []
+
+
+def test_it_is_used_by_keyboard_and_read_by_screen_readers(watched: Watched) -> None:
+    browser = watched.browser
+    browser.run("document.querySelector('.node').focus()")
+    browser.press("Enter")
+    browser.wait("!document.getElementById('detail').hidden")
+    assert browser.run("document.getElementById('detail-title').innerText") == "Router R1"
+    browser.press("Escape")
+    browser.wait("document.getElementById('detail').hidden")
+    browser.run("document.getElementById('tab-Routers').focus()")
+    browser.press("ArrowRight")
+    browser.wait("document.getElementById('tab-Links').getAttribute('aria-selected') === 'true'")
+    assert browser.run("document.activeElement.id") == "tab-Links"
+    found = browser.accessible()
+    names = {role: [name for its, name in found if its == role] for role, _ in found}
+    assert sum(name.startswith("Router R") for name in names["button"]) == 4
+    assert names["tab"] == ["Routers", "Links", "Addresses", "Connections"]
+    assert "status" in names
+    assert any(name.startswith("4 routers, 0 of them absent") for _, name in found)
+    browser.run("document.getElementById('tab-Routers').click()")
+
+
+def test_light_and_dark_have_contrast(watched: Watched) -> None:
+    browser = watched.browser
+    seen = set()
+    for _ in range(2):
+        browser.run("document.getElementById('theme').click()")
+        colors = browser.run(
+            "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor].join(';')"
+        )
+        seen.add(colors)
+        text, back = (luminance(color) for color in colors.split(";"))
+        assert (max(text, back) + 0.05) / (min(text, back) + 0.05) > 7
+    assert len(seen) == 2
+
+
+def luminance(color: str) -> float:
+    """Of `rgb(r, g, b)`, by the guidelines for accessible pages (WCAG 2, relative luminance)."""
+    parts = [int(part) / 255 for part in color[4:-1].split(",")]
+    red, green, blue = (each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# What goes wrong
+
+
+def test_a_slow_subscriber_is_named_where_it_is(watched: Watched) -> None:
+    watched.connect("R2").create_receiver(SLOW, credit=2)
+    sender = watched.connect("R1").create_sender(SLOW)
+    for _ in range(3):
+        send_at_once(sender, b"x", "")
+    sentence = watched.wait_problem(SLOW, "told by router R2")
+    assert "grants no credit" in sentence
+    sentence = watched.wait_problem(SLOW, "told by router R1")
+    assert "can't send" in sentence
+    assert "R2" in sentence
+    watched.browser.wait("document.querySelector('.node.warn')")
+
+
+def test_a_flooding_client_is_named(watched: Watched) -> None:
+    watched.connect("R1").create_receiver("reports", credit=1)
+    sender = watched.connect("R1").create_sender(None)
+    for _ in range(4):
+        with suppress(Timeout):  # from some message on it is not read
+            send_at_once(sender, b"x" * 400_000, "reports", timeout_s=2)
+    sentence = watched.wait_problem("sends more than is taken")
+    assert sentence.startswith("Client ")
+    watched.browser.run("document.getElementById('tab-Connections').click()")
+    watched.browser.wait("document.querySelector('#table-part tr.bad')")
+    watched.browser.run("document.getElementById('tab-Routers').click()")
+
+
+def send_at_once(sender: BlockingSender, body: bytes, address: str, timeout_s: float = 30) -> None:
+    """Send without waiting for the outcome."""
+    sender.connection.wait(lambda: sender.link.credit > 0, timeout_s)
+    sender.link.send(Message(body=body, address=address or None))
+    transport = sender.connection.conn.transport
+    sender.connection.wait(lambda: sender.link.queued == 0 and transport.pending() == 0, timeout_s)
+
+
+def test_a_router_that_dies_stays_as_absent_and_one_that_comes_and_goes_flaps(watched: Watched) -> None:
+    watched.mesh.kill("R4")
+    watched.wait_problem("Router R4 is absent")
+    browser = watched.browser
+    browser.wait("document.querySelector('.node.bad') && document.querySelectorAll('.edge.absent').length === 3")
+    assert browser.run("document.querySelector('.node.bad').getAttribute('aria-label')").startswith("Router R4")
+    assert browser.run("document.querySelectorAll('.node').length") == 4
+    watched.mesh.start("R4")
+    browser.wait("!document.querySelector('.node.bad')", 60)
+    watched.mesh.kill("R4")
+    sentence = watched.wait_problem("comes and goes")
+    assert "lost 2 times" in sentence
+    watched.mesh.start("R4")
+    browser.wait("!document.querySelector('.node.bad')", 60)
+    assert browser.faults() == []
+
+
+def test_a_router_that_does_not_answer_is_told_of(watched: Watched) -> None:
+    watched.mesh.kill("R1")
+    watched.browser.wait("document.getElementById('state').innerText.includes('does not answer')", 60)
+
+
+# Many routers
+
+
+def hundred_routers() -> bytes:
+    """The page of a mesh of a hundred, some of them absent, some links flapping."""
+    graph = topology(generate("geometric", 100))
+    routers = [
+        {"id": key, "here": at % 25 != 7, "configured": True, "since": 1, "reason": "lost by its neighbors", "flaps": 0,
+         "recent": 0, "cost": 1, "hop": key, "addresses": 3}
+        for at, key in enumerate(sorted(graph))
+    ]  # fmt: skip
+    links = [
+        {"one": min(pair), "other": max(pair), "state": "up", "cost": 1, "configured_cost": 1, "since": 1,
+         "reason": None, "flaps": 3 * (at % 40 == 0), "recent": 3 * (at % 40 == 0)}
+        for at, pair in enumerate(sorted(graph.edges))
+    ]  # fmt: skip
+    totals = {"addresses": 0, "connections": 0, "waiting": 0, "held_bytes": 0, "mark_bytes": 1, "in": 0, "out": 0}
+    state = {"at": 2.0, "me": routers[0]["id"], "mesh": "hundred", "version": "0", "uptime": 1.0}
+    parts = {"totals": totals, "routers": routers, "links": links, "problems": [], "addresses": [], "connections": []}
+    return json.dumps(state | parts).encode()
+
+
+def serve(page: bytes, port: Queue[int], is_over: threading.Event) -> None:
+    """Serve the console with that page until *is_over*."""
+
+    def made() -> Generator[None, None, bytes]:
+        yield
+        return page
+
+    async def main() -> None:
+        app = Starlette(routes=console_routes(made, 0.5))
+        server = HttpServer(HttpSettings(port=0), app, HttpCounters(), lambda error: None)
+        port.put(server.port)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run)
+            while not is_over.is_set():
+                await trio.to_thread.run_sync(is_over.wait, 0.2)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_a_hundred_routers_are_apart_from_each_other_and_in_the_picture(tmp_path: Path) -> None:
+    port: Queue[int] = Queue()
+    is_over = threading.Event()
+    server = threading.Thread(target=serve, args=(hundred_routers(), port, is_over))
+    server.start()
+    try:
+        with Browser(tmp_path) as browser:
+            browser.open(f"http://127.0.0.1:{port.get(timeout=30)}/")
+            browser.wait("document.querySelectorAll('.node').length === 100", 60)
+            assert browser.run("document.querySelectorAll('.node.bad').length") == 4
+            places = browser.run(
+                "[...document.querySelectorAll('.node')].map((it) =>"
+                " it.getAttribute('transform').match(/[-0-9]+/g).map(Number))"
+            )
+            assert all(0 < x < 1000 and 0 < y < 640 for x, y in places)
+            nearest = [
+                min((x - a) ** 2 + (y - b) ** 2 for at, (a, b) in enumerate(places) if at != own)
+                for own, (x, y) in enumerate(places)
+            ]
+            assert min(nearest) > 15**2
+            assert browser.faults() == []
+            browser.size(1400, 900)
+            browser.screenshot(tmp_path / "hundred.png")
+    finally:
+        is_over.set()
+        server.join(30)
