@@ -221,6 +221,7 @@ class Poller:
                 is_trio_due = self._is_trio_due(count, now)
                 if self._turns.scheduled <= now:
                     self._turns.handle_time()
+                    is_due = is_due or bool(self._unfinished)
             if is_due or count > 1 or (count == 1 and self._ready[0] >> 32 != self._trio_fd):
                 is_due = self._serve(count, now) or bool(self._unfinished)
                 if is_trio_due and now - self._rested >= max(LINGER_MS / 1000, min(self._away_s, LONGEST_ROUNDS_S)):

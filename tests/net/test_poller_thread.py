@@ -111,6 +111,32 @@ async def test_the_handler_is_told_of_its_time() -> None:
         assert rounds.came == [at]
 
 
+async def test_a_channel_that_is_to_go_on_since_a_time_came_goes_on() -> None:
+    gone_on = trio.Event()
+
+    class Stopped(Echo):
+        def go_on(self) -> None:
+            gone_on.set()
+
+    class Timed(Rounds):
+        def handle_time(self) -> None:
+            super().handle_time()
+            poller.go_on(stopped.ours.fileno())
+
+    poller = Poller(trio.current_time, timed := Timed())
+    stopped = Stopped(poller)
+    assert await poller.take_thread()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            timed.scheduled = trio.current_time() + 0.002
+            nursery.start_soon(poller.run)
+            await gone_on.wait()
+            nursery.cancel_scope.cancel()
+    poller.close()
+    stopped.ours.close()
+    stopped.theirs.close()
+
+
 async def test_a_task_that_waits_for_a_socket_of_its_own_is_woken() -> None:
     async with stand():
         ours, theirs = trio.socket.socketpair()
