@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mesh_config.check_router import Locate, router_findings
 from mesh_config.check_security import neighbor_findings
+from mesh_config.check_vhosts import vhost_differences
 from mesh_config.connector_matching import (
     Link,
     is_loopback,
@@ -148,6 +149,7 @@ def _alone(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
 def _together(mesh: MeshSettings, locate: Locate) -> Iterator[Finding]:
     yield from _duplicate_ids(mesh, locate)
     yield from _collisions(mesh, locate)
+    yield from vhost_differences(mesh, locate)
     dangling = list(_dangling(mesh, locate))
     yield from dangling
     found = list(links(mesh))

@@ -21,6 +21,9 @@ from mesh_config.yaml_text import Place
 
 At = Callable[..., Place]
 
+ANONYMOUS_USER = "anonymous"
+"""User of who did not say who it is."""
+
 
 def security_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
     """Findings about one router.
@@ -38,7 +41,7 @@ def security_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
         yield from _profile_name_findings(listener.tls, profiles, place)
         yield from _listener_tls_findings(listener, profiles, place)
         yield from _listener_sasl_findings(listener, place)
-        yield from _openness_findings(listener, place, router.id)
+        yield from _openness_findings(listener, place, router)
     for index, connector in enumerate(router.connectors):
         place = functools.partial(at, "connectors", index)
         yield from _profile_name_findings(connector.tls, profiles, place)
@@ -133,21 +136,38 @@ def _listener_sasl_findings(listener: ListenerSettings, place: At) -> Iterator[F
         )
 
 
-def _openness_findings(listener: ListenerSettings, place: At, router_id: str) -> Iterator[Finding]:
+def _openness_findings(listener: ListenerSettings, place: At, router: RouterSettings) -> Iterator[Finding]:
     if is_loopback(listener.host) or Mechanism.ANONYMOUS not in listener.sasl:
         return
-    address = f"{listener.host}:{listener.port} of router `{router_id}` is open to other machines"
+    address = f"{listener.host}:{listener.port} of router `{router.id}` is open to other machines"
     if listener.role is Role.INTER_ROUTER and not listener.anonymous_routers:
         yield place("sasl").finding(
             f"{address}: whoever reaches it may join as a router, and read and redirect all messages",
             expected="`sasl` without ANONYMOUS, loopback, or `anonymous_routers: true` in a network of one's own",
         )
-    else:
+    elif listener.role is Role.INTER_ROUTER:
         yield place("sasl").finding(
-            f"{address}: whoever reaches it may use it",
+            f"{address}: whoever reaches it may join as a router, as `anonymous_routers` says",
             expected="`sasl` without ANONYMOUS, loopback, or an address of a trusted network",
             severity=Severity.WARNING,
         )
+    elif not router.vhosts or _lets_in_anonymous(listener, router):
+        may = "do what groups let `anonymous` do" if router.vhosts else "use it"
+        yield place("sasl").finding(
+            f"{address}: whoever reaches it may {may}",
+            expected="`sasl` without ANONYMOUS, loopback, or an address of a trusted network",
+            severity=Severity.WARNING,
+        )
+
+
+def _lets_in_anonymous(listener: ListenerSettings, router: RouterSettings) -> bool:
+    """Whether clients of a listener find a virtual host with a group for those who did not say who they are."""
+    return any(
+        ANONYMOUS_USER in group.users
+        for vhost in router.vhosts
+        if listener.vhost in (None, vhost.name)
+        for group in vhost.groups
+    )
 
 
 def _connector_findings(connector: ConnectorSettings, profiles: dict[str, TlsSettings], place: At) -> Iterator[Finding]:

@@ -6,8 +6,18 @@ import re
 from collections.abc import Callable, Iterator
 
 from mesh_config.access_rules import ANY_HOST, ANY_WORD, ANY_WORDS, RuleError, check_pattern, parse_hosts
+from mesh_config.check_security import ANONYMOUS_USER
 from mesh_config.findings import Finding, Severity, nearest
-from mesh_config.models import HOST_PATTERN, GroupSettings, ManagementRight, Role, RouterSettings, VhostSettings
+from mesh_config.models import (
+    HOST_PATTERN,
+    GroupSettings,
+    ManagementRight,
+    Mechanism,
+    MeshSettings,
+    Role,
+    RouterSettings,
+    VhostSettings,
+)
 from mesh_config.yaml_text import Place
 
 At = Callable[..., Place]
@@ -40,7 +50,38 @@ def vhost_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
                 )
         yield from _hostname_findings(vhost, below)
         yield from _group_findings(vhost, below)
+        yield from _user_findings(vhost, router, below)
     yield from _listener_findings(router, at)
+
+
+def vhost_differences(mesh: MeshSettings, locate: At) -> Iterator[Finding]:
+    """Findings about routers with clients whose virtual hosts are not those of others: each judges its own clients."""
+    with_clients = {
+        key: router for key, router in mesh.routers.items() if any(it.role is Role.NORMAL for it in router.listeners)
+    }
+    first = next(((key, router) for key, router in with_clients.items() if router.vhosts), None)
+    if first is None:
+        return
+    other, model = first
+    for key, router in with_clients.items():
+        if not router.vhosts:
+            yield locate(key).finding(
+                f"router `{key}` has no `vhosts`, and router `{other}` has: a client of `{key}` may use every address"
+                f" of the mesh, those of tenants of `{other}` too",
+                expected="the same `vhosts` at all routers with clients, below `defaults.router`",
+                severity=Severity.WARNING,
+            )
+        elif _by_name(router) != _by_name(model):
+            yield locate(key, "vhosts").finding(
+                f"the `vhosts` of router `{key}` are not those of router `{other}`: who may do what depends on where"
+                " one connects",
+                expected="the same `vhosts` at all routers with clients, below `defaults.router`",
+                severity=Severity.WARNING,
+            )
+
+
+def _by_name(router: RouterSettings) -> dict[str, VhostSettings]:
+    return {vhost.name: vhost for vhost in router.vhosts}
 
 
 def _names(vhost: VhostSettings) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -87,6 +128,21 @@ def _group_findings(vhost: VhostSettings, at: At) -> Iterator[Finding]:
                 severity=Severity.WARNING,
             )
         yield from _rule_findings(group, below, is_isolated=vhost.isolated)
+
+
+def _user_findings(vhost: VhostSettings, router: RouterSettings, at: At) -> Iterator[Finding]:
+    """Groups of users who cannot be, since no listener asks anybody who it is."""
+    listeners = [it for it in router.listeners if it.role is Role.NORMAL and it.vhost in (None, vhost.name)]
+    if not listeners or any(mechanism is not Mechanism.ANONYMOUS for it in listeners for mechanism in it.sasl):
+        return
+    for index, group in enumerate(vhost.groups):
+        if group.users and ANONYMOUS_USER not in group.users:
+            yield at("groups", index, "users").finding(
+                f"nobody can be in group `{group.name}`: no listener of router `{router.id}` for clients of virtual"
+                f" host `{vhost.name}` has a mechanism but ANONYMOUS, so all of them are `{ANONYMOUS_USER}`",
+                expected=f"`sasl` with SCRAM-SHA-256, PLAIN or EXTERNAL at a listener, or the user `{ANONYMOUS_USER}`",
+                severity=Severity.WARNING,
+            )
 
 
 def _rule_findings(group: GroupSettings, at: At, *, is_isolated: bool) -> Iterator[Finding]:

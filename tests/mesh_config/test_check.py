@@ -254,7 +254,14 @@ router:
         "a listener for other routers open to other machines, as told",
         "router:\n  id: A\n  listeners:\n  - {host: '::', role: inter-router, anonymous_routers: true}  # here",
         "router.listeners[0].sasl",
-        ":::5672 of router `A` is open to other machines",
+        ":::5672 of router `A` is open to other machines: whoever reaches it may join as a router, as `",
+    ),
+    warning(
+        "a listener open to other machines, where groups say what strangers may do",
+        "router:\n  id: A\n  listeners:\n  - host: 10.0.0.1  # here\n"
+        "  vhosts: [{name: a, groups: [{name: x, users: [anonymous]}]}]",
+        "router.listeners[0].sasl",
+        "is open to other machines: whoever reaches it may do what groups let `anonymous` do",
     ),
     row(
         "a listener for other routers open to other machines",

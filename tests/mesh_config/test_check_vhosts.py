@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 HEAD = "router:\n  id: A\n"
 VHOST = "  vhosts:\n  - "
 A = "{name: a, groups: [{name: x, users: [u]}]}"
+ANON = "{name: a, groups: [{name: x, users: [anonymous]}]}"
 GROUPS = f"{HEAD}{VHOST}name: a\n    groups:\n    - {{name: x, users: [u]}}\n"
 GROUP = "    - {name: all, users: ['*']"
 
@@ -84,7 +85,7 @@ CASES = (
     ),
     row(
         "a prefix beside virtual hosts",
-        f"{HEAD}  listeners: [{{vhost_prefix: true}}]  # here\n{VHOST}{A}",
+        f"{HEAD}  listeners: [{{vhost_prefix: true}}]  # here\n{VHOST}{A}".replace("[u]", "[anonymous]"),
         "router.listeners[0].vhost_prefix",
         "has no effect",
         nearest="false",
@@ -110,6 +111,36 @@ CASES = (
         "nobody is in group `x`",
     ),
     warning(
+        "users without SASL",
+        f"{HEAD}  listeners: [{{}}]\n{VHOST}{A}  # here",
+        "router.vhosts[0].groups[0].users",
+        "nobody can be in group `x`: no listener of router `A` for clients of virtual host `a`",
+        "`sasl` with SCRAM-SHA-256",
+    ),
+    warning(
+        "everybody without SASL",
+        f"{HEAD}  listeners: [{{}}]\n{VHOST}{A}  # here".replace("[u]", "['*']"),
+        "router.vhosts[0].groups[0].users",
+        "nobody can be in group `x`",
+        "or the user `anonymous`",
+    ),
+    warning(
+        "a router without virtual hosts",
+        f"routers:\n  A: {{vhosts: [{ANON}], listeners: [{{port: 1, role: inter-router}}, {{port: 2}}]}}\n"
+        "  B: {listeners: [{port: 3}], connectors: [{to: A}]}  # here",
+        "routers.B",
+        "router `B` has no `vhosts`, and router `A` has",
+        "below `defaults.router`",
+    ),
+    warning(
+        "other virtual hosts",
+        f"routers:\n  A: {{vhosts: [{ANON}], listeners: [{{port: 1, role: inter-router}}, {{port: 2}}]}}\n"
+        f"  B: {{vhosts: [{ANON.replace('a,', 'b,')}], listeners: [{{port: 3}}], connectors: [{{to: A}}]}}  # here",
+        "routers.B.vhosts",
+        "the `vhosts` of router `B` are not those of router `A`",
+        "below `defaults.router`",
+    ),
+    warning(
         "no hosts",
         f"{HEAD}  vhosts:\n  - {{name: a, groups: [{{name: x, users: [u], hosts: []}}]}}  # here",
         "router.vhosts[0].groups[0].hosts",
@@ -130,6 +161,23 @@ def test_an_outside_address_is_one_where_the_virtual_host_is_not_isolated(tmp_pa
     path = tmp_path / FILE
     group = "{name: x, users: [u], sources: ['_local/#']}"
     path.write_text(f"{HEAD}  vhosts:\n  - {{name: a, isolated: false, groups: [{group}]}}", encoding="utf-8")
+    assert not check_file(path)
+
+
+SOUND = {
+    "users and a listener that asks for them": f"{HEAD}  listeners: [{{}}, {{port: 1, sasl: [SCRAM-SHA-256],"
+    f" users_file: users}}]\n{VHOST}{A}",
+    "a router without clients": f"routers:\n  A: {{vhosts: [{ANON}], listeners: [{{port: 1, role: inter-router}},"
+    " {port: 2}]}\n  B: {connectors: [{to: A}]}",
+    "a listener on the network that lets nobody in without a name": f"{HEAD}  listeners: [{{host: '::',"
+    f" sasl: [ANONYMOUS, SCRAM-SHA-256], users_file: users}}]\n{VHOST}{A}",
+}
+
+
+@pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
+def test_virtual_hosts_that_are_right_are_not_complained_about(text: str, tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_text(text, encoding="utf-8")
     assert not check_file(path)
 
 
