@@ -34,6 +34,12 @@ HEAD = "| what is bounded | by | default | beyond it |\n|---|---|---|---|\n"
 CONSTANTS = (
     ("router.guard.frame_guard", "MAX_NAME_BYTES", "Name of a link, in bytes.", "closed"),
     ("router.binding.proton_data", "MOST_PROPERTIES", "Properties of an Open or a link that are read.", "left out"),
+    (
+        "router.binding.proton_data",
+        "MOST_OUTCOME_BYTES",
+        "What an outcome says beside its name: an error, or annotations.",
+        "cut, or left out",
+    ),
     ("router.engine.connection", "MAX_UNANSWERED", "Attaches and Begins whose answers a peer leaves unread.", "closed"),
     ("router.engine.connection", "MAX_REFUSED", "Refused links that a peer doesn't detach.", "closed"),
     (

@@ -189,4 +189,5 @@ int pn_condition_set_description(pn_condition_t, const char *);
 int pn_condition_copy(pn_condition_t, pn_condition_t);
 pn_data_t pn_condition_info(pn_condition_t);
 int pn_data_copy(pn_data_t, pn_data_t);
+ssize_t pn_data_encoded_size(pn_data_t);
 """

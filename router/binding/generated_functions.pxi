@@ -189,6 +189,7 @@ cdef extern from *:
     int pn_condition_copy(pn_condition_t, pn_condition_t);
     pn_data_t pn_condition_info(pn_condition_t);
     int pn_data_copy(pn_data_t, pn_data_t);
+    ssize_t pn_data_encoded_size(pn_data_t);
     """
     Handle pn_collector() noexcept
     void pn_collector_free(Handle) noexcept
@@ -341,3 +342,4 @@ cdef extern from *:
     int pn_condition_copy(Handle, Handle) noexcept
     Handle pn_condition_info(Handle) noexcept
     int pn_data_copy(Handle, Handle) noexcept
+    Py_ssize_t pn_data_encoded_size(Handle) noexcept

@@ -164,3 +164,4 @@ pn_condition_set_description: Final[Any] = lib.pn_condition_set_description
 pn_condition_copy: Final[Any] = lib.pn_condition_copy
 pn_condition_info: Final[Any] = lib.pn_condition_info
 pn_data_copy: Final[Any] = lib.pn_data_copy
+pn_data_encoded_size: Final[Any] = lib.pn_data_encoded_size

@@ -10,7 +10,7 @@ an absent content-type as "None", and hands out binary that points into memory f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeVar, cast, overload
@@ -34,6 +34,8 @@ _FOOTER: Final = 0x78
 
 _MAX_DEPTH: Final = 64
 """Lists and maps within each other; nothing that this program understands has more than five."""
+MOST_VALUES: Final = 65_000
+"""Values of one message: about what proton takes."""
 MAX_SECTIONS: Final = 100
 """Sections of one message: each costs a call of proton, and what is meant for a router has eight at most."""
 
@@ -43,8 +45,10 @@ _T = TypeVar("_T")
 class MalformedMessage(ValueError):
     """Bytes that proton cannot read as a message."""
 
-    read: Message | None = None
-    """The sections before the one that cannot be read."""
+    def __init__(self, reason: str, read: Message | None = None) -> None:
+        super().__init__(reason)
+        self.read = read
+        """The sections before the one that cannot be read."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -101,32 +105,37 @@ def is_symbol(value: object) -> bool:
     return isinstance(value, proton.symbol)
 
 
-def decode_message(data: bytes, *, max_values: int | None = None) -> Message:
+def decode_message(data: bytes, *, max_values: int, count_values: Callable[[bytes, int, int], int]) -> Message:
     """Read the message in *data*, in time proportional to its bytes.
 
     Fields with their default value may be absent, written out or null: that is kept.
 
     Args:
         data: the whole message, bytes.
-        max_values: values in it, those within lists and maps counted; None: what proton takes, some 65,000.
+        max_values: values in it, those within lists and maps counted.
+        count_values: counts those of a section: data, where it begins, and most; negative when it is malformed. Proton
+            makes a tree of a section before anybody can look at it, and a large one of an array of nulls.
     Raises:
         MalformedMessage: no AMQP, sections out of order or more than MAX_SECTIONS, too many values, or a field of a
             type that it cannot have.
     """
     message = Message()
     try:
-        _read_sections(data, message, _Reader(max_values))
+        _read_sections(data, message, _Reader(max_values), count_values)
     except MalformedMessage as error:
         error.read = message
         raise
     except UNREADABLE as error:
-        malformed = MalformedMessage(f"no message: {error}")
-        malformed.read = message
-        raise malformed from error
-    return message
+        reason = str(error)
+    else:
+        return message
+    # Raised out here, the first error is gone, and with it what proton has read: up to 6 MB that Python doesn't count.
+    raise MalformedMessage(f"no message: {reason}", message)
 
 
-def _read_sections(data: bytes, message: Message, reader: _Reader) -> None:
+def _read_sections(
+    data: bytes, message: Message, reader: _Reader, count_values: Callable[[bytes, int, int], int]
+) -> None:
     """Put what *data* says into *message*."""
     body = _Body()
     rest = memoryview(data)
@@ -135,6 +144,11 @@ def _read_sections(data: bytes, message: Message, reader: _Reader) -> None:
         count += 1
         if count > MAX_SECTIONS:
             raise MalformedMessage(f"more than {MAX_SECTIONS} sections")
+        values = count_values(data, len(data) - len(rest), reader.left)
+        if values < 0:
+            raise MalformedMessage("no message: a value that isn't whole, or holds what isn't within it")
+        if values > reader.left:
+            raise MalformedMessage(f"more than {reader.max_values} values")
         section = proton.Data()
         rest = rest[section.decode(cast("bytes", rest)) :]  # without a copy for each section
         section.rewind()
@@ -176,15 +190,11 @@ class _Body:
 
 
 class _Reader:
-    """Reads values out of proton's memory, as many as are allowed.
+    """Reads values out of proton's memory, as many as are allowed."""
 
-    Args:
-        max_values: None for any number.
-    """
-
-    def __init__(self, max_values: int | None) -> None:
-        self._max_values = max_values
-        self._count = 0
+    def __init__(self, max_values: int) -> None:
+        self.max_values = max_values
+        self.left = max_values
 
     def section(self, data: proton.Data) -> tuple[int, object]:
         """Descriptor and content of the section that *data* stands on."""
@@ -199,9 +209,7 @@ class _Reader:
 
     def value(self, data: proton.Data, depth: int) -> object:
         """The value that *data* stands on."""
-        self._count += 1
-        if self._max_values is not None and self._count > self._max_values:
-            raise MalformedMessage(f"more than {self._max_values} values")
+        self.left -= 1
         if depth > _MAX_DEPTH:
             raise MalformedMessage(f"values nested deeper than {_MAX_DEPTH}")
         kind = data.type()
@@ -330,7 +338,7 @@ class IncrementalList(Sequence[object]):
         data.decode(item)
         data.rewind()
         data.next()
-        return _Reader(None).value(data, 0)
+        return _Reader(MOST_VALUES).value(data, 0)
 
     def encoded(self) -> bytes:
         """The whole list as AMQP's list32."""

@@ -10,11 +10,15 @@ from proton import Array, Data, Described, ProtonException, char, int32, symbol
 from router.binding.proton_functions import (
     NULL,
     Handle,
+    pn_condition_copy,
     pn_condition_get_description,
     pn_condition_get_name,
+    pn_condition_info,
     pn_condition_is_set,
     pn_condition_set_description,
     pn_condition_set_name,
+    pn_data_copy,
+    pn_data_encoded_size,
     text,
 )
 
@@ -22,6 +26,9 @@ LIFETIME_POLICY = "lifetime-policy"
 DELETE_ON_CLOSE = 0x2B
 """Descriptor of the lifetime of an address that goes with the link that it was made for (AMQP part 3, 3.5.10)."""
 
+MOST_OUTCOME_BYTES: Final = 400
+"""Of an outcome's error or annotations. A frame of 512 bytes, the least that a peer may ask for, has room for it; and a
+peer may give one outcome to thousands of messages, each of whose senders is told of its own."""
 MOST_PROPERTIES: Final = 32
 """Properties that are read of a map. Routers have ten, and each takes five microseconds."""
 
@@ -167,6 +174,26 @@ def set_condition(handle: Handle, name: str, description: str) -> None:
     """Fill a condition before an end, detach or close."""
     pn_condition_set_name(handle, name.encode())
     pn_condition_set_description(handle, description.encode())
+
+
+def copy_condition(handle: Handle, origin: Handle) -> None:
+    """Copy an error: one of more than `MOST_OUTCOME_BYTES` without its info, and its description as far as it fits."""
+    size = int(pn_data_encoded_size(pn_condition_info(origin)))  # proton decodes it when it is asked for
+    name = (text(pn_condition_get_name(origin)) or "").encode()
+    description = (text(pn_condition_get_description(origin)) or "").encode()
+    if len(name) + len(description) + size <= MOST_OUTCOME_BYTES:
+        pn_condition_copy(handle, origin)
+        return
+    name = name[: MOST_OUTCOME_BYTES // 2]
+    pn_condition_set_name(handle, name)
+    left = description[: MOST_OUTCOME_BYTES - len(name)]
+    pn_condition_set_description(handle, left.decode(errors="ignore").encode())
+
+
+def copy_annotations(handle: Handle, origin: Handle) -> None:
+    """Copy annotations of an outcome, unless they take more than `MOST_OUTCOME_BYTES`."""
+    if int(pn_data_encoded_size(origin)) <= MOST_OUTCOME_BYTES:
+        pn_data_copy(handle, origin)
 
 
 def read_condition(handle: Handle) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final
 
 import cython
 
+from router.binding import proton_data
 from router.core.addressing.address import AddressKind
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.doubling_window import grown, is_used, shrunk
@@ -34,11 +35,8 @@ if not cython.compiled:  # else they come by the .pxd
         RELEASED,
         Handle,
         delivery_context,
-        pn_condition_copy,
-        pn_condition_info,
         pn_condition_set_description,
         pn_condition_set_name,
-        pn_data_copy,
         pn_delivery_abort,
         pn_delivery_clear,
         pn_delivery_local,
@@ -182,9 +180,7 @@ class Settlement:
         elif state == REJECTED:
             if counters is not None:
                 counters.rejected += 1
-            condition = pn_disposition_condition(remote)
-            pn_condition_info(condition)  # proton decodes it when it is asked for, and copies only what is decoded
-            pn_condition_copy(pn_disposition_condition(local), condition)
+            proton_data.copy_condition(pn_disposition_condition(local), pn_disposition_condition(remote))
             pn_delivery_update(ingress, REJECTED)
         else:
             # DEV-3: the flags of a MODIFIED stay as they are. A delivery settled without a final state, or with a state
@@ -195,7 +191,7 @@ class Settlement:
             pn_disposition_set_failed(local, pn_disposition_is_failed(remote) if is_modified else True)
             if is_modified:
                 pn_disposition_set_undeliverable(local, pn_disposition_is_undeliverable(remote))
-                pn_data_copy(pn_disposition_annotations(local), pn_disposition_annotations(remote))
+                proton_data.copy_annotations(pn_disposition_annotations(local), pn_disposition_annotations(remote))
             pn_delivery_update(ingress, MODIFIED)
 
     # From this router

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from router.binding.message import (
+    MOST_VALUES,
     IncrementalList,
     MalformedMessage,
     Message,
@@ -29,6 +30,7 @@ from router.binding.message import encode_message as encode_by_proton
 from router.core.errors import DecodeError, LocalError
 from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import KINDS, ControlMessage, MobileAddressRequest, MobileAddressUpdate, from_body
+from router.guard.value_check import count_values
 
 __all__ = [
     "Control",
@@ -78,12 +80,12 @@ def decode_message(data: bytes, *, max_values: int | None = None) -> Message:
 
     Args:
         data: the whole message, bytes.
-        max_values: values in it, those within lists and maps counted; None: what proton takes, some 65,000.
+        max_values: values in it, those within lists and maps counted; None: MOST_VALUES.
     Raises:
         UnreadableMessage: it is no AMQP message, or has more sections or values than may be.
     """
     try:
-        return decode_by_proton(data, max_values=max_values)
+        return decode_by_proton(data, max_values=max_values or MOST_VALUES, count_values=count_values)
     except MalformedMessage as error:
         raise UnreadableMessage(str(error), error.read) from error
 

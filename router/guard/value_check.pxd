@@ -15,5 +15,10 @@ cdef bint are_values(
     const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t count, Py_ssize_t depth) noexcept
 @cython.locals(code=Py_ssize_t, _=Py_ssize_t)
 cdef bint is_array(const unsigned char *data, Py_ssize_t at, Py_ssize_t end, Py_ssize_t count, Py_ssize_t depth) noexcept
+@cython.locals(code=Py_ssize_t, kind=Py_ssize_t, width=Py_ssize_t, left=Py_ssize_t, end=Py_ssize_t,
+               count=Py_ssize_t, total=Py_ssize_t)
+cdef Py_ssize_t count_within(const unsigned char *data, Py_ssize_t at, Py_ssize_t stop, Py_ssize_t most) noexcept
+@cython.locals(end=Py_ssize_t)
+cpdef Py_ssize_t count_values(bytes data, Py_ssize_t at, Py_ssize_t most)
 @cython.locals(end=Py_ssize_t, place=Py_ssize_t)
 cdef Py_ssize_t nul_of_address(const unsigned char *data, Py_ssize_t at, Py_ssize_t stop) noexcept

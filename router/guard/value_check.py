@@ -97,6 +97,42 @@ def is_array(data: bytes | memoryview, at: int, end: int, count: int, depth: int
     return at == end
 
 
+def count_values(data: bytes, at: int, most: int) -> int:
+    """Count the value at *at* and all that it holds, until there are more than *most*.
+
+    Elements of an array count one each, or one for each byte when they hold others.
+
+    Returns: the number; WRONG when it goes past the end, or what it holds isn't within it.
+    """
+    end = end_of(data, at, len(data))
+    return count_within(data, at, end, most) if end != WRONG else WRONG
+
+
+def count_within(data: bytes | memoryview, at: int, stop: int, most: int) -> int:
+    """The same for one value, which is well formed."""
+    code = data[at]
+    at += 1
+    if code == 0:
+        end = end_of(data, at, stop)
+        count = 1 + count_within(data, at, end, most)
+        return count + count_within(data, end, stop, most - count) if count <= most else count
+    kind = code >> 4
+    if kind < 12:
+        return 1
+    width = 4 if kind & 1 else 1
+    left = number_at(data, at + width, width)
+    at += 2 * width
+    if kind >= 14:
+        return 1 + (left if data[at] and data[at] < 0xC0 else max(left, stop - at))
+    total = 1
+    while left > 0 and total <= most:
+        end = end_of(data, at, stop)
+        total += count_within(data, at, end, most - total)
+        at = end
+        left -= 1
+    return total
+
+
 def nul_of_address(data: bytes | memoryview, at: int, stop: int) -> int:
     """Find the first NUL in the address of the terminus at *at*, its first field. Returns: WRONG when there is none."""
     if at >= stop or data[at]:

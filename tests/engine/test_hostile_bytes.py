@@ -134,6 +134,18 @@ def test_a_request_of_too_many_sections_is_answered_400(bench: Bench) -> None:
     assert "sections" in answer.properties["statusDescription"]
 
 
+@pytest.mark.parametrize("constructor", [b"\x40", b"\x43", b"\x45"], ids=["null", "uint0", "list0"])
+def test_a_request_with_an_array_of_nothing_is_answered_400(bench: Bench, constructor: bytes) -> None:
+    _, client, replies = managed(bench)
+    array = b"\x00\x53\x77\xf0" + (5).to_bytes(4, "big") + (2**31 - 1).to_bytes(4, "big") + constructor
+    leading = message(None, reply_to=replies.address, correlation_id="q", properties=QUERY)
+    client.sender("$management").send(leading.removesuffix(b"\x00\x53\x77\x40") + array)
+    bench.run()
+    answer = decode(replies.messages[0].data)
+    assert answer.properties["statusCode"] == 400
+    assert answer.correlation_id == "q"
+
+
 def test_a_request_of_too_many_values_is_answered_400(bench: Bench) -> None:
     _, client, replies = managed(bench)
     nulls = b"\x00\x53\x77\xd0" + (4 + 20_000).to_bytes(4, "big") + (20_000).to_bytes(4, "big") + b"\x40" * 20_000

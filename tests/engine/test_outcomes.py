@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from proton import Delivery, Link, symbol
 
+from router.binding.proton_data import MOST_OUTCOME_BYTES
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, least_growth, settle_modes
@@ -56,6 +57,19 @@ def test_rejected_with_condition_description_and_info(pair: Pair) -> None:
     assert sent.condition is not None
     assert (sent.condition.name, sent.condition.description) == ("my:condition", "I don't like it")
     assert sent.condition.info == {"why": "too blue", "n": 7}
+
+
+def test_an_outcome_that_says_too_much_is_cut_to_what_each_peer_takes(pair: Pair) -> None:
+    """One disposition may be for thousands of messages: each of their senders would be told all of it."""
+    sent = pair.sender.send(message("x"))
+    pair.run()
+    pair.receiver.messages[0].reject("my:condition", "é" * 10_000, {symbol("why"): "too blue"})
+    pair.run()
+    assert sent.outcome == "rejected"
+    assert sent.condition is not None
+    assert sent.condition.name == "my:condition"
+    assert sent.condition.description == "é" * ((MOST_OUTCOME_BYTES - len("my:condition")) // 2)
+    assert not sent.condition.info
 
 
 def test_rejected_without_a_condition(pair: Pair) -> None:
