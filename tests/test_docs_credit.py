@@ -12,7 +12,7 @@ import pytest
 
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import ExclusionTiming
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.dataplane.controller_context import RETIRED_S, RETRY_S
 from router.testing.anycast_mesh import AnycastMesh
 from router.testing.clients import TopUp

@@ -35,7 +35,7 @@ from router.core.events import (
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.control_forwarder import ControlForwarder
-from router.core.linkstate.flooded_multicasts import FloodedCopies
+from router.core.linkstate.data_multicast_copies import DataMulticastCopies
 from router.core.linkstate.messages import (
     PROTOCOL_VERSION,
     Hello,
@@ -202,7 +202,7 @@ class ControlPlane:
     def flood_trace(
         self, ingress: RouterId, child: RouterId, subscribers: frozenset[RouterId]
     ) -> tuple[RouterId, ...] | None:
-        """The trace of a multicast's copy for a child that floods it (`FloodedCopies.trace`).
+        """The trace of a multicast's copy for a child that floods it (`DataMulticastCopies.trace`).
 
         Stale after `TopologyChanged`.
 
@@ -211,7 +211,7 @@ class ControlPlane:
             child: neighbor that gets the copy.
             subscribers: routers, others than this one, with subscribers of the address.
         """
-        flood = FloodedCopies(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
+        flood = DataMulticastCopies(self._link_state.routes.topology, subscribers | {self.router_id}, self._is_flooding)
         return flood.trace(ingress, self.router_id, child)
 
     def _is_flooding(self, router: RouterId) -> bool:

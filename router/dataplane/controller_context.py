@@ -10,7 +10,7 @@ import attrs
 from mesh_config.models import ForwardingSettings
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.fib import Fib, Route
-from router.core.forwarding.local_subscribers import ExclusionTiming
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import EgressCircuitLink, Transfer

@@ -18,7 +18,7 @@ from router.core.addressing.address import router_address
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_actions import REFUSED, CreditAction
 from router.core.forwarding.fib import AddressEntry
-from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
@@ -45,7 +45,7 @@ if not cython.compiled:  # else they come by the .pxd
         pn_link_get_drain,
         pn_link_queued,
     )
-    from router.dataplane.credit_key_types import CloseCircuit, DrainCircuit, Grant, GrantCircuit
+    from router.dataplane.credit_key_types import DrainCircuit, Grant, GrantCircuit, TellWithdrawn
     from router.dataplane.transfer_stages import HOLDING, OFFERED, QUEUED, SELECTED, WAITING
 
 
@@ -56,7 +56,7 @@ Place = Any
 class CreditController:
     """Controller of one address: grants, drains and sends on its links what its machine says."""
 
-    machine: AnycastScheduler | MulticastIngressScheduler
+    machine: AnycastScheduler | MulticastScheduler
 
     def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
         self.entry = entry
@@ -448,7 +448,7 @@ class CreditController:
                     self.grant_circuit(action.circuit, action.credit)
                 elif isinstance(action, DrainCircuit):
                     self.drain_circuit(action.circuit)
-                elif isinstance(action, CloseCircuit):
+                elif isinstance(action, TellWithdrawn):
                     self.close_circuit(action.circuit)
                 else:
                     self._act(action)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
         circuit: IngressCircuitLink
 
-    class CloseCircuit(credit_actions.CloseCircuit):
-        """See `credit_actions.CloseCircuit`."""
+    class TellWithdrawn(credit_actions.TellWithdrawn):
+        """See `credit_actions.TellWithdrawn`."""
 
         circuit: IngressCircuitLink
 
@@ -56,13 +56,13 @@ if TYPE_CHECKING:
         subscriber: SubscriberLink
 
 else:
-    from router.core.forwarding.credit_actions import CloseCircuit, DrainCircuit, Grant, GrantCircuit, Send
+    from router.core.forwarding.credit_actions import DrainCircuit, Grant, GrantCircuit, Send, TellWithdrawn
     from router.core.forwarding.multicast_tree import ReturnSubscriberCredit, SendCopies
 
 _unsettled_of = attrgetter("in_flight")
 
 __all__ = [
-    "CloseCircuit",
+    "TellWithdrawn",
     "DrainCircuit",
     "Grant",
     "GrantCircuit",

@@ -1,9 +1,9 @@
-cdef class EventReader:
+cdef class LinkEventHandler:
     cpdef size_t pump(self, size_t collector) except? 0
     cpdef Py_ssize_t sent(self) except? -1
 
 
 cdef class DataPlaneInterface:
-    cdef public EventReader reader
+    cdef public LinkEventHandler reader
     cdef public Py_ssize_t session_window_frames
     cdef public Py_ssize_t session_windows_bytes

@@ -10,7 +10,7 @@ from router.dataplane.links import EgressLink, IngressCircuitLink, IngressDataLi
 from router.dataplane.port import Port
 
 
-class EventReader:
+class LinkEventHandler:
     """Calls of a connection to whoever handles deliveries, outcomes and flows."""
 
     def pump(self, collector: Handle) -> Handle:
@@ -25,7 +25,7 @@ class EventReader:
 class DataPlaneInterface:
     """Calls of the engine to the data plane."""
 
-    reader: EventReader
+    reader: LinkEventHandler
     session_window_frames: int
     """Frames that a peer may send on a session before they are read,"""
     session_windows_bytes: int

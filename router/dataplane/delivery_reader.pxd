@@ -3,20 +3,20 @@ import cython
 from router.binding.proton_functions cimport *
 from router.dataplane.credit_controller cimport CreditController
 from router.dataplane.credit_manager cimport CreditManager
-from router.dataplane.data_plane_interface cimport EventReader
+from router.dataplane.data_plane_interface cimport LinkEventHandler
 from router.dataplane.message_sender cimport MessageSender
 from router.dataplane.message_forwarder cimport Forwarder
 from router.dataplane.links cimport EgressCircuitLink, EgressLink, EgressLargeMessageLink, IngressCircuitLink, IngressLink
 from router.dataplane.links cimport SubscriberLink, Transfer, new_transfer
 from router.dataplane.port cimport Port
-from router.dataplane.partial_message_progress cimport PartialMessageProgress
+from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.stalled_senders cimport StalledSenders
 from router.dataplane.waiting_messages cimport WaitingMessages
 from router.dataplane.transfer_stages cimport *
 
 
-cdef class Reader(EventReader):
+cdef class Reader(LinkEventHandler):
     cdef Settlement _settlement
     cdef WaitingMessages _waiting
     cdef MessageSender _egress

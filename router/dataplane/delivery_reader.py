@@ -19,7 +19,7 @@ import cython
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition
 from router.dataplane.credit_manager import CreditManager
-from router.dataplane.data_plane_interface import EventReader
+from router.dataplane.data_plane_interface import LinkEventHandler
 from router.dataplane.internal_errors import InternalErrorCallbacks
 from router.dataplane.links import (
     EgressCircuitLink,
@@ -68,7 +68,7 @@ if not cython.compiled:  # else they come by the .pxd
     from router.dataplane.transfer_stages import DONE, NEW, STREAM_BUFFER_BYTES, STREAMING, WAITING
 
 
-class Reader(EventReader):
+class Reader(LinkEventHandler):
     """Everything that happens on the links of connections: messages, parts of them, outcomes and flows."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Reader(EventReader):
     # Events
 
     def sent(self) -> int:
-        """See `EventReader.sent`."""
+        """See `LinkEventHandler.sent`."""
         return self._egress.sent + self._credit_manager.copying.left
 
     def pump(self, collector: Handle) -> Handle:

@@ -6,7 +6,7 @@ from router.binding.proton_functions cimport *
 from router.core.forwarding.fib cimport AddressEntry
 from router.core.forwarding.egress_load cimport EgressLoad
 from router.dataplane.link_counters cimport LinkCounters
-from router.dataplane.partial_message_progress cimport PartialMessageProgress
+from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.port cimport Port
 from router.dataplane.scan_result cimport Scan
 from router.dataplane.transfer_stages cimport *
@@ -30,7 +30,7 @@ cdef class IngressLink:
     cdef public bint was_lowered
     cdef public Transfer current
     cdef public uint64_t current_bytes
-    cdef public PartialMessageProgress progress
+    cdef public ArrivalProgress progress
     cdef public Py_ssize_t in_flight
     cdef public Py_ssize_t backlog_bytes
     cdef public bint is_numbered

@@ -16,8 +16,8 @@ import cython
 from router.core.forwarding.egress_load import EgressLoad
 from router.core.forwarding.fib import MULTICAST, AddressEntry
 from router.core.ids_and_conditions import ConnectionId, LinkId, RouterId
+from router.dataplane.arrival_progress import ArrivalProgress
 from router.dataplane.link_counters import LinkCounters
-from router.dataplane.partial_message_progress import PartialMessageProgress
 from router.dataplane.port import UNWRITTEN_ROOM, Port
 from router.dataplane.scan_result import Scan
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
@@ -82,7 +82,7 @@ class IngressLink:
         """The message of which more parts will come."""
         self.current_bytes = 0
         """Of it, what was read; kept where there is a limit."""
-        self.progress: PartialMessageProgress | None = None
+        self.progress: ArrivalProgress | None = None
         """Progress of that, once a part of it was read and not the end (`stalled_senders.py`)."""
         self.in_flight = 0
         self.backlog_bytes = 0

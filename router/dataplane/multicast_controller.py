@@ -13,7 +13,7 @@ import cython
 
 from router.core.forwarding.credit_actions import CreditAction
 from router.core.forwarding.fib import AddressEntry
-from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_tree import (
     MOST_CREDIT,
     BranchExcluded,
@@ -41,11 +41,11 @@ Branch = tuple[RouterId, RouterId]
 class MulticastController(CreditController):
     """Controller of one multicast address."""
 
-    machine: MulticastIngressScheduler
+    machine: MulticastScheduler
 
     def __init__(self, entry: AddressEntry, context: ControllerContext) -> None:
         super().__init__(entry, context)
-        self.machine = MulticastIngressScheduler(self._me, timing=context.timing, patience=context.patience)
+        self.machine = MulticastScheduler(self._me, timing=context.timing, patience=context.patience)
         self._known: dict[SubscriberLink, None] = {}
         """Local subscribers that the machine knows."""
         for link in self._subscribers():

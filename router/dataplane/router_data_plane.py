@@ -110,7 +110,7 @@ class RouterDataPlane(DataPlaneInterface):
     # What happens elsewhere
 
     def sent(self) -> int:
-        """See `EventReader.sent`."""
+        """See `LinkEventHandler.sent`."""
         return self._reader.sent()
 
     def flowed(self, link: EgressLink) -> None:

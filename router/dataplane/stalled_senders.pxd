@@ -2,7 +2,7 @@ import cython
 
 from router.binding.proton_functions cimport *
 from router.dataplane.links cimport IngressLink
-from router.dataplane.partial_message_progress cimport PartialMessageProgress
+from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.transfer_stages cimport *
 
 
@@ -18,7 +18,7 @@ cdef class StalledSenders:
     cpdef object forget(self, IngressLink link)
     @cython.locals(sibling=IngressLink)
     cpdef bint has_sibling(self, IngressLink link) except -1
-    @cython.locals(link=IngressLink, progress=PartialMessageProgress)
+    @cython.locals(link=IngressLink, progress=ArrivalProgress)
     cpdef list stalled(self, double now)
     cpdef double window_of(self, IngressLink link)
     @cython.locals(delivery=size_t)

@@ -13,8 +13,8 @@ from typing import Final
 import cython
 
 from mesh_config.models import ForwardingSettings
+from router.dataplane.arrival_progress import ArrivalProgress
 from router.dataplane.links import IngressLink
-from router.dataplane.partial_message_progress import PartialMessageProgress
 
 if not cython.compiled:  # else they come by the .pxd
     from router.binding.proton_functions import NULL, Handle, pn_delivery_partial, pn_link_current
@@ -36,7 +36,7 @@ class StalledSenders:
 
     def watch(self, link: IngressLink, received: int, now: float) -> None:
         """Watch a link: the first *received* bytes of a message have come at *now*, seconds, and not its end."""
-        link.progress = PartialMessageProgress(link.counters.deliveries, received, now)
+        link.progress = ArrivalProgress(link.counters.deliveries, received, now)
         self._links[link] = None
         self._by_session.setdefault(link.session, {})[link] = None
         if self.due == math.inf:

@@ -1,7 +1,7 @@
 import cython
 
 from router.binding.proton_functions cimport *
-from router.dataplane.data_plane_interface cimport DataPlaneInterface, EventReader
+from router.dataplane.data_plane_interface cimport DataPlaneInterface, LinkEventHandler
 from router.dataplane.port cimport Port
 from router.engine.byte_streams cimport ByteStreams
 from router.engine.memory_meter cimport MemoryMeter
@@ -39,6 +39,6 @@ cdef class Connection(ByteStreams):
     cdef public size_t _collector
     cdef public size_t _connection
 
-    @cython.locals(event=size_t, reader=EventReader, before=Py_ssize_t)
+    @cython.locals(event=size_t, reader=LinkEventHandler, before=Py_ssize_t)
     cpdef object dispatch(self)
     cpdef object weigh(self)

@@ -19,7 +19,7 @@ from mesh_config.models import ConnectionSettings, Role
 from router.binding import proton_data
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import text
-from router.binding.unbinding import begin_unbinding
+from router.binding.transport_unbind import begin_unbinding
 from router.core.errors import RemoteProtocolError
 from router.core.ids_and_conditions import Condition, ConnectionId
 from router.core.policy.client_rights import ClientRights

@@ -6,7 +6,7 @@ docs/how_to/test-a-client.md.
 """
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import ExclusionTiming
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import AnycastMesh, jain_index
 from router.testing.clients import Accepts, SimPublisher, SimSubscriber, TopUp

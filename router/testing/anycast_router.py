@@ -10,13 +10,13 @@ from typing import Protocol
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_actions import (
     KEPT,
-    CloseCircuit,
     CreditAction,
     Grant,
     Key,
     ReturnCredit,
     Send,
     TellWeight,
+    TellWithdrawn,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_load import EgressLoad
@@ -72,7 +72,7 @@ class AnycastRouter(CreditRouter):
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case CloseCircuit():
+            case TellWithdrawn():
                 egress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
                 link.back.send(lambda: upstream.circuit_closed(egress, link))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import networkx as nx
 
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import ExclusionTiming
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.spf import Topology
 from router.testing.client_mesh import ClientMesh

@@ -7,13 +7,13 @@ from typing import Protocol
 
 from router.core.forwarding.credit_actions import (
     KEPT,
-    CloseCircuit,
     CreditAction,
     Key,
+    TellWithdrawn,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import ExclusionTiming
-from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import (
     BranchExcluded,
     ReturnBranchCredit,
@@ -53,7 +53,7 @@ class MulticastRouter(CreditRouter):
     def __init__(
         self, name: RouterId, mesh: MulticastSurroundings, timing: CreditTiming, patience: ExclusionTiming
     ) -> None:
-        self.machine = MulticastIngressScheduler(name, timing=timing, patience=patience)
+        self.machine = MulticastScheduler(name, timing=timing, patience=patience)
         super().__init__(name, self.machine, mesh)
         self.subscribers: dict[Link, None] = {}
         self.own: dict[tuple[RouterId, RouterId], Link] = {}
@@ -66,7 +66,7 @@ class MulticastRouter(CreditRouter):
 
     def _carry_out(self, action: CreditAction) -> None:
         match action:
-            case CloseCircuit():
+            case TellWithdrawn():
                 ingress, neighbor, link = self.circuits[action.circuit]
                 upstream = self._mesh.neighbor(neighbor)
                 link.flush()  # what was granted before is told before

@@ -14,7 +14,7 @@ import attrs
 from router import SPEED, __version__
 from router.core.controlplane import NeighborView
 from router.core.forwarding.duration_histogram import BOUNDS_S
-from router.core.forwarding.fib import AddressEntry, SummedCounts
+from router.core.forwarding.fib import AddressEntry, MessageTotals
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.messages import KINDS
 from router.dataplane.links import (
@@ -386,7 +386,7 @@ class Taking:
         into.set("control_messages_dropped", waited["control_unread"], "unread")
 
 
-def _count(group: GroupState, counted: AddressEntry | SummedCounts) -> None:
+def _count(group: GroupState, counted: AddressEntry | MessageTotals) -> None:
     group.ingress += counted.ingress
     group.egress += counted.egress
     group.transit += counted.transit

@@ -9,10 +9,10 @@ import pytest
 
 from mesh_config.check import check_mesh
 from router.cli.demo.blueprint import CALLERS, CUT, DESTINATIONS, ROUTERS, SERVERS, by_wire, settings
+from router.cli.demo.display_state import DisplayState
 from router.cli.demo.measures import Measures, percentile
 from router.cli.demo.picture import picture
 from router.cli.demo.routes import RouteEntry, Routes, are_neighbors, from_json, is_full, path, path_text, to_json
-from router.cli.demo.scene import Scene
 from router.cli.demo.summary import faults
 
 CUT_AT = 100.0
@@ -30,9 +30,9 @@ def full_mesh(*without: str) -> Routes:
 
 
 @pytest.fixture
-def scene() -> Scene:
+def scene() -> DisplayState:
     """A run in which every call was answered, and one cast of each kind arrived."""
-    scene = Scene(seconds=10, routes=full_mesh())
+    scene = DisplayState(seconds=10, routes=full_mesh())
     measures = scene.measures
     measures.began_at = CUT_AT - 5
     scene.paths_before = scene.paths()
@@ -55,7 +55,7 @@ def send(measures: Measures, ident: str, at: float, *, casts: Iterable[str], fan
         measures.fanouts.received[server][ident] += 1
 
 
-def test_a_run_without_a_fault_has_none(scene: Scene) -> None:
+def test_a_run_without_a_fault_has_none(scene: DisplayState) -> None:
     assert faults(scene) == []
     assert scene.measures.underway == []
     assert scene.resumed_s() == pytest.approx(LATER + 0.01 - CUT_AT)
@@ -102,20 +102,20 @@ def test_a_percentile_is_one_of_the_values() -> None:
     ],
 )
 def test_only_a_call_that_was_on_the_link_may_fail(
-    scene: Scene, router: str, where: str, began: float, ended: float, is_fault: bool
+    scene: DisplayState, router: str, where: str, began: float, ended: float, is_fault: bool
 ) -> None:
     scene.measures.add_call(router, where, began, ended, "", "MessagingTimeout: no reply")
     assert [f"call of {CALLERS[router]} to {where} failed" in fault for fault in faults(scene)] == [True] * is_fault
     assert len(scene.measures.underway) == (not is_fault)
 
 
-def test_a_lost_fanout_is_a_fault(scene: Scene) -> None:
+def test_a_lost_fanout_is_a_fault(scene: DisplayState) -> None:
     send(scene.measures, "caller-C/7", LATER, casts=["server-D"], fanouts=["server-D"])
     assert scene.measures.is_missing()
     assert faults(scene) == ["fanout cast caller-C/7 did not reach server-A, sent 5000 ms after the cut"]
 
 
-def test_a_fanout_that_was_on_the_link_may_be_lost_at_its_end_only(scene: Scene) -> None:
+def test_a_fanout_that_was_on_the_link_may_be_lost_at_its_end_only(scene: DisplayState) -> None:
     send(scene.measures, "caller-C/7", CUT_AT - 0.01, casts=["server-D"], fanouts=["server-D"])
     assert faults(scene) == []
     assert scene.measures.underway == ["fanout cast caller-C/7 did not reach server-A, sent 10 ms before the cut"]
@@ -123,17 +123,17 @@ def test_a_fanout_that_was_on_the_link_may_be_lost_at_its_end_only(scene: Scene)
     assert faults(scene) == ["fanout cast caller-C/8 did not reach server-D, sent 10 ms before the cut"]
 
 
-def test_a_fanout_that_comes_twice_is_a_fault(scene: Scene) -> None:
+def test_a_fanout_that_comes_twice_is_a_fault(scene: DisplayState) -> None:
     scene.measures.fanouts.received["server-D"]["caller-B/1"] += 1
     assert faults(scene) == ["server-D got fanout cast caller-B/1 2 times"]
 
 
-def test_a_cast_that_both_servers_get_is_a_fault(scene: Scene) -> None:
+def test_a_cast_that_both_servers_get_is_a_fault(scene: DisplayState) -> None:
     scene.measures.casts.received["server-D"]["caller-B/1"] += 1
     assert faults(scene) == ["cast caller-B/1 came to several servers"]
 
 
-def test_a_path_that_stays_as_it_was_is_a_fault(scene: Scene) -> None:
+def test_a_path_that_stays_as_it_was_is_a_fault(scene: DisplayState) -> None:
     scene.routes = full_mesh()
     assert faults(scene) == ["after the cut the path from C to A is C -> A, not another one"]
 

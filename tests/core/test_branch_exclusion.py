@@ -10,7 +10,7 @@ import itertools
 import pytest
 
 from router.core.forwarding.branch_exclusion import BranchExclusion
-from router.core.forwarding.local_subscribers import ExclusionTiming
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import MOST_FORMER
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimSubscriber, TopUp

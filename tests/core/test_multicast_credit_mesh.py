@@ -12,7 +12,7 @@ import os
 
 import pytest
 
-from router.core.forwarding.local_subscribers import ExclusionTiming
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.ids_and_conditions import RouterId
 from router.testing.anycast_mesh import jain_index
 from router.testing.clients import SimPublisher, SimSubscriber, TopUp

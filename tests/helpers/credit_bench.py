@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
 from router.core.forwarding.credit_actions import (
-    CloseCircuit,
     CreditAction,
     DrainCircuit,
     Grant,
@@ -13,6 +12,7 @@ from router.core.forwarding.credit_actions import (
     ReturnCredit,
     Send,
     TellWeight,
+    TellWithdrawn,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.egress_credit_pool import EgressCreditPool
@@ -31,7 +31,7 @@ def as_order(action: CreditAction) -> Order:
             return ("grant_circuit", action.circuit, action.credit)
         case DrainCircuit():
             return ("drain_circuit", action.circuit)
-        case CloseCircuit():
+        case TellWithdrawn():
             return ("close_circuit", action.circuit)
         case Send():
             return ("send", action.message, action.egress)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from router.core.forwarding.credit_actions import CreditAction, Key
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import ExclusionTiming
-from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import (
     BranchExcluded,
     CountMissedCopy,
@@ -44,7 +44,7 @@ class MulticastBench:
 
     def __init__(self, *, timing: CreditTiming | None = None, patience: ExclusionTiming | None = None) -> None:
         self.now = 100.0
-        self.machine = MulticastIngressScheduler(ME, timing=timing, patience=patience)
+        self.machine = MulticastScheduler(ME, timing=timing, patience=patience)
         self._count = 0
 
     # Events, each with its turn

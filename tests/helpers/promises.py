@@ -18,7 +18,7 @@ import attrs
 from proton import Delivery
 
 from router.core.forwarding.anycast_scheduler import AnycastScheduler
-from router.core.forwarding.multicast_ingress_scheduler import MulticastIngressScheduler
+from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.dataplane.links import EgressCircuitLink
 from router.runtime import Runtime
 from tests.helpers import frames
@@ -601,7 +601,7 @@ class Play:
                 assert is_datagram or not any(pool.core for pool in machine.pools.values()), (
                     "messages wait on their way"
                 )
-            elif isinstance(machine, MulticastIngressScheduler):
+            elif isinstance(machine, MulticastScheduler):
                 assert not any(tree.pool.core for tree in machine.trees.values()), "messages wait on their way"
 
     def check_drains(self) -> None:

@@ -12,10 +12,10 @@ import trio
 
 from router.cli.demo.blueprint import CALLERS, CUT, SERVERS
 from router.cli.demo.children import LOOK_S, Child, stop, until
+from router.cli.demo.display_state import DisplayState
 from router.cli.demo.measures import CUT_STREAM
 from router.cli.demo.mesh import DemoError, Mesh, start
 from router.cli.demo.routes import path_text
-from router.cli.demo.scene import Scene
 from router.cli.demo.summary import faults, print_summary
 from router.cli.demo.view import LiveView, PlainView, View
 from router.cli.terminal import console
@@ -44,7 +44,7 @@ async def show(folder: Path, *, seconds: float, rate: int, is_live: bool) -> int
         DemoError: it could not be run to its end.
     """
     out = console()
-    scene = Scene(seconds=seconds)
+    scene = DisplayState(seconds=seconds)
     view = LiveView(scene, out) if is_live else PlainView(scene, out)
     with view:
         await Show(folder, scene, view, rate).run()
@@ -56,7 +56,7 @@ async def show(folder: Path, *, seconds: float, rate: int, is_live: bool) -> int
 class Show:
     """One run."""
 
-    def __init__(self, folder: Path, scene: Scene, view: View, rate: int) -> None:
+    def __init__(self, folder: Path, scene: DisplayState, view: View, rate: int) -> None:
         self._folder = folder
         self._scene = scene
         self._view = view

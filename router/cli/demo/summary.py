@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from router.cli.demo.blueprint import CALLERS, CUT
+from router.cli.demo.display_state import SERVER_ROUTERS, DisplayState, shares
 from router.cli.demo.measures import CUT_STREAM, PhaseCalls, Stream, percentile
 from router.cli.demo.routes import path_text
-from router.cli.demo.scene import SERVER_ROUTERS, Scene, shares
 from router.cli.demo.view import milliseconds
 
 SHOWN = 5
@@ -22,7 +22,7 @@ LINE = 200
 """Longest line of those, characters: the driver says much about a failed call."""
 
 
-def faults(scene: Scene) -> list[str]:
+def faults(scene: DisplayState) -> list[str]:
     """List what went wrong and shouldn't have."""
     measures = scene.measures
     found = [*measures.failures, *measures.cast_faults()]
@@ -40,7 +40,7 @@ def faults(scene: Scene) -> list[str]:
     return found
 
 
-def print_summary(scene: Scene, found: Sequence[str], console: Console) -> None:
+def print_summary(scene: DisplayState, found: Sequence[str], console: Console) -> None:
     """Print tables and verdict."""
     console.print(_table(scene))
     measures = scene.measures
@@ -71,7 +71,7 @@ def print_summary(scene: Scene, found: Sequence[str], console: Console) -> None:
         console.print(escape(line if len(line) <= LINE else line[: LINE - 3] + "..."), highlight=False, soft_wrap=True)
 
 
-def _table(scene: Scene) -> Table:
+def _table(scene: DisplayState) -> Table:
     table = Table(
         title=f"Calls before and after the link {CUT[0]}-{CUT[1]} was cut",
         title_justify="left",

@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from router.cli.demo.blueprint import CALLERS, CUT
+from router.cli.demo.display_state import DisplayState
 from router.cli.demo.measures import CUT_STREAM, Stream
 from router.cli.demo.picture import picture
-from router.cli.demo.scene import Scene
 
 LINE_S = 2.0
 """Between two plain lines under load."""
@@ -65,7 +65,7 @@ class View(Protocol):
 class PlainView:
     """Lines one after the other."""
 
-    def __init__(self, scene: Scene, console: Console) -> None:
+    def __init__(self, scene: DisplayState, console: Console) -> None:
         self._scene = scene
         self._console = console
         self._next_line_s = LINE_S
@@ -108,7 +108,7 @@ class PlainView:
 class LiveView:
     """One screen that is drawn anew."""
 
-    def __init__(self, scene: Scene, console: Console) -> None:
+    def __init__(self, scene: DisplayState, console: Console) -> None:
         self._scene = scene
         self._console = console
         # Drawn when told to: a thread of its own would compete with what it shows.

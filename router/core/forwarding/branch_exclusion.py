@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from router.core.forwarding.local_subscribers import ExclusionTiming
+from router.core.forwarding.multicast_subscribers import ExclusionTiming
 
 GRACES = 4
 """A branch may hold up the others for so many times the grace, and `EXTRA_S`: longer than any honest neighbor, also one

@@ -16,7 +16,7 @@ cdef class DrainCircuit(CreditAction):
     cdef public object circuit
 
 
-cdef class CloseCircuit(CreditAction):
+cdef class TellWithdrawn(CreditAction):
     cdef public object circuit
 
 

@@ -19,7 +19,6 @@ from collections.abc import Iterable
 from router.core.forwarding.credit_actions import (
     KEPT,
     REFUSED,
-    CloseCircuit,
     CreditAction,
     DrainCircuit,
     GrantCircuit,
@@ -27,6 +26,7 @@ from router.core.forwarding.credit_actions import (
     ReturnCredit,
     Send,
     TellWeight,
+    TellWithdrawn,
 )
 from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weight
 from router.core.forwarding.credit_scheduler import CreditTiming
@@ -418,7 +418,7 @@ class EgressCreditPool(CreditPool):
         self.enter(PoolEvent.WITHDRAWN)
         self.withdrawn_at = math.inf
         for circuit in self.circuits.values():
-            self._actions.append(CloseCircuit(circuit.key))
+            self._actions.append(TellWithdrawn(circuit.key))
 
     def tell_weight(self) -> None:
         """Tell the next hop the weight when it is another: at once when all or nothing, else by a quarter."""

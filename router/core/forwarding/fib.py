@@ -158,7 +158,7 @@ class AddressEntry:
         return not (is_used or self.controller is not None or self.service is not None)
 
 
-class SummedCounts:
+class MessageTotals:
     """Messages of several addresses together."""
 
     __slots__ = ("dropped", "egress", "ingress", "released", "transit")
@@ -166,7 +166,7 @@ class SummedCounts:
     def __init__(self) -> None:
         self.ingress = self.egress = self.transit = self.released = self.dropped = 0
 
-    def add(self, other: AddressEntry | SummedCounts) -> None:
+    def add(self, other: AddressEntry | MessageTotals) -> None:
         """Count those of *other* too."""
         self.ingress += other.ingress
         self.egress += other.egress
@@ -192,7 +192,7 @@ class Fib:
         self._trees: dict[RouterId, Tree] = {}
         self.groups = (*treatments.groups, OTHER_GROUP, REPLY_GROUP, OWN_GROUP)
         """Names of groups of addresses that are counted together: one for each configured prefix and pattern."""
-        self.gone = [SummedCounts() for _ in self.groups]
+        self.gone = [MessageTotals() for _ in self.groups]
         """By group, messages of addresses that are forgotten, so that totals never fall."""
         self._targets: dict[str, AddressEntry] = {}
         """Entries that addresses in messages were found to mean."""
@@ -291,9 +291,9 @@ class Fib:
             found += entries.values()
         return found
 
-    def counts(self) -> SummedCounts:
+    def counts(self) -> MessageTotals:
         """Sum up the messages of all addresses since the start, of those that are forgotten too."""
-        counts = SummedCounts()
+        counts = MessageTotals()
         for gone in self.gone:
             counts.add(gone)
         for entry in (*self.entries(), *self._toward.values()):

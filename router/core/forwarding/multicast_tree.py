@@ -26,7 +26,6 @@ from router.core.forwarding.branch_exclusion import BranchExclusion
 from router.core.forwarding.credit_actions import (
     KEPT,
     REFUSED,
-    CloseCircuit,
     CreditAction,
     DrainCircuit,
     GrantCircuit,
@@ -34,12 +33,13 @@ from router.core.forwarding.credit_actions import (
     ReturnCredit,
     Send,
     TellWeight,
+    TellWithdrawn,
 )
 from router.core.forwarding.credit_pool_scheduler import CreditPoolScheduler
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.credit_states import PoolEvent
 from router.core.forwarding.egress_credit_pool import IncomingCircuit
-from router.core.forwarding.local_subscribers import LocalSubscribers
+from router.core.forwarding.multicast_subscribers import MulticastSubscribers
 from router.core.forwarding.subscriber_credit_pool import HUNGRY, SubscriberCreditPool
 from router.core.ids_and_conditions import RouterId
 
@@ -149,7 +149,7 @@ class MulticastTree:
         self.ingress = ingress
         self._actions = actions
         self._share = share
-        self._subscribers: LocalSubscribers = share.local_subscribers
+        self._subscribers: MulticastSubscribers = share.local_subscribers
         self._stirred = stirred
         self._timing = timing
         self.machine = CreditPoolScheduler(timing)
@@ -222,7 +222,7 @@ class MulticastTree:
                 if isinstance(action, GrantCircuit) and action.circuit in self._closed:
                     del self._closed[action.circuit]
                     self.touch()  # from now on it has the weight that it told
-                elif isinstance(action, CloseCircuit):
+                elif isinstance(action, TellWithdrawn):
                     self._closed[action.circuit] = None
                 self._actions.append(action)
 

@@ -22,7 +22,7 @@ from typing import Final
 from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_pool import Claimant, CreditPool, total_weight
 from router.core.forwarding.credit_scheduler import CreditTiming
-from router.core.forwarding.local_subscribers import LocalSubscribers
+from router.core.forwarding.multicast_subscribers import MulticastSubscribers
 from router.core.ids_and_conditions import RouterId
 
 HUNGRY: Final = 1000
@@ -63,7 +63,7 @@ class TreeShare(Claimant):
 class SubscriberCreditPool(CreditPool):
     """Credit of the local subscribers, and the trees that draw on it."""
 
-    def __init__(self, local_subscribers: LocalSubscribers, timing: CreditTiming) -> None:
+    def __init__(self, local_subscribers: MulticastSubscribers, timing: CreditTiming) -> None:
         super().__init__(timing)
         self.local_subscribers = local_subscribers
         self.parts: dict[RouterId, TreeShare] = {}

@@ -65,7 +65,7 @@ class NeighborGroup(enum.Enum):
 
 
 @attrs.frozen(kw_only=True)
-class Route:
+class RibEntry:
     """The way to one reachable router."""
 
     router: RouterId
@@ -79,7 +79,7 @@ class Outbox:
 
     def __init__(self, router_id: RouterId, neighbors: Neighbors) -> None:
         self.router_id = router_id
-        self.routes: Mapping[RouterId, Route] = {}
+        self.routes: Mapping[RouterId, RibEntry] = {}
         self.radius = 0
         """Hops to the farthest router."""
         self.sent: Counter[str] = Counter()
@@ -203,7 +203,7 @@ class Outbox:
         route = self.route(router)
         return (route.connection, route.next_hop) if route is not None else None
 
-    def route(self, router: RouterId) -> Route | None:
+    def route(self, router: RouterId) -> RibEntry | None:
         """The route to *router*, if its connection still stands: routes are computed anew at the end of a turn only."""
         route = self.routes.get(router)
         return route if route is not None and route.connection in self._neighbors.connections else None

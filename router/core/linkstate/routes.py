@@ -12,7 +12,7 @@ import attrs
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.lsdb import LinkStateDatabase
 from router.core.linkstate.neighbors import Neighbors
-from router.core.linkstate.outbox import Outbox, Route
+from router.core.linkstate.outbox import Outbox, RibEntry
 from router.core.linkstate.spf import Topology
 
 
@@ -59,7 +59,7 @@ class Routes:
         paths = self.topology.paths(self._outbox.router_id)
         assert paths is not None
         before = self._outbox.routes
-        routes: dict[RouterId, Route] = {}
+        routes: dict[RouterId, RibEntry] = {}
         found: list[RouterId] = []
         moved: list[RouterId] = []
         repriced: list[RouterId] = []
@@ -77,7 +77,7 @@ class Routes:
                     moved.append(router)
                     if route.cost != cost:
                         repriced.append(router)
-                route = Route(router=router, connection=connection, next_hop=hop, cost=cost)
+                route = RibEntry(router=router, connection=connection, next_hop=hop, cost=cost)
             routes[router] = route
         # DEV-2: what is unreachable goes now, not when its link state is too old.
         lost = sorted(before.keys() - routes.keys())

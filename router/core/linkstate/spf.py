@@ -19,7 +19,7 @@ import attrs
 from router.core.ids_and_conditions import RouterId
 
 if TYPE_CHECKING:
-    import networkx as nx  # noqa: PLC0415 - see above
+    import networkx as nx
 
 Edges = Mapping[RouterId, Mapping[RouterId, int]]
 """Cost of each directed edge, 1 at least, by its two ends; every router is a key."""

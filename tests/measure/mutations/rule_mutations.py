@@ -207,13 +207,13 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "a subscriber that stalls is never excluded",
-        "local_subscribers",
+        "multicast_subscribers",
         "            if subscriber.zero_since + self.patience.grace_s > now:\n                break\n",
         "            break\n",
     ),
     Mutation(
         "an excluded subscriber never counts again",
-        "local_subscribers",
+        "multicast_subscribers",
         "            self._readmit(subscriber, now)  # at once if it can hold up nobody\n",
         "            break\n",
     ),

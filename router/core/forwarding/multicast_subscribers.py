@@ -78,7 +78,7 @@ class Subscriber:
         self.zero_since = math.inf
         """Since when it is live without credit."""
         self.held_from = 0.0
-        """`LocalSubscribers.held_s` at that time."""
+        """`MulticastSubscribers.held_s` at that time."""
         self.held_s = 0.0
         """In its window, time at zero while others were held up, up to its last grant."""
         self.window_from = 0
@@ -106,7 +106,7 @@ class Subscriber:
         self.state = SUBSCRIBER_TRANSITIONS[self.state, event]
 
 
-class LocalSubscribers:
+class MulticastSubscribers:
     """Local subscribers of one multicast address at one router.
 
     A message costs time by the number of its copies. All else costs the same however many subscribers there are, or

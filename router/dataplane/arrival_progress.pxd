@@ -1,4 +1,4 @@
-cdef class PartialMessageProgress:
+cdef class ArrivalProgress:
     cdef public Py_ssize_t message
     cdef public Py_ssize_t received
     cdef public double since

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-class PartialMessageProgress:
+class ArrivalProgress:
     """Progress of the message on a link of which more parts will come, since a window of time began."""
 
     __slots__ = ("message", "most_unread", "paused_at", "paused_s", "received", "since")

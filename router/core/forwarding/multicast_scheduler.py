@@ -1,7 +1,7 @@
 """Scheduler of a multicast address at one router: deals credit among the routers where its messages enter.
 
 There is a tree for each ingress router (`multicast_tree.py`). What the local subscribers can take together
-(`local_subscribers.py`) is shared by all trees (`subscriber_credit_pool.py`), and what a tree is dealt of it is the
+(`multicast_subscribers.py`) is shared by all trees (`subscriber_credit_pool.py`), and what a tree is dealt of it is the
 credit of one of its branches.
 
 So over any number of routers, for each live subscriber
@@ -23,14 +23,14 @@ from collections.abc import Sequence
 
 from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
-from router.core.forwarding.local_subscribers import ExclusionTiming, LocalSubscribers
+from router.core.forwarding.multicast_subscribers import ExclusionTiming, MulticastSubscribers
 from router.core.forwarding.multicast_tree import MulticastTree, ReturnBranchCredit, ReturnSubscriberCredit
 from router.core.forwarding.subscriber_credit_pool import SubscriberCreditPool
 from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import RouterId
 
 
-class MulticastIngressScheduler(CreditScheduler):
+class MulticastScheduler(CreditScheduler):
     """Scheduler of the credit of one multicast address at one router.
 
     Args:
@@ -43,7 +43,7 @@ class MulticastIngressScheduler(CreditScheduler):
         super().__init__()
         self._me = me
         self._timing = timing or CreditTiming()
-        self.local_subscribers = LocalSubscribers(patience or ExclusionTiming())
+        self.local_subscribers = MulticastSubscribers(patience or ExclusionTiming())
         self.share = SubscriberCreditPool(self.local_subscribers, self._timing)
         self.trees: dict[RouterId, MulticastTree] = {}
         """By ingress router; this router's own is always there, another while circuits of it lead here."""

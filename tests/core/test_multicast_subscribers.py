@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.core.forwarding.local_subscribers import ExclusionTiming, LocalSubscribers
+from router.core.forwarding.multicast_subscribers import ExclusionTiming, MulticastSubscribers
 
 GRACE_S, PAUSE_S = 1.0, 1.0
 SHORTLY_S = 0.001
@@ -15,7 +15,7 @@ class Room:
 
     def __init__(self, *grants: int, is_elsewhere: bool = False) -> None:
         self.now = 100.0
-        self.local_subscribers = LocalSubscribers(
+        self.local_subscribers = MulticastSubscribers(
             ExclusionTiming(grace_s=GRACE_S, first_pause_s=PAUSE_S, longest_pause_s=60.0)
         )
         self.local_subscribers.is_elsewhere = is_elsewhere

@@ -1,4 +1,4 @@
-"""Scene: all that the demonstration shows at one moment."""
+"""DisplayState: all that the demonstration shows at one moment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVER_ROUTERS = {server: router for router, server in SERVERS.items()}
 
 
 @attrs.define(kw_only=True)
-class Scene:
+class DisplayState:
     """The state of mesh and load."""
 
     seconds: float
