@@ -9,6 +9,7 @@ import click
 
 from router.cli.did_you_mean import did_you_mean
 from router.cli.errors import CommandError
+from router.cli.options import file_argument
 from router.core.errors import LocalError
 from router.security.sasl_frames import SaslError
 from router.security.scram import DEFAULT_ITERATIONS, LEAST_ITERATIONS, MOST_ITERATIONS, prepare
@@ -16,7 +17,7 @@ from router.security.users import Keys, new_keys, read_users, write_users
 
 MOST_PASSWORD_CHARS = 1024
 
-_file = click.argument("file", type=click.Path(dir_okay=False))
+
 _name = click.argument("name")
 _iterations = click.option(
     "--iterations",
@@ -38,7 +39,7 @@ def user() -> None:
 
 
 @user.command()
-@_file
+@file_argument
 @_name
 @_iterations
 def add(file: str, name: str, iterations: int) -> None:
@@ -52,7 +53,7 @@ def add(file: str, name: str, iterations: int) -> None:
 
 
 @user.command()
-@_file
+@file_argument
 @_name
 @_iterations
 def passwd(file: str, name: str, iterations: int) -> None:
@@ -64,7 +65,7 @@ def passwd(file: str, name: str, iterations: int) -> None:
 
 
 @user.command()
-@_file
+@file_argument
 @_name
 def remove(file: str, name: str) -> None:
     """Take the user NAME out; routers close its connections within 10 seconds."""
@@ -75,7 +76,7 @@ def remove(file: str, name: str) -> None:
 
 
 @user.command(name="list")
-@_file
+@file_argument
 def list_users(file: str) -> None:
     """Write the names of the users, sorted, one a line."""
     for name in sorted(_read(file)):
