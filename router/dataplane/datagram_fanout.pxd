@@ -19,7 +19,7 @@ cdef class DatagramFanout:
     cdef MulticastRepair _repair
     cdef LocalCopier _copying
 
-    @cython.locals(source=IngressLink, found=Scan, own=bytes, is_copied=bint)
+    @cython.locals(source=IngressLink, found=Scan, own=bytes, is_copied=bint, sent_at=double)
     cpdef object send(self, Transfer transfer, AddressEntry entry, double now)
     @cython.locals(onward=bytes, port=Port)
     cpdef bint send_to(self, Transfer transfer, AddressEntry entry, object ingress, Route hop) except -1

@@ -11,7 +11,7 @@ import cython
 
 from router.core.forwarding.fib import AddressEntry, Fib, Route
 from router.core.ids_and_conditions import ConnectionId, RouterId
-from router.dataplane.links import IngressCircuitLink, Transfer
+from router.dataplane.links import IngressCircuitLink, Transfer, local_subscribers
 from router.dataplane.local_copier import LocalCopier
 from router.dataplane.message_sender import MessageSender
 from router.dataplane.multicast_repair import MulticastRepair
@@ -62,8 +62,12 @@ class DatagramFanout:
                 return
         data = transfer.whole()
         own = self._egress.leading_for(transfer, data, to_router=False)
-        is_copied = self._copying.send(own, transfer, entry, entry.subscribers, is_counted=False)
-        copies = len(entry.subscribers)
+        subscribers = entry.subscribers
+        if transfer.age_s > 0:  # who attached since may have had it before its router started again
+            sent_at = transfer.arrived - transfer.age_s
+            subscribers = [link for link in local_subscribers(entry) if link.attached_at <= sent_at]
+        is_copied = self._copying.send(own, transfer, entry, subscribers, is_counted=False)
+        copies = len(subscribers)
         sent_to = [neighbor] if neighbor is not None else []
         hops = fib.multicast_hops(entry, ingress) if ingress == fib.me or ingress in fib.routes else []
         for hop in hops:
@@ -71,7 +75,7 @@ class DatagramFanout:
                 sent_to.append(hop.next_hop)
                 copies += 1
         if transfer.tag is not None:
-            self._repair.keep(entry, ingress, transfer.tag, own, tuple(sent_to), now)
+            self._repair.keep(entry, ingress, transfer.tag, own, tuple(sent_to), now - transfer.age_s)
         if is_copied:
             self._settlement.settle(transfer, ACCEPTED if copies else RELEASE)
 

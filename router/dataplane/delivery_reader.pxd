@@ -80,6 +80,8 @@ cdef class Reader(LinkEventHandler):
     cdef _pass_on(self, IngressLink link, Transfer transfer, bytes data)
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin(self, IngressLink link, size_t delivery)
+    @cython.locals(tag=bytes)
+    cdef _read_number(self, Transfer transfer, size_t delivery)
     cdef _complete(self, IngressLink link, Transfer transfer, size_t delivery)
     cdef _swallow(self, IngressLink link, size_t delivery)
     @cython.locals(egress=EgressLink, is_over=bint)

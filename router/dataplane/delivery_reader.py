@@ -32,7 +32,7 @@ from router.dataplane.links import (
     new_transfer,
 )
 from router.dataplane.message_forwarder import Forwarder
-from router.dataplane.message_sender import MessageSender
+from router.dataplane.message_sender import AGE_BYTES, MessageSender
 from router.dataplane.settlement import REFUSED, RELEASE, Settlement
 from router.dataplane.stalled_senders import StalledSenders
 from router.dataplane.transfer_lifecycle import StageError
@@ -478,12 +478,20 @@ class Reader(LinkEventHandler):
         self._settlement.top_up(link)  # a transfer that crossed a lowering: never a link-credit below zero on the wire
         return transfer
 
+    def _read_number(self, transfer: Transfer, delivery: Handle) -> None:
+        """Take a multicast's number from its tag; behind it stands the age of one that is sent again."""
+        transfer.tag = tag_of_size(delivery, TAG_BYTES)
+        if transfer.tag is None:
+            tag: bytes | None = tag_of_size(delivery, TAG_BYTES + AGE_BYTES)
+            if tag is not None:
+                transfer.tag, transfer.age_s = tag[:TAG_BYTES], int.from_bytes(tag[TAG_BYTES:], "big") / 1000
+
     def _complete(self, link: IngressLink, transfer: Transfer, delivery: Handle) -> None:
         transfer.is_complete = True
         link.current = None
         if pn_delivery_settled(delivery):
             if link.is_numbered:
-                transfer.tag = tag_of_size(delivery, TAG_BYTES)
+                self._read_number(transfer, delivery)
             transfer.is_settled = True
             transfer.ingress_delivery = NULL
             self._settlement.forget(delivery)

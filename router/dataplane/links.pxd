@@ -95,6 +95,7 @@ cdef class EgressLink:
 
 cdef class SubscriberLink(EgressLink):
     cdef public AddressEntry entry
+    cdef public double attached_at
     cdef public Py_ssize_t brokered
     cdef public Py_ssize_t unspent
     cdef public bint is_withdrawn
@@ -126,6 +127,7 @@ cdef class Transfer:
     cdef public IngressLink ingress
     cdef public size_t ingress_delivery
     cdef public double arrived
+    cdef public double age_s
     cdef public int state
     cdef public bint is_complete
     cdef public bint is_settled

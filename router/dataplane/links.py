@@ -272,7 +272,7 @@ class EgressLink:
 class SubscriberLink(EgressLink):
     """A client's link on which messages leave."""
 
-    __slots__ = ("brokered", "deferred", "entry", "is_withdrawn", "unspent")
+    __slots__ = ("attached_at", "brokered", "deferred", "entry", "is_withdrawn", "unspent")
 
     def __init__(
         self,
@@ -289,6 +289,8 @@ class SubscriberLink(EgressLink):
         EgressLink.__init__(self, link_id, port, handle, name)
         self.entry = entry
         """The address that it subscribes to."""
+        self.attached_at = 0.0
+        """Time at which it attached, seconds."""
         self.address = address
         self.is_presettled = is_presettled
         self.most_bytes = most_bytes
@@ -341,7 +343,7 @@ class Transfer:
     """The passage of one message through this router."""
 
     __slots__ = (
-        "arrived", "data", "egress", "egress_delivery", "entry", "held_for", "ingress", "ingress_delivery",
+        "age_s", "arrived", "data", "egress", "egress_delivery", "entry", "held_for", "ingress", "ingress_delivery",
         "is_brokered", "is_coming", "is_complete", "is_ready", "is_settled", "leaving", "leaving_at",
         "leaving_bytes", "load", "may_stream", "parts", "scan", "scanned_bytes", "size", "state", "tag", "to",
         "waits_since", "waits_until",
@@ -379,6 +381,8 @@ class Transfer:
     """Its first bytes in which the leading sections were looked for, and did not end."""
     tag: bytes | None
     """Of a multicast that has a number (`multicast_repair.py`): its delivery-tag between routers."""
+    age_s: float
+    """Of a multicast that is sent again: since its first copies were sent, seconds; else 0."""
     to: str | None
     """Value of `x-opt-qd.to` for the next router."""
     entry: AddressEntry | None
@@ -448,7 +452,7 @@ def new_transfer(ingress: IngressLink | None, delivery: Handle, now: float) -> T
     transfer.scan = transfer.to = transfer.entry = transfer.egress = transfer.load = transfer.held_for = None
     transfer.egress_delivery = NULL
     if not cython.compiled:
-        transfer.tag = None  # in C it is so from the start
+        transfer.tag, transfer.age_s = None, 0.0  # in C it is so from the start
     transfer.waits_since = transfer.waits_until = 0.0
     return transfer
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import cython
 
@@ -53,6 +54,11 @@ if not cython.compiled:  # else they come by the .pxd
 
 LOW_WATER_BYTES = STREAM_BUFFER_BYTES // 2
 """A paused source is read again when its session has no more than this unwritten."""
+
+
+AGE_BYTES: Final = 4
+"""Of the age of a multicast that is sent again, milliseconds, behind its number."""
+MOST_AGE_MS: Final = 0xFFFF_FFFF
 
 
 class MessageSender:
@@ -257,7 +263,10 @@ class MessageSender:
         if transfer.tag is None or not link.port.takes_numbers:
             return self._new_delivery(link)
         self.sent += 1
-        return new_tagged_delivery(link.handle, transfer.tag)
+        tag = transfer.tag
+        if transfer.age_s > 0:
+            tag += min(1 + int(1000 * transfer.age_s), MOST_AGE_MS).to_bytes(AGE_BYTES, "big")
+        return new_tagged_delivery(link.handle, tag)
 
     def _advance(self, link: EgressLink) -> None:
         """End the link's delivery, which is written and has used a credit."""
@@ -368,7 +377,7 @@ class MessageSender:
         copy.append(data)
         copy.entry = transfer.entry
         copy.scan = transfer.scan
-        copy.tag = transfer.tag
+        copy.tag, copy.age_s = transfer.tag, transfer.age_s
         return copy
 
     def flowed(self, link: EgressLink) -> None:

@@ -6,7 +6,9 @@ whichever neighbor it comes, and keeps the message for some seconds. When paths 
 its link, or have passed before this router had the child that needs it. So a child that has not been sent a kept
 message gets it, as a datagram: no credit was set aside for it.
 
-A router of which the subscribers were not known yet when a message passed is sent none of it.
+A router of which the subscribers were not known yet when a message passed is sent none of it. What is sent again says
+how old it is, since it may pass such a router on its way to another: subscribers that have attached since don't get it.
+Behind the number four bytes of its tag have its age then, milliseconds.
 """
 
 from __future__ import annotations
@@ -246,6 +248,7 @@ class MulticastRepair:
         transfer.is_complete = transfer.is_settled = True
         transfer.append(kept.data)
         transfer.entry, transfer.to, transfer.tag = kept.entry, kept.entry.text, kept.tag
+        transfer.age_s = max(now - kept.at, 0.001)
         try:
             found = scan(kept.data, True, stop_at_annotations=True, from_client=True)
         except RemoteProtocolError:

@@ -293,6 +293,7 @@ class RouterDataPlane(DataPlaneInterface):
         """Take in a link on which messages may leave from now on."""
         self._register(link)
         if isinstance(link, SubscriberLink):
+            link.attached_at = self.now
             link.controller = self.credit_manager.find(link.entry)
 
     def remove_ingress(self, link: IngressLink) -> None:

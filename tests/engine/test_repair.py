@@ -93,3 +93,42 @@ def test_copies_come_once_however_often_their_router_starts_again_meanwhile(benc
     bench.advance(5)
     for receiver in receivers:
         assert sorted(receiver.bodies) == sent
+
+
+@pytest.mark.parametrize("killed", ["B", "BC"])
+def test_subscribers_of_a_router_that_started_again_get_nothing_from_before(bench: Bench, killed: str) -> None:
+    ring = "ABCD"
+    bench.mesh(*zip(ring, ring[1:] + ring[:1], strict=True))
+    receivers = {router: [subscribe(bench, bench.routers[router])] for router in "ABC"}
+    bench.advance(1)
+    sender = bench.client(bench.routers["A"]).sender(NEWS)
+    bench.advance(0.1)
+    sent: list[str] = []
+
+    def publish_some() -> None:
+        for _ in range(10):
+            sent.append(str(len(sent)))
+            sender.send(message(sent[-1]))
+            bench.run()
+
+    since = dict.fromkeys("ABC", 0)
+    for router in killed:
+        publish_some()
+        runtime = bench.routers[router]
+        for wire in bench.wires:
+            if any(getattr(end, "runtime", None) is runtime for end in wire.ends):
+                wire.cut()
+        bench.run()
+        del bench.routers[router]
+        bench.advance(0.3)
+        bench.router(router)
+        since[router] = len(sent)
+        receivers[router].append(subscribe(bench, bench.routers[router]))
+        at = ring.index(router)
+        for neighbor in (ring[at - 1], ring[(at + 1) % 4]):
+            bench.join(bench.routers[router], bench.routers[neighbor])
+        bench.advance(1)
+    publish_some()
+    bench.advance(6)
+    for router, (*_, last) in receivers.items():
+        assert last.bodies == sent[since[router] :], f"the last subscriber at {router}"
