@@ -15,6 +15,8 @@ from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSe
 from mesh_config.values import fault_of, fields_of, kind_of
 from mesh_config.yaml_text import Place
 
+ATTACH_BYTES = 512
+"""Of an Attach of a circuit beside its address; 163 were seen."""
 Locate = Callable[..., Place]
 """Key of a router and steps below it to the place where the setting stands."""
 
@@ -45,6 +47,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
             expected="loopback, or an address of a trusted network",
             severity=Severity.WARNING,
         )
+    yield from _frame_findings(router, at)
     for index, connector in enumerate(router.connectors):
         if connector.role is not Role.INTER_ROUTER:
             yield at("connectors", index, "role").finding(
@@ -72,6 +75,19 @@ def _value_findings(
             fault = fault_of(field, value)
             if fault is not None:
                 yield at(*here).finding(fault.message, expected=fault.expected, nearest=fault.nearest)
+
+
+def _frame_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
+    """Frames between routers that would not take what names the longest address: the neighbor's link would end."""
+    least = router.forwarding.address_bytes + ATTACH_BYTES
+    for kind, connections in (("listeners", router.listeners), ("connectors", router.connectors)):
+        for index, connection in enumerate(connections):
+            if connection.role is Role.INTER_ROUTER and connection.max_frame_bytes < least:
+                yield at(kind, index, "max_frame_bytes").finding(
+                    f"{connection.max_frame_bytes} is less than a circuit of an address of `address_bytes` takes",
+                    expected=f"{least} or more",
+                    nearest=str(least),
+                )
 
 
 def _timer_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:

@@ -206,6 +206,14 @@ routers:
         "one of them",
     ),
     row(
+        "frames between routers that take no circuit",
+        "router:\n  id: A\n  listeners:\n  - port: 7\n    role: inter-router\n    max_frame_bytes: 1024  # here",
+        "router.listeners[0].max_frame_bytes",
+        "less than a circuit of an address of `address_bytes` takes",
+        "1536 or more",
+        "1536",
+    ),
+    row(
         "hello_max_age_s not above hello_interval_s",
         "router:\n  id: A\n  link_state:\n    hello_interval_s: 2\n    hello_max_age_s: 2  # here",
         "router.link_state.hello_max_age_s",

@@ -139,7 +139,7 @@ def other_settings(stage: Stage, rng: random.Random) -> Course:
     router = rng.choice(ROUTERS)
     yield from _terminate(stage, router)
     before = stage.mesh[router].settings
-    frame = rng.choice((512, 4096, 32768, 1048576))
+    frame = rng.choice((2048, 4096, 32768, 1048576))
     forwarding = attrs.evolve(
         before.forwarding,
         session_window_frames=rng.choice((2, 16, 256)),
