@@ -105,7 +105,11 @@ def is_symbol(value: object) -> bool:
     return isinstance(value, proton.symbol)
 
 
-def decode_message(data: bytes, *, max_values: int, count_values: Callable[[bytes, int, int], int]) -> Message:
+CountValues = Callable[[bytes, int, int], int]
+"""Counts the values of a section: data, where it begins, and most; negative when it is malformed."""
+
+
+def decode_message(data: bytes, *, max_values: int = MOST_VALUES, count_values: CountValues | None = None) -> Message:
     """Read the message in *data*, in time proportional to its bytes.
 
     Fields with their default value may be absent, written out or null: that is kept.
@@ -113,8 +117,8 @@ def decode_message(data: bytes, *, max_values: int, count_values: Callable[[byte
     Args:
         data: the whole message, bytes.
         max_values: values in it, those within lists and maps counted.
-        count_values: counts those of a section: data, where it begins, and most; negative when it is malformed. Proton
-            makes a tree of a section before anybody can look at it, and a large one of an array of nulls.
+        count_values: for bytes of a stranger. Proton makes a tree of a section before anybody can look at it, and a
+            large one of an array of nulls, which has no bytes.
     Raises:
         MalformedMessage: no AMQP, sections out of order or more than MAX_SECTIONS, too many values, or a field of a
             type that it cannot have.
@@ -133,9 +137,7 @@ def decode_message(data: bytes, *, max_values: int, count_values: Callable[[byte
     raise MalformedMessage(f"no message: {reason}", message)
 
 
-def _read_sections(
-    data: bytes, message: Message, reader: _Reader, count_values: Callable[[bytes, int, int], int]
-) -> None:
+def _read_sections(data: bytes, message: Message, reader: _Reader, count_values: CountValues | None) -> None:
     """Put what *data* says into *message*."""
     body = _Body()
     rest = memoryview(data)
@@ -144,7 +146,7 @@ def _read_sections(
         count += 1
         if count > MAX_SECTIONS:
             raise MalformedMessage(f"more than {MAX_SECTIONS} sections")
-        values = count_values(data, len(data) - len(rest), reader.left)
+        values = count_values(data, len(data) - len(rest), reader.left) if count_values is not None else 0
         if values < 0:
             raise MalformedMessage("no message: a value that isn't whole, or holds what isn't within it")
         if values > reader.left:
