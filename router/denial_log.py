@@ -7,11 +7,15 @@ host, user and kind, and not by attempt.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
 
+from router.core.ids_and_conditions import ConnectionId
 from router.core.policy.denial import Denied
+
+Asker = Callable[[], tuple[ConnectionId, str] | None]
 
 SUMMARY_S: Final = 60.0
 """Between two lines about denials of a kind."""
@@ -39,7 +43,7 @@ class DenialLog:
         self.due = math.inf
         """Time at which `report` has something to do, seconds."""
 
-    def note(self, denied: Denied, vhost: str, user: str, what: str, now: float) -> None:
+    def note(self, denied: Denied, vhost: str, user: str, what: str, now: float, asker: Asker) -> None:
         """Take note of a denial.
 
         Args:
@@ -48,6 +52,7 @@ class DenialLog:
             user: who asked.
             what: the client asked for, such as an address.
             now: seconds, monotonic.
+            asker: called for the connection of who asked, and its remote host; None where several may have.
         """
         key = (denied.kind.value, vhost, user)
         if key not in self._kinds and len(self._kinds) >= MOST_KINDS:
@@ -56,8 +61,11 @@ class DenialLog:
         if known is None:
             self._kinds[key] = _Denials(due=now + SUMMARY_S)
             self.due = min(self.due, now + SUMMARY_S)
+            connection, host = asker() or ("", "")
             self._log.warning(
                 "policy_denied",
+                connection=connection,
+                host=host,
                 what=denied.kind.value,
                 vhost=vhost,
                 user=user,

@@ -85,6 +85,8 @@ class PeerEvents:
         self._emit = emit
         self._freed = freed
         self.neighbors: dict[ConnectionId, NeighborLinks] = {}
+        self.asking: Connection | None = None
+        """The client that asks to be let in, or for a link, at this moment."""
         self.torn: set[ConnectionId] = set()
         """Connections whose end has failed: something may refer to their handles still."""
         self._teardowns = teardowns
@@ -146,6 +148,7 @@ class PeerEvents:
         """Ask policy whether a client may come in; one that may not is closed. Returns: whether it may."""
         hostname = getattr(connection.settings, "vhost", None) or peer.hostname
         now = self._data_plane.now
+        self.asking = connection
         try:
             rights = self._policy.admit(hostname, connection.user, remote_address(connection.host), now)
         except Denied as denied:
@@ -153,6 +156,8 @@ class PeerEvents:
             connection.close(denied.condition, str(denied))
             connection.end()
             return False
+        finally:
+            self.asking = None
         connection.permit(rights, self._policy.rate(rights, now))
         return True
 
@@ -166,6 +171,7 @@ class PeerEvents:
                 if neighbor.is_up and not was_up:
                     self._control_link_up(connection)
             elif pn.pn_link_state(link) & pn.LOCAL_UNINIT:
+                self.asking = connection
                 self._client_links.attach(connection, link)
         except RemoteProtocolError as error:
             # A router that takes this for a neighbor's listener is refused twenty links in a row.
@@ -174,6 +180,8 @@ class PeerEvents:
                 self._tell_refusal(connection, error)
             refuse(link, error.condition, str(error))
             connection.refused += 1
+        finally:
+            self.asking = None
         connection.port.touch()
 
     def _tell_refusal(self, connection: Connection, error: RemoteProtocolError) -> None:

@@ -200,8 +200,22 @@ class Runtime(RunToCompletion):
         self.aborters[connection.id] = abort
 
     def _denied(self, denied: Denied, vhost: str, user: str, what: str) -> None:
-        self.denials.note(denied, vhost, user, what, self.data_plane.now)
+        self.denials.note(denied, vhost, user, what, self.data_plane.now, lambda: self._asker(vhost, user))
         self._look_at_waiting(self.denials.due)
+
+    def _asker(self, vhost: str, user: str) -> tuple[ConnectionId, str] | None:
+        """The client that is denied something: of a message the only one of its user; None where there are several."""
+        asking = self._peers.asking
+        if asking is None:
+            shared = [
+                it
+                for it in self.connections.values()
+                if it.rights is not None and (it.rights.vhost, it.rights.user) == (vhost, user)
+            ]
+            if len(shared) != 1:
+                return None
+            (asking,) = shared
+        return asking.id, asking.host
 
     def neighbor(self, connection: ConnectionId) -> NeighborLinks | None:
         """The links to the router at the other end of a connection; None when there is a client."""

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from mesh_config.findings import Finding, SettingsError, Severity
-from router.core.escapes import escaped
+from router.core.escapes import escaped, without_passwords
 
 FAILED: Final = 1
 BAD_INPUT: Final = 2
@@ -18,8 +18,8 @@ _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
 def _lines(message: str) -> str:
-    """*message* with its lines, as some have the end of a log; else without what would move the cursor."""
-    return "\n".join(map(escaped, message.split("\n")))
+    """*message* with its lines, as some have the end of a log; without what would move the cursor, and passwords."""
+    return "\n".join(map(escaped, without_passwords(message).split("\n")))
 
 
 class CommandError(click.ClickException):

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import attrs
-from proton import ConnectionException, LinkException, Message, ProtonException, Timeout
+from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
 from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
 from router.core.addressing.address import MANAGEMENT, router_address
@@ -23,6 +23,8 @@ from router.management.node import FORBIDDEN
 
 PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
+
+RIGHTS: Final = "its group has no `management` for it; `read` is for every router, `own` for the one attached to"
 
 NO_NODE: Final = "{} answers, but not as a management node"
 
@@ -62,6 +64,8 @@ class ManagementClient:
         """
         self.url = url
         self.timeout_s = timeout_s
+        self.sees_all = True
+        """False once `attached_router` has found that this user sees a virtual host alone."""
         try:
             self._connection = BlockingConnection(url, timeout=timeout_s, reconnect=False, virtual_host=vhost)
         except (ProtonException, OSError, ValueError) as error:
@@ -140,6 +144,7 @@ class ManagementClient:
         except RefusedError as refused:
             if refused.status != FORBIDDEN:
                 raise
+            self.sees_all = False
             (found,) = self.routers()  # who sees no more than its virtual host is told of this router alone
         return found
 
@@ -186,6 +191,8 @@ class ManagementClient:
                 self._requests = SyncRequestResponse(self._connection)  # without an address: one link for all routers
             answer = self._requests.call(message)
         except SendException as error:
+            if error.state == Delivery.REJECTED:
+                raise RefusedError(FORBIDDEN, f"this user may not ask {whom}: {RIGHTS}") from error
             raise ManagementError(f"{whom} cannot be reached from {self.url}") from error
         except (Timeout, ConnectionException, LinkException, ProtonException, OSError) as error:
             raise ManagementError(f"{whom} does not answer: {_reason(error)}") from error

@@ -18,11 +18,12 @@ from rich.text import Text
 from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
-from router.cli.management import ManagementClient, ManagementError
+from router.cli.management import ManagementClient, ManagementError, RefusedError
 from router.cli.options import DEFAULT_URL, router_option, timeout_option, url_option
 from router.cli.problems import problem_parts
 from router.cli.stat_columns import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
 from router.cli.terminal import UNBOUNDED_WIDTH, console
+from router.core.escapes import without_passwords
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
@@ -31,6 +32,11 @@ NOTHING: Final = ("0", "-", "0s")
 """Cells that say nothing."""
 KEPT: Final = 2
 """Columns, the first ones, that are shown whatever they say."""
+
+NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected"
+
+OF_ALL: Final = ("problems", "routers", "mesh")
+"""Choices of the whole mesh, not shown to who sees a virtual host alone."""
 
 WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
@@ -88,7 +94,7 @@ def stat(
     if is_json and is_csv:
         raise click.UsageError("--json and --csv exclude each other")
     if "://" in url and not url.startswith("amqp://"):
-        raise click.BadParameter(f"{url} is no address of AMQP: amqp://HOST:PORT is expected", param_hint="--url")
+        raise click.BadParameter(NO_ADDRESS.format(without_passwords(url)), param_hint="--url")
     if is_credit and what not in ("general", "credit"):
         raise click.UsageError(f"--credit and {what} exclude each other")
     is_table = not (is_json or is_csv)
@@ -105,7 +111,7 @@ def stat(
                     found.append((each, _ask(client, wanted, each, None if each == attached else each)))
                 except ManagementError as error:
                     failed = True
-                    say_error(printable(f"{error}{_hint(client, router)}"))
+                    say_error(printable(f"{error}{_hint(client, router, error)}"))
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
     if not found:
@@ -117,7 +123,7 @@ def stat(
     elif is_csv:
         _write_csv(found)
     else:
-        _show(wanted, found, "" if url == DEFAULT_URL else f" --url {url}")
+        _show(wanted, found, "" if url == DEFAULT_URL else f" --url {without_passwords(url)}")
     if failed:
         sys.exit(1)
 
@@ -143,6 +149,8 @@ def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) 
         me: id of the router.
         router: the same as *me*; None when the client is attached to it.
     """
+    if wanted.what in OF_ALL and not client.sees_all:
+        raise ManagementError(f"{wanted.what}: not shown to who sees a virtual host alone; needs `management: read`")
     if wanted.what == "general":
         return [client.read("router", router=router)]
     if wanted.what == "credit":
@@ -153,9 +161,9 @@ def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) 
     return sorted(client.query(view.kind, router=router), key=view.order)
 
 
-def _hint(client: ManagementClient, router: str | None) -> str:
+def _hint(client: ManagementClient, router: str | None, error: ManagementError) -> str:
     """Hint at the routers that there are, when the one asked for may be none."""
-    if router is None:
+    if router is None or isinstance(error, RefusedError):
         return ""
     try:
         known = client.routers()

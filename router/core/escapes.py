@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 MOST_NAME_CHARACTERS = 200
 """Shown of a name that a peer chose."""
 CUT = "\N{HORIZONTAL ELLIPSIS}"
 """At the end of a text of which there was more."""
+
+
+_PASSWORD = re.compile(r"(\w+://[^\s/:@]*:)[^\s@]*@")
+
+
+def without_passwords(text: str) -> str:
+    """*text* with `***` for the password of each URL in it."""
+    return _PASSWORD.sub(r"\1***@", text)
 
 
 def escaped(text: str, most_characters: int | None = None) -> str:

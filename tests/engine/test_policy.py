@@ -352,6 +352,30 @@ def test_a_user_id_is_looked_at_in_messages_that_come_in_parts(any_bench: Bench)
 # What is told
 
 
+def came_from(router: Runtime) -> tuple[str, str]:
+    """The fields that tell of the only connection."""
+    (connection,) = router.connections.values()
+    return f"connection={connection.id}", f"host={connection.host}"
+
+
+def test_the_connection_of_a_message_that_is_denied_is_told_if_there_is_one_only(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    router = bench.router("A", vhosts=(everything("other"), vhost(anonymous_senders=True)))
+    for expected in (1, 2):
+        client = enter(bench, router, "shop")
+        sender = client.sender(None)
+        bench.run()
+        capsys.readouterr()
+        where = came_from(router) if expected == 1 else ("connection= ", "host= ")
+        sent = sender.send(message("x", address="secret"))
+        bench.run()
+        assert sent.outcome == "rejected"
+        (line,) = [it for it in capsys.readouterr().out.splitlines() if "policy_denied" in it]
+        assert all(part in line for part in where), line
+        bench.advance(130)  # the kind is forgotten
+
+
 def test_denials_are_told_once_and_then_summed_up(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     router = bench.router("A", vhosts=(vhost(sources=("jobs",)),))
 
@@ -362,7 +386,8 @@ def test_denials_are_told_once_and_then_summed_up(bench: Bench, capsys: pytest.C
     for number in range(50):
         client.receiver(f"secret/{number}")
     (line,) = told()
-    assert all(part in line for part in ("asked=secret/0", DENIED, "what=receiver", "vhost=shop", "user=anonymous"))
+    said = ("asked=secret/0", DENIED, "what=receiver", "vhost=shop", "user=anonymous", *came_from(router))
+    assert all(part in line for part in said)
     bench.advance(61)
     (line,) = told()
     assert all(part in line for part in ("more=49", "asked=secret/49"))
@@ -378,7 +403,14 @@ def test_connections_that_are_denied_are_told_once_too(bench: Bench, capsys: pyt
     router = bench.router("A", vhosts=(vhost(),))
     for number in range(20):
         assert enter(bench, router, f"wrong{number}").closed == DENIED
-    assert capsys.readouterr().out.count("\n") == 1
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert "connection=1 host=" in out
+
+
+def test_who_names_no_virtual_host_is_told_what_would_let_it_in(bench: Bench) -> None:
+    client = enter(bench, bench.router("A", vhosts=(vhost(),)), None)
+    assert "with `hostnames: ['*']`" in client.description
 
 
 def test_who_may_manage_has_what_tools_ask_with_and_no_more(bench: Bench) -> None:

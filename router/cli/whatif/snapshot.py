@@ -20,6 +20,7 @@ from router.cli.options import timeout_option
 from router.cli.stat_columns import printable
 from router.cli.whatif.import_model import save
 from router.cli.whatif.options import demands_option, groups_option, output_option
+from router.core.escapes import without_passwords
 
 
 @click.command(short_help="Make a model of a live mesh.")
@@ -57,7 +58,7 @@ def snapshot(
     try:
         with ManagementClient(url, timeout_s=timeout) as client:
             reading, found = _read(sources, client, measure)
-        model, warnings = sources.checked_model(reading, url, name=name, demands=found)
+        model, warnings = sources.checked_model(reading, without_passwords(url), name=name, demands=found)
         model, more = importing.completed(model, details=details, demands=demands)
         show((*warnings, *more), err=True)
         save(model, output)

@@ -21,6 +21,7 @@ from router.cli.management import ManagementClient, ManagementError
 from router.cli.stat_columns import printable
 from router.cli.terminal import console
 from router.cli.whatif.options import spark_conf_option, spark_settings
+from router.core.escapes import without_passwords
 
 CONNECT: Final = "router.cli.whatif.watch:connect"
 TIMEOUT_S: Final = 5.0
@@ -276,10 +277,11 @@ class Screen:
             return
         self._told_at = time.monotonic()
         routers = self._reachable()
+        where = without_passwords(" or ".join(urls))
         if routers is None:
-            click.echo(f"no router answers at {' or '.join(urls)}; going on", err=True)
+            click.echo(f"no router answers at {where}; going on", err=True)
         elif len(routers) == 1:
-            click.echo(f"the router at {' or '.join(urls)} reaches no other; going on", err=True)
+            click.echo(f"the router at {where} reaches no other; going on", err=True)
         else:
             return
         self._has_complained = True

@@ -23,6 +23,8 @@ ANONYMOUS = "anonymous"
 """User that nobody has authenticated."""
 ANYBODY = "*"
 
+NAMELESS = "for who names none: one with `hostnames: ['*']` would take them, or a listener with `vhost`"
+
 
 class UserState:
     """Connections of one user to one virtual host."""
@@ -99,7 +101,8 @@ class Policy:
         state = self._find(hostname or "")
         if state is None:
             self.denied_unknown += 1
-            denied = Denied(DenialKind.CONNECTION, f"there is no virtual host `{hostname or ''}`")
+            which = f"`{hostname}`" if hostname else NAMELESS
+            denied = Denied(DenialKind.CONNECTION, f"there is no virtual host {which}")
             self._told(denied, "", user, hostname or "")
             raise denied
         try:
