@@ -8,7 +8,7 @@ import attrs
 
 from mesh_config.check_security import security_findings
 from mesh_config.check_vhosts import vhost_findings
-from mesh_config.connector_matching import is_loopback
+from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcard
 from mesh_config.findings import Finding, Severity, Step
 from mesh_config.merging import address_key
 from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings
@@ -40,14 +40,7 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
     yield from security_findings(router, at)
     for index, listener in enumerate(router.listeners):
         yield from _listener_findings(listener, at("listeners", index), router.id)
-    if router.http.port is not None and not is_loopback(router.http.host):
-        yield at("http", "host").finding(
-            f"{router.http.host}:{router.http.port} (HTTP) of router `{router.id}` is open to other machines: whoever"
-            " reaches it sees its metrics",
-            expected="loopback, or an address of a trusted network",
-            severity=Severity.WARNING,
-        )
-    yield from _frame_findings(router, at)
+    yield from _http_findings(router, at)
     for index, connector in enumerate(router.connectors):
         if connector.role is not Role.INTER_ROUTER:
             yield at("connectors", index, "role").finding(
@@ -56,6 +49,30 @@ def router_findings(key: str, router: RouterSettings, locate: Locate) -> Iterato
                 expected=f"`{Role.INTER_ROUTER}`; clients connect to a listener with the role `{Role.NORMAL}`",
                 nearest=Role.INTER_ROUTER.value,
             )
+
+
+def _http_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator[Finding]:
+    http = router.http
+    taken = [
+        listener
+        for listener in router.listeners
+        if http.port
+        and listener.port == http.port
+        and (is_wildcard(http.host) or is_wildcard(listener.host) or is_same_host(http.host, listener.host))
+    ]
+    if taken:
+        yield at("http", "port").finding(
+            f"{http.host}:{http.port} (HTTP) collides with the listener {taken[0].host}:{taken[0].port}",
+            expected="another port",
+        )
+    if router.http.port is not None and not is_loopback(router.http.host):
+        yield at("http", "host").finding(
+            f"{router.http.host}:{router.http.port} (HTTP) of router `{router.id}` is open to other machines: whoever"
+            " reaches it sees its metrics",
+            expected="loopback, or an address of a trusted network",
+            severity=Severity.WARNING,
+        )
+    yield from _frame_findings(router, at)
 
 
 def _value_findings(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -28,6 +30,9 @@ from mesh_config.values import (
 S = TypeVar("S", bound=attrs.AttrsInstance)
 
 _TRUTH = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+_OTHER_WORDS = ("true", "false", "null", *_TRUTH)
+_PLAIN_TEXT = r"[A-Za-z_][\w.-]*"
+"""Texts that YAML takes for such without quotes, but for other words."""
 
 
 class _UnfitError(ValueError):
@@ -101,6 +106,15 @@ def _scalar(value: Any, base: type) -> Any:
     raise _UnfitError(Fault(message=found_words(value), expected=base_words(base), nearest=near))
 
 
+def _as_list(value: Any, base: type) -> str | None:
+    """The list of a text alone, where texts are wanted; None where that would be wrong too."""
+    is_member = issubclass(base, enum.Enum) and value in [member.value for member in base]
+    if not isinstance(value, str) or not (base is str or is_member):
+        return None
+    is_plain = re.fullmatch(_PLAIN_TEXT, value) and value.lower() not in _OTHER_WORDS
+    return f"[{value if is_plain else json.dumps(value, ensure_ascii=False)}]"
+
+
 def _enum_member(value: Any, cls: type[enum.Enum]) -> enum.Enum:
     members = {str(member.value): member for member in cls}
     if isinstance(value, str) and value in members:
@@ -138,7 +152,9 @@ def _field_hook(converter: cattrs.Converter, field: attrs.Attribute[Any]) -> Cal
             return None
         if kind.is_list:
             if not isinstance(value, list):
-                raise _UnfitError(Fault(message=found_words(value), expected="a list"))
+                raise _UnfitError(
+                    Fault(message=found_words(value), expected="a list", nearest=_as_list(value, kind.base))
+                )
             return converter.structure(value, tuple[kind.base, ...])  # type: ignore[name-defined]
         try:
             result: Any = converter.structure(value, kind.base)

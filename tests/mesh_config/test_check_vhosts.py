@@ -26,6 +26,9 @@ def case(rule: str, group: str, key: str, found: str, expected: str = "", neares
 
 
 CASES = (
+    case("one alone", ", sources: jobs", "sources", 'the text "jobs"', "a list", "[jobs]"),
+    case("one with signs", ", sources: 'jobs/#'", "sources", 'the text "jobs/#"', "a list", '["jobs/#"]'),
+    case("a word of YAML", ", sources: 'null'", "sources", 'the text "null"', "a list", '["null"]'),
     case("a pattern", ", sources: ['a#']", "sources[0]", "`#` within the word `a#`", "a word of its own", "a/#"),
     case("another's", ", targets: ['x.${user}*']", "targets[0]", "called `al`", nearest="x.${user}/#"),
     case("a variable", ", targets: ['${User}']", "targets[0]", "nothing stands for `${User}`", nearest="${user}"),

@@ -24,3 +24,21 @@ def test_an_http_listener_that_others_reach_is_told_of(http: HttpSettings, is_to
     assert [(finding.severity, finding.key) for finding in findings] == (
         [(Severity.WARNING, "routers.A.http.host")] if is_told else []
     )
+
+
+@pytest.mark.parametrize(
+    ("http", "is_told"),
+    [
+        (HttpSettings(port=5672), True),
+        (HttpSettings(host="localhost", port=5672), True),
+        (HttpSettings(host="127.0.0.2", port=5672), False),
+        (HttpSettings(port=5673), True),  # there is a listener at all addresses
+        (HttpSettings(port=0), False),
+    ],
+)
+def test_a_port_that_a_listener_has_is_found(http: HttpSettings, is_told: bool) -> None:
+    listeners = (ListenerSettings(port=5672), ListenerSettings(port=5673, host="0.0.0.0"), ListenerSettings(port=0))
+    findings = check_mesh(MeshSettings(routers={"A": RouterSettings(id="A", listeners=listeners, http=http)}))
+    found = [finding for finding in findings if finding.severity is Severity.ERROR]
+    assert [finding.key for finding in found] == (["routers.A.http.port"] if is_told else [])
+    assert all("collides with the listener" in finding.message for finding in found)
