@@ -74,7 +74,7 @@ def test_every_module_that_messages_pass_has_a_row_that_says_what_it_does(folder
     rows = {
         name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+\.py)`", row)
     }
-    modules = {path.name for path in (ROOT / "router" / folder).glob("*.py")} - {"__init__.py"}
+    modules = {path.name for path in (Path(router.__file__).parent / folder).glob("*.py")} - {"__init__.py"}
     assert modules - rows == set()
 
 
@@ -137,7 +137,7 @@ def test_sources_cite_no_paper_that_is_not_here() -> None:
 
 # Names of the code
 
-UNIT = ROOT / "router" / "deployment" / "amqp-mesh@.service"
+UNIT = Path(router.__file__).parent / "deployment" / "amqp-mesh@.service"
 FOREIGN = {
     *{"ConfigOpts", "LinkSpeedRaw", "MessageDeliveryFailure", "MessagingTimeout"},
     *re.findall(r"^(\w+)=", UNIT.read_text(encoding="utf-8"), re.MULTILINE),

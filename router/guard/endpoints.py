@@ -79,7 +79,7 @@ class PeerLink:
         self.asks = False
         """It has asked for a flow that was not written yet."""
         self.large_bytes = 0
-        """Bytes of its attach beyond `PLAIN_ATTACH_BYTES`."""
+        """Bytes of its attach beyond `PLAIN_BYTES`."""
         self.own: OwnLink | None = None
 
 

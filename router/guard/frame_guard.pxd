@@ -63,7 +63,7 @@ cdef class FrameGuard(HandshakeGuard):
         head=Py_ssize_t,
         field=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, span=Py_ssize_t)
     cdef bint _is_plain_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
-    @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t)
+    @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, size=Py_ssize_t, span=Py_ssize_t)
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(
         next_incoming=Py_ssize_t, incoming_window=Py_ssize_t, next_outgoing=Py_ssize_t, outgoing_window=Py_ssize_t,

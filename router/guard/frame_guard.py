@@ -43,6 +43,7 @@ if not cython.compiled:  # else they come by the .pxd
         FLOW,
         FLOW_UINTS,
         FRAMES,
+        MOST_REPEATED_BYTES,
         OPEN,
         SENDER,
         TRANSFER,
@@ -71,8 +72,8 @@ NO_SESSION: Final = PeerSession(0)
 MAX_HANDLE: Final = 0x7FFF_FFFF
 MAX_NAME_BYTES: Final = 4096
 """Of a link. An engine compares each new name with all of its session."""
-PLAIN_ATTACH_BYTES: Final = 512
-"""Few attaches are larger; what they have beyond it is counted."""
+PLAIN_BYTES: Final = 512
+"""Few attaches and dispositions are larger; what an attach has beyond it is counted."""
 LINK_WORK: Final = 500
 """Cost of an Attach or Detach, counted in deliveries of a disposition: each some tenths of a microsecond."""
 SESSION_WORK: Final = 100
@@ -113,7 +114,7 @@ class FrameGuard(HandshakeGuard):
         """Places in what was fed last at which an engine is to be given other bytes, and these: for a link-credit that
         is more than it can count, and for a NUL in an address, which it would take for the end of another address."""
         self.attach_bytes = 0
-        """Bytes of the attaches of the peer's links beyond `PLAIN_ATTACH_BYTES` each,"""
+        """Bytes of the attaches of the peer's links beyond `PLAIN_BYTES` each,"""
         self.asked_bytes = 0
         """and all attaches since this was last set to 0."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
@@ -348,10 +349,11 @@ class FrameGuard(HandshakeGuard):
         last = self.read_uint(data)
         if role < 0 or first < 0 or last == WRONG:
             return self._break_at(data, at, DECODE_ERROR, "a disposition without role or delivery-id")
-        if last >= 0 and (last - first) & MASK > HALF:
-            return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}")
-        if last >= 0:
-            self._work += (last - first) & MASK
+        size = size_at(data, at)
+        span = (last - first) & MASK if last >= 0 else 0
+        if span > HALF or (size > PLAIN_BYTES and span * size > MOST_REPEATED_BYTES):
+            return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}, in {size} bytes")
+        self._work += span
         return True
 
     def _check_flow(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
@@ -508,7 +510,7 @@ class FrameGuard(HandshakeGuard):
         if session.links.get(handle) is not None:
             return self._break_at(data, at, HANDLE_IN_USE, f"an attach on handle {handle}")
         link = PeerLink(name, role == 1, max(count, 0))
-        link.large_bytes = max(0, size_at(data, at) - PLAIN_ATTACH_BYTES)
+        link.large_bytes = max(0, size_at(data, at) - PLAIN_BYTES)
         self.attach_bytes += link.large_bytes
         self.asked_bytes += link.large_bytes
         add_peer_link(session, handle, link)

@@ -25,4 +25,5 @@ cdef enum:
     RECEIVER = 2
     WRONG = -1
     ABSENT = -2
+    MOST_REPEATED_BYTES = 4194304
     FLOW_UINTS = 8

@@ -44,5 +44,7 @@ WRONG: Final = -1
 """A field is not what it must be."""
 ABSENT: Final = -2
 """It is null, or left out."""
+MOST_REPEATED_BYTES: Final = 1 << 22
+"""Of a large disposition, each of whose deliveries an engine gives a copy of its state."""
 FLOW_UINTS: Final = 8
 """Fields with which a flow of a link begins: the session's four, handle, delivery-count, link-credit, available."""

@@ -219,6 +219,16 @@ def test_a_disposition_is_judged_alike_by_the_short_and_by_the_long_way(role: by
     assert found[0::2] == found[1::2]
 
 
+@pytest.mark.parametrize(("last", "size", "is_right"), [(4500, 800, True), (4500, 1000, False), (9999, 100, True)])
+def test_a_long_outcome_is_for_few_deliveries(last: int, size: int, is_right: bool) -> None:
+    """Who reads it gives a copy to each."""
+    tested = FrameGuard(is_server=True, max_frame_bytes=32768, channel_max=9)
+    feed(tested, AMQP_HEADER + OPEN + BEGIN)
+    tested.check(write(0x15, [True, 0, last, True, "x" * size]))
+    assert tested.is_broken is not is_right
+    assert is_right or tested.condition == "amqp:not-allowed"
+
+
 @pytest.mark.parametrize(("frames", "condition"), BAD)
 def test_a_violation_is_found_at_its_frame_and_not_handed_on(frames: list[bytes], condition: str) -> None:
     data = AMQP_HEADER + b"".join(frames)
