@@ -3,8 +3,9 @@
 Each neighbor has an allowance of the router's time, enough for what a mesh tells one who joins it, and all have one
 together, since a neighbor may come again and again. When it is used up, messages are kept here as they came, and all
 such neighbors together get `share` of the time, in turns: after each message there is a pause in proportion to what it
-took. HELLOs go ahead of what waits, so that a neighbor isn't lost for its news. What is beyond `most_bytes` is dropped,
-as if it had been lost: the protocol asks for it again.
+took. Before that, too, a turn has only as many messages of a neighbor as take a millisecond, and one more. HELLOs go
+ahead of what waits, so that a neighbor isn't lost for its news. What is beyond `most_bytes` is dropped, as if it had
+been lost: the protocol asks for it again.
 """
 
 from __future__ import annotations
@@ -73,6 +74,12 @@ class NeighborAllowance(Allowance):
     """Time of the last HELLO that has gone ahead, seconds."""
     waiting: deque[bytes] = attrs.field(factory=deque)
     waiting_bytes: int = 0
+    turn_at: float = -math.inf
+    """Time of a turn, seconds,"""
+    turn_s: float = 0.0
+    """and what its messages have used of it: beyond `PIECE_S` they wait for the next one."""
+    is_paced: bool = False
+    """It has used up its allowance, and something of it waits."""
     has_waited: bool = False
     has_lost: bool = False
 
@@ -117,6 +124,8 @@ class ControlPacer:
         """Bytes of the messages that are handled next, by connection."""
         self._used_s = 0.0
         """Used for these so far, seconds."""
+        self._turn_of: NeighborAllowance | None = None
+        """Of whom the last message was."""
 
     def may_pass(self, connection: ConnectionId, message: bytes, now: float) -> bool:
         """Whether a message may be handled at once.
@@ -127,7 +136,9 @@ class ControlPacer:
             now: seconds, monotonic.
         """
         neighbor = self._neighbor(connection, now)
-        is_free = not neighbor.waiting and neighbor.left_s > 0 and self._all.left_s > 0
+        if neighbor.turn_at != now:
+            neighbor.turn_at, neighbor.turn_s = now, 0.0
+        is_free = not neighbor.waiting and self._has_time(neighbor) and neighbor.turn_s < PIECE_S
         if not is_free and neighbor.hello_at + self._hello_pause_s <= now and _is_hello(message):
             neighbor.hello_at = now
             return True
@@ -154,8 +165,18 @@ class ControlPacer:
         neighbor.waiting.append(message)
         neighbor.waiting_bytes += len(message)
         self.held += 1
-        is_first, neighbor.has_waited = not neighbor.has_waited, True
-        return FirstOccurrence.WAITED if is_first else None
+        if not self._is_paced(neighbor) or neighbor.has_waited:
+            return None  # one that waits for the next turn alone is not told of
+        neighbor.has_waited = True
+        return FirstOccurrence.WAITED
+
+    def _is_paced(self, neighbor: NeighborAllowance) -> bool:
+        """Whether it has used up its allowance since it began to wait."""
+        neighbor.is_paced = neighbor.is_paced or not self._has_time(neighbor)
+        return neighbor.is_paced
+
+    def _has_time(self, neighbor: NeighborAllowance) -> bool:
+        return neighbor.left_s > 0 and self._all.left_s > 0
 
     def take(self) -> tuple[ConnectionId, bytes] | None:
         """The message whose turn it is; None when none waits."""
@@ -167,6 +188,8 @@ class ControlPacer:
         neighbor.waiting_bytes -= len(message)
         if neighbor.waiting:
             self._turns.append(connection)
+        else:
+            neighbor.is_paced = False
         return connection, message
 
     def rest(self, used_s: float, now: float) -> None:
@@ -176,16 +199,20 @@ class ControlPacer:
             used_s: what they took, seconds.
             now: seconds, monotonic.
         """
-        self._rests_until = now + used_s * (1 / self._share - 1)
+        is_paced = any(self._is_paced(self._neighbors[connection]) for connection in self._turns)
+        self._rests_until = now + used_s * (1 / self._share - 1) if is_paced else now
         self.at = self._rests_until if self._turns else math.inf
 
     def note(self, connection: ConnectionId, size: int) -> None:
         """A message of *size* bytes is among those that are handled next."""
+        self._turn_of = self._neighbors.get(connection)
         self._charged[connection] = self._charged.get(connection, 0) + size
 
     def add(self, used_s: float) -> None:
         """Note that *used_s* (seconds) were used for the messages that are handled next."""
         self._used_s += used_s
+        if self._turn_of is not None:
+            self._turn_of.turn_s += used_s
 
     def charge(self, now: float) -> None:
         """Put what the messages noted took on the accounts of those who sent them.

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from router.control_pacer import ALL_BURST_S, ControlPacer
+from router.control_pacer import ALL_BURST_S, PIECE_S, ControlPacer
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join, live
@@ -80,7 +80,7 @@ def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
     count_work(a)
     for raw in greedy:
         flood(raw, 1000)
-    bench.run()
+    bench.advance(0.5)  # what they may use at once is taken in many turns
     before = a.pacer.measure()
     for _ in range(5):
         bench.advance(1.0)
@@ -104,6 +104,27 @@ def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
             passed += 1
         pacer.forget(connection)
     assert passed == pytest.approx(ALL_BURST_S / 0.1, abs=1)
+
+
+def test_a_turn_has_only_some_messages_of_a_neighbor_and_the_next_one_goes_on() -> None:
+    pacer = ControlPacer(share=0.2, most_bytes=1000, hello_pause_s=1.0, measure=lambda: 0.0, look_at=lambda _: None)
+    one, other = ConnectionId(1), ConnectionId(2)
+
+    def takes(connection: ConnectionId, now: float) -> bool:
+        if not pacer.may_pass(connection, b"news", now):
+            return False
+        pacer.note(connection, 4)
+        pacer.add(0.6 * PIECE_S)
+        return True
+
+    assert [takes(one, 1.0) for _ in range(3)] == [True, True, False]
+    assert takes(other, 1.0), "it has its own"
+    assert pacer.keep(one, b"news", 1.0) is None, "nobody is told: it has used up nothing"
+    assert not takes(one, 1.1), "not before what waits"
+    assert pacer.at == 1.0
+    assert pacer.take() == (one, b"news")
+    pacer.rest(PIECE_S, 1.1)
+    assert takes(one, 1.2)
 
 
 def test_what_waits_is_bounded_and_what_was_dropped_is_asked_for(bench: Bench) -> None:
