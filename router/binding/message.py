@@ -116,9 +116,9 @@ def decode_message(data: bytes, *, max_values: int = MOST_VALUES, count_values: 
 
     Args:
         data: the whole message, bytes.
-        max_values: values in it, those within lists and maps counted.
-        count_values: for bytes of a stranger. Proton makes a tree of a section before anybody can look at it, and a
-            large one of an array of nulls, which has no bytes.
+        max_values: values in it, those within lists and maps counted, by what *count_values* says.
+        count_values: for bytes of a stranger; without it there is no bound but proton's. That makes a tree of a section
+            before anybody can look at it, and a large one of an array of nulls, which has no bytes.
     Raises:
         MalformedMessage: no AMQP, sections out of order or more than MAX_SECTIONS, too many values, or a field of a
             type that it cannot have.

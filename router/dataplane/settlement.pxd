@@ -37,9 +37,9 @@ cdef class Settlement:
     @cython.locals(entry=AddressEntry, times=DurationHistogram)
     cdef _take_time(self, Transfer transfer)
     cdef void _count(self, LinkCounters counters, uint64_t state) noexcept
-    @cython.locals(ingress=size_t, counters=LinkCounters, remote=size_t, local=size_t, condition=size_t, is_modified=bint)
+    @cython.locals(ingress=size_t, remote=size_t, local=size_t, is_modified=bint)
     cdef _copy_outcome(self, size_t delivery, Transfer transfer, uint64_t state)
-    @cython.locals(delivery=size_t, counters=LinkCounters)
+    @cython.locals(delivery=size_t)
     cpdef object settle(self, Transfer transfer, int outcome)
     cpdef object tell_rejected(self, Transfer transfer, object condition, object description)
     cpdef object grow(self, PublisherLink link)

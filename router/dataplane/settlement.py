@@ -151,7 +151,7 @@ class Settlement:
             times.add(self.now - transfer.arrived)
 
     def _count(self, counters: LinkCounters, state: int) -> None:
-        """Count an outcome for the link on which the message left."""
+        """Count an outcome for a link of the message; what is none of the other three is a MODIFIED."""
         if state == ACCEPTED:
             counters.accepted += 1
         elif state == RELEASED:
@@ -163,30 +163,23 @@ class Settlement:
 
     def _copy_outcome(self, delivery: Handle, transfer: Transfer, state: int) -> None:
         ingress = transfer.ingress_delivery
-        counters = transfer.ingress.counters if transfer.ingress is not None else None
+        if transfer.ingress is not None:
+            self._count(transfer.ingress.counters, state)
         if state == ACCEPTED:
-            if counters is not None:
-                counters.accepted += 1
             pn_delivery_update(ingress, ACCEPTED)
             return
         remote = pn_delivery_remote(delivery)
         local = pn_delivery_local(ingress)
         if state == RELEASED:
-            if counters is not None:
-                counters.released += 1
             if transfer.ingress is not None:
                 self._shrink(transfer.ingress)
             pn_delivery_update(ingress, RELEASED)
         elif state == REJECTED:
-            if counters is not None:
-                counters.rejected += 1
             proton_data.copy_condition(pn_disposition_condition(local), pn_disposition_condition(remote))
             pn_delivery_update(ingress, REJECTED)
         else:
             # DEV-3: the flags of a MODIFIED stay as they are. A delivery settled without a final state, or with a state
             # that only a transaction could give, may have been processed: delivery-failed.
-            if counters is not None:
-                counters.modified += 1
             is_modified = state == MODIFIED
             pn_disposition_set_failed(local, pn_disposition_is_failed(remote) if is_modified else True)
             if is_modified:
@@ -200,17 +193,11 @@ class Settlement:
         """Give the publisher an outcome that this router found: ACCEPTED, RELEASE or FAIL."""
         delivery = transfer.ingress_delivery
         if delivery:
-            counters = transfer.ingress.counters if transfer.ingress is not None else None
             if outcome == FAIL:
                 pn_disposition_set_failed(pn_delivery_local(delivery), True)
             pn_delivery_update(delivery, outcome)
-            if counters is not None:
-                if outcome == ACCEPTED:
-                    counters.accepted += 1
-                elif outcome == RELEASED:
-                    counters.released += 1
-                else:
-                    counters.modified += 1
+            if transfer.ingress is not None:
+                self._count(transfer.ingress.counters, outcome)
         elif outcome != ACCEPTED:
             self.count_dropped(transfer, self.drop_reason)
         if outcome == RELEASED:
