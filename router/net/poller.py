@@ -42,8 +42,8 @@ HEAVY_S: Final = 100e-6
 """After so long of a round no further heavy channel has its turn: a few pieces of small messages."""
 FAULT_PAUSE_S: Final = 0.1
 """After a fault that is no channel's, which may come again at once."""
-LONGEST_WAIT_MS: Final = 1000
-"""After so long without anything trio has its turn all the same, whatever is known of it."""
+LONGEST_WAIT_MS: Final = 60_000
+"""After so long the poller looks at trio again."""
 OUT: Final = select.EPOLLOUT
 
 
@@ -229,8 +229,6 @@ class Poller:
                     return False
             elif is_trio_due:
                 return self._trio is None
-            elif timeout_ms == LONGEST_WAIT_MS and count == 0:
-                return False
 
     def _time_to_wait(self) -> int:
         """Time until another task of trio, or the handler, is due, milliseconds, as far as that is known."""
