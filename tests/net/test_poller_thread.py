@@ -218,6 +218,8 @@ INTERRUPTED = """
 import os, signal, threading, trio
 from tests.net.test_poller_thread import stand
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that started it in the background has it ignored
+
 async def main():
     async with stand():
         threading.Timer(0.001, os.kill, (os.getpid(), signal.SIGINT)).start()
