@@ -1,14 +1,15 @@
 """Service of the management node: takes requests and sends replies in pieces, so that messages pass between them.
 
-What a request takes is counted in rows, some 0.1 ms each: so many are made in one turn, for one connection after the
-other, and the rest in turns of their own, between which every socket is looked at.
+In one turn answers are made for `TURN_S`, a piece for one connection after the other, and the rest in turns of their
+own. Before each of these is a pause as long as the one before it took: however much is asked, messages have half of the
+time.
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final
 
 import attrs
@@ -27,26 +28,28 @@ from router.views.runtime import RuntimeView
 
 MAX_VALUES: Final = 1000
 """Values in one request, those within lists and maps counted; each takes some 2 us to read."""
-ROWS_A_TURN: Final = 25
-"""Rows that are made in one turn."""
-ROW_BYTES: Final = 8000
-"""Bytes of a request that take as long to read as a row to make."""
+TURN_S: Final = 0.0005
+"""Time in one turn after which no further row is made, seconds."""
 MAX_WAITING: Final = 100
 """Requests of one connection that may wait for their answers,"""
 MAX_WAITING_BYTES: Final = 1024 * 1024
 """and their bytes; one may wait whatever its size."""
 
 
-def serve_management(runtime: Runtime, sockets: Sockets | None = None) -> RuntimeView:
+def serve_management(
+    runtime: Runtime, sockets: Sockets | None = None, measure: Callable[[], float] | None = None
+) -> RuntimeView:
     """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh.
 
     Args:
         runtime: of the router.
         sockets: its listeners and connectors, which may be changed; None where there are none.
+        measure: seconds that the router has used; None for its clock.
     Returns: what it shows of the router.
     """
     view = RuntimeView(runtime, *((sockets.listeners, sockets.connectors) if sockets is not None else ((), ())))
-    service = ManagementService(runtime, ManagementNode(view, RuntimeChanges(runtime, sockets)))
+    node = ManagementNode(view, RuntimeChanges(runtime, sockets))
+    service = ManagementService(runtime, node, measure if measure is not None else runtime.clock)
     runtime.work = service.go_on
     runtime.fib.serve(MANAGEMENT, service.take, runtime.settings.forwarding.management_request_bytes)
     return view
@@ -60,22 +63,23 @@ class ConnectionRequests:
     """Those not begun, oldest first, each with what its sender may ask, and where it may send."""
     size: int = 0
     """Their bytes."""
-    work: Generator[int, None, None] | None = None
-    """The one whose answer is being made; yields what it has cost, rows."""
+    work: Generator[None, None, None] | None = None
+    """The one whose answer is being made, which pauses after each row."""
 
 
 class ManagementService:
     """Requests that wait, by connection, and the answers in the making."""
 
-    def __init__(self, runtime: Runtime, node: ManagementNode) -> None:
+    def __init__(self, runtime: Runtime, node: ManagementNode, measure: Callable[[], float]) -> None:
         self._runtime = runtime
         self._node = node
+        self._measure = measure
         self._waiting: OrderedDict[ConnectionId | None, ConnectionRequests] = OrderedDict()
-        self._left = 0
-        """Rows that may be made in this turn,"""
         self._is_working = False
-        self._turn_at = -1.0
-        """which is that of this moment, seconds."""
+        self._turn_at = -math.inf
+        """Time of the last turn in which an answer was made, seconds,"""
+        self._turn_s = 0.0
+        """and what answers have taken of it, seconds."""
 
     def take(self, data: bytes, source: ConnectionId | None) -> bool:
         """Take one request. Returns: whether there was room."""
@@ -84,10 +88,8 @@ class ManagementService:
             return False
         waiting.requests.append((data, *self._access(source)))
         waiting.size += len(data)
-        if self._turn_at != self._runtime.data_plane.now:
-            self._turn_at, self._left = self._runtime.data_plane.now, ROWS_A_TURN
         if self._runtime.work_at == math.inf and not self._is_working:
-            self._work()
+            self.go_on()
         return True
 
     def _access(self, source: ConnectionId | None) -> tuple[Access, ClientRights | None]:
@@ -107,9 +109,18 @@ class ManagementService:
         return Access(right=right, vhost=rights.vhost if right is ManagementRight.OWN else None), rights
 
     def go_on(self) -> None:
-        """Go on in a turn of its own."""
-        self._turn_at, self._left = self._runtime.data_plane.now, ROWS_A_TURN
-        self._work()
+        """Make answers, unless that would leave others too little time."""
+        now = self._runtime.data_plane.now
+        if self._turn_at != now and now >= self._rest_until():
+            self._turn_at, self._turn_s = now, 0.0
+        if self._turn_at == now:
+            self._work()
+        if self._waiting:
+            self._runtime.work_at = self._rest_until()
+
+    def _rest_until(self) -> float:
+        """Time at which the next turn may begin, seconds: after the last one others have as much as it took."""
+        return self._turn_at + 2 * self._turn_s
 
     def _work(self) -> None:
         """Make as much of the answers as the turn has room for.
@@ -117,32 +128,31 @@ class ManagementService:
         An answer may itself be a request to this router, which waits for its turn.
         """
         self._is_working = True
+        begin, before = self._measure(), self._turn_s
         try:
-            while self._waiting and self._left > 0:
+            while self._waiting and self._turn_s < TURN_S:
                 source, waiting = next(iter(self._waiting.items()))
-                self._left -= self._step(waiting)
+                self._step(waiting)
+                self._turn_s = before + self._measure() - begin
                 if waiting.work is None and not waiting.requests:
                     del self._waiting[source]
                 else:
                     self._waiting.move_to_end(source)
         finally:
             self._is_working = False
-        if self._waiting:
-            self._runtime.work_at = self._turn_at
 
-    def _step(self, waiting: ConnectionRequests) -> int:
-        """Make a piece of the oldest answer of a connection. Returns: what it cost, rows."""
+    def _step(self, waiting: ConnectionRequests) -> None:
+        """Make a piece of the oldest answer of a connection."""
         if waiting.work is None:
             data, access, rights = waiting.requests.popleft()
             waiting.size -= len(data)
             waiting.work = self._answer(data, access, rights)
-        cost = next(waiting.work, None)
-        if cost is None:
+        try:
+            next(waiting.work)
+        except StopIteration:
             waiting.work = None
-            return 1
-        return cost
 
-    def _answer(self, data: bytes, access: Access, rights: ClientRights | None) -> Generator[int, None, None]:
+    def _answer(self, data: bytes, access: Access, rights: ClientRights | None) -> Generator[None, None, None]:
         """Answer one request. Whatever it is, it does no harm to the connection that it came on."""
         runtime = self._runtime
         try:
@@ -153,8 +163,7 @@ class ManagementService:
             return
         if self._reply_address(request.reply_to, rights) is None:
             return
-        if len(data) > ROW_BYTES:
-            yield len(data) // ROW_BYTES
+        yield
         try:
             work = self._node.work(request, access)
             while True:
@@ -163,7 +172,7 @@ class ManagementService:
                 except StopIteration as done:
                     answer = done.value
                     break
-                yield 1
+                yield
             encoded = b"" if answer is None else codec.encode_message(answer)
         except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection
             runtime.log.exception("management_fault")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -10,11 +11,14 @@ from proton import symbol
 from router.management.node import MAX_COUNT
 from router.management.snapshot import ConnectionRow
 from router.runtime import Runtime
-from router.views.management_service import MAX_WAITING, ROWS_A_TURN, serve_management
+from router.views.management_service import MAX_WAITING, TURN_S, serve_management
 from router.views.runtime import SHOWN_CHARS, SHOWN_PROPERTIES, RuntimeView
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, PeerSender, decode, message
 
+ROWS_A_TURN = 25
+ROW_S = TURN_S / ROWS_A_TURN
+TURN_AND_REST_S = 2.1 * TURN_S
 TO_NODE = {"type": "org.amqp.management", "name": "self"}
 
 
@@ -30,9 +34,9 @@ def query(replies: PeerReceiver, kind: str, number: int = 0, **properties: Any) 
 
 
 def served(bench: Bench, links: int) -> tuple[Runtime, Peer]:
-    """A router with a management node and a client of so many links."""
+    """A router with a management node that needs `ROW_S` for a row, and a client of so many links."""
     router = bench.router("A")
-    serve_management(router)
+    serve_management(router, measure=itertools.count(step=ROW_S).__next__)
     client = bench.client(router)
     for number in range(links):
         client.receiver(f"topic/{number}", credit=1, run=False)
@@ -57,8 +61,7 @@ def test_messages_pass_between_the_pieces_of_an_answer(bench: Bench) -> None:
         other.send(message(pieces))
         bench.run()
         assert len(received.messages) == pieces + 1
-        router.handle_deadline()
-        bench.run()
+        bench.advance(TURN_AND_REST_S)
         pieces += 1
     assert 10 <= pieces < 20
     assert len(decode(replies.messages[0].data).body["results"]) == 10 * ROWS_A_TURN + 4
@@ -81,10 +84,7 @@ def test_requests_of_several_clients_are_answered_by_turns(bench: Bench) -> None
     calm, calm_replies = asker(bench, router)
     calm.send(query(calm_replies, "router"))
     bench.run()
-    router.handle_deadline()
-    bench.run()
-    router.handle_deadline()
-    bench.run()
+    bench.advance(2 * TURN_AND_REST_S)
     assert len(calm_replies.messages) == 1
     bench.advance(1)
     assert numbers(busy_replies) == list(range(20))

@@ -34,6 +34,8 @@ WARM_S = 0.3
 CALL_BYTES = 200
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x10, 0x19)
 FULL = 2**31 - 1
+ANSWERED = b"statusCode"
+"""What each answer of management has."""
 
 
 class Ended(Exception):
@@ -137,10 +139,10 @@ def transfer(handle: int, number: int, data: bytes, *, more: bool = False, settl
     return write(TRANSFER, [handle, number, b"%d" % number, 0, settled, more], payload=data)
 
 
-def request(operation: str, **properties: str) -> bytes:
-    """To `$management`, with nobody to answer."""
+def request(operation: str, reply_to: str = "nobody", **properties: str) -> bytes:
+    """To `$management`, with nobody to answer unless *reply_to* says who."""
     message = Message(
-        address="$management", reply_to="nobody", body={}, properties={"operation": operation, **properties}
+        address="$management", reply_to=reply_to, body={}, properties={"operation": operation, **properties}
     )
     data: bytes = message.encode()
     return data
@@ -182,6 +184,27 @@ def queries(connect: Connect) -> None:
     data = request("QUERY", entityType="org.apache.qpid.dispatch.router.address")
     for number in range(1000):
         client.write(transfer(0, number, data, settled=True))
+
+
+def plain_requests(connect: Connect) -> None:
+    """Small requests on ten connections that read their answers, within their credit."""
+    clients = [connect(f"hostile {number}") for number in range(10)]
+    for number, client in enumerate(clients):
+        client.write(begin() + receiver(0, f"answers {number}", credit=FULL) + sender(1, "$management"))
+    clients[-1].rest(0.1)
+    router = "org.apache.qpid.dispatch.router"
+    data = [request("READ", f"answers {number}", type=router) for number in range(len(clients))]
+    waiting = [0] * len(clients)
+    sent = 0
+    while True:
+        for number, client in enumerate(clients):
+            client.look()
+            waiting[number] -= client.read.count(ANSWERED)
+            del client.read[: 1 - len(ANSWERED)]
+            if waiting[number] <= 60:
+                client.write(b"".join(transfer(1, sent + at, data[number], settled=True) for at in range(30)))
+                waiting[number] += 30
+        sent += 30
 
 
 def long_addresses(connect: Connect) -> None:
@@ -329,6 +352,7 @@ KINDS: tuple[Callable[[Connect], None], ...] = (
     begun_twice,
     dear_sections,
     queries,
+    plain_requests,
     long_addresses,
     unfinished_messages,
     foreign_replies,
