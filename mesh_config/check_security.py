@@ -128,6 +128,10 @@ def _listener_sasl_findings(listener: ListenerSettings, place: At) -> Iterator[F
             f"{' and '.join(with_passwords)} without users",
             expected="`users_file`, which `amqp-mesh user add` writes",
         )
+    if Mechanism.GSSAPI not in listener.sasl and (listener.keytab or listener.kerberos_realm):
+        yield place("keytab" if listener.keytab else "kerberos_realm").finding(
+            "Kerberos without its mechanism", expected="GSSAPI among `sasl`", nearest=Mechanism.GSSAPI.value
+        )
     if Mechanism.PLAIN in listener.sasl and listener.tls is None and not listener.plain_without_tls:
         yield place("sasl").finding(
             "PLAIN without TLS: whoever listens on the network would read the passwords",
@@ -176,6 +180,12 @@ def _connector_findings(connector: ConnectorSettings, profiles: dict[str, TlsSet
         connector.tls is None or (profile is not None and profile.certificate is None)
     ):
         yield place("sasl").finding("EXTERNAL without a certificate of this router", expected="a TLS profile with one")
+    if connector.sasl is Mechanism.GSSAPI:
+        yield place("sasl").finding(
+            "GSSAPI is for clients: a router doesn't say by it who it is",
+            expected="EXTERNAL, with a TLS profile that has a certificate, or SCRAM-SHA-256",
+            nearest=Mechanism.EXTERNAL.value,
+        )
     if connector.sasl in PASSWORD_MECHANISMS:
         if (connector.password_file is None) == (connector.password_env is None):
             both = "both" if connector.password_file is not None else "neither"

@@ -14,7 +14,14 @@ from typing import Any
 
 import attrs
 
-from mesh_config.models import ENVIRONMENT_PATTERN, HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, VHOST_PATTERN
+from mesh_config.models import (
+    ENVIRONMENT_PATTERN,
+    HOST_PATTERN,
+    ID_PATTERN,
+    PRINCIPAL_PATTERN,
+    TEXT_PATTERN,
+    VHOST_PATTERN,
+)
 
 SettingsClass = type[attrs.AttrsInstance]
 
@@ -23,6 +30,7 @@ _PATTERN_WORDS = {
     HOST_PATTERN: "a host name or an address",
     VHOST_PATTERN: "a name without blanks, `/` and `:`, which does not begin with `$` or `_`",
     ENVIRONMENT_PATTERN: "the name of a variable of the environment",
+    PRINCIPAL_PATTERN: "a word without blanks, `/` and `@`",
     TEXT_PATTERN: "text, not empty and without control characters",
 }
 

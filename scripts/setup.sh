@@ -75,13 +75,23 @@ missing_packages() {
                 command -v npm >/dev/null || echo npm
                 ;;
             java) java -version >/dev/null 2>&1 || echo default-jre-headless ;;
+            kerberos) missing_kerberos ;;
             chromium) command -v chromium >/dev/null || echo chromium ;;
             *) fail "no tool $tool" ;;
         esac
     done
 }
 
-# install_packages [node] [java] [chromium]
+# What gssapi is compiled with, and a KDC and clients' side of Cyrus for its tests.
+missing_kerberos() {
+    pkg-config --exists krb5-gssapi 2>/dev/null || echo libkrb5-dev
+    [ -x /usr/sbin/krb5kdc ] || echo krb5-kdc
+    [ -x /usr/sbin/kadmin.local ] || echo krb5-admin-server
+    compgen -G '/usr/lib*/sasl2/libgssapiv2.so' >/dev/null || compgen -G '/usr/lib/*/sasl2/libgssapiv2.so' >/dev/null ||
+        echo libsasl2-modules-gssapi-mit
+}
+
+# install_packages [node] [java] [chromium] [kerberos]
 install_packages() {
     local packages
     packages=$(missing_packages "$@" | tr '\n' ' ')

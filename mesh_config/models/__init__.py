@@ -15,6 +15,7 @@ from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.security import (
     ENVIRONMENT_PATTERN,
     PASSWORD_MECHANISMS,
+    PRINCIPAL_PATTERN,
     CertificateField,
     ClientCertificates,
     Mechanism,
@@ -29,6 +30,7 @@ from mesh_config.models.vhosts import VHOST_PATTERN, GroupSettings, ManagementRi
 __all__ = [
     "DEFAULT_ADDRESSES",
     "ENVIRONMENT_PATTERN",
+    "PRINCIPAL_PATTERN",
     "HOST_PATTERN",
     "ID_PATTERN",
     "MIB",

@@ -8,6 +8,7 @@ import attrs
 
 from mesh_config.models.security import (
     ENVIRONMENT_PATTERN,
+    PRINCIPAL_PATTERN,
     CertificateField,
     ClientCertificates,
     Mechanism,
@@ -141,6 +142,23 @@ class ListenerSettings(ConnectionSettings):
         "Users and their salted passwords, for PLAIN and SCRAM; `amqp-mesh user` writes it.",
         default=None,
         pattern=TEXT_PATTERN,
+    )
+    keytab: str | None = setting(
+        "File of the keys that Kerberos tickets are checked with, for GSSAPI; when absent the system's, which is"
+        " `KRB5_KTNAME` or /etc/krb5.keytab.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    kerberos_service: str = setting(
+        "Service that clients ask tickets for: the principal without its host, as which any will do that has a key.",
+        default="amqp",
+        pattern=PRINCIPAL_PATTERN,
+    )
+    kerberos_realm: str | None = setting(
+        "Realm whose users are known by their names alone, `alice` for `alice@EXAMPLE.NET`; when absent, and of users"
+        " of other realms, the realm is part of the name.",
+        default=None,
+        pattern=PRINCIPAL_PATTERN,
     )
     anonymous_routers: bool = setting(
         "Of a listener for routers that other machines reach: let them join without saying who they are.",

@@ -10,6 +10,8 @@ from mesh_config.models.setting_field import TEXT_PATTERN, setting
 
 ENVIRONMENT_PATTERN = "[A-Za-z_][A-Za-z0-9_]*"
 """Name of a variable of the environment."""
+PRINCIPAL_PATTERN = "[^\\s/@\\u0000-\\u001f\\u007f-\\u009f]+"
+"""Service or realm of a Kerberos principal."""
 
 
 class TlsVersion(enum.StrEnum):
@@ -58,6 +60,7 @@ class Mechanism(enum.StrEnum):
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
     EXTERNAL = "EXTERNAL"
+    GSSAPI = "GSSAPI"
 
 
 PASSWORD_MECHANISMS = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)

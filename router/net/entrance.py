@@ -9,12 +9,13 @@ import functools
 import secrets
 import socket
 import ssl
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
 import attrs
 import trio
 
-from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, TlsMode
+from mesh_config.models import PASSWORD_MECHANISMS, ConnectorSettings, ListenerSettings, Mechanism, TlsMode
 from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
@@ -29,10 +30,13 @@ from router.security.sasl_frames import (
     SaslFrame,
     split_frame,
 )
-from router.security.sasl_server import PasswordCheck, SaslServer
+from router.security.sasl_server import PasswordCheck, SaslServer, TokenCheck
 from router.security.scram import NONCE_BYTES
 from router.security.tls import certificate_user, failure_words
 from router.security.users import Users
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 WRONG_PASSWORD_PAUSE_S: Final = 1.0
 """From a wrong password to its answer: who tries many has to wait, and nobody else."""
@@ -61,9 +65,10 @@ class Entrance:
         self._authority = authority
         self._handshakes = trio.Lock()
         self._checks = trio.CapacityLimiter(1)
-        """Passwords are derived by one thread: however many are tried, the router has the other processors."""
+        """Passwords and tickets are checked by one thread: however many are tried, the router has the other
+        processors."""
         self._hosts: dict[str, trio.Lock] = {}
-        """Hosts whose passwords are being checked, one at a time: none can fill the line for the others."""
+        """Hosts for which something is checked, one thing at a time: none can fill the line for the others."""
 
     # Who connects here
 
@@ -142,6 +147,7 @@ class Entrance:
             users,
             functools.partial(_user_of, tls, settings),
             secrets.token_urlsafe(NONCE_BYTES),
+            functools.partial(self._authority.kerberos, settings),
         )
         await wire.write(SASL_HEADER + sasl.greeting())
         for _ in range(MOST_FRAMES):
@@ -149,13 +155,16 @@ class Entrance:
             if isinstance(answer, PasswordCheck):
                 assert users is not None
                 answer = sasl.checked(is_right=await self._check(users, answer, host))
+            elif isinstance(answer, TokenCheck):
+                await self._in_thread(host, answer.step, answer.token)
+                answer = sasl.stepped()
             if sasl.is_guess:
                 await trio.sleep(WRONG_PASSWORD_PAUSE_S)
             await wire.write(answer)
             if sasl.failure is not None:
                 raise PeerRefused(f"SASL: {sasl.failure}")
             if sasl.user is not None:
-                is_of_file = sasl.mechanism not in (Mechanism.ANONYMOUS, Mechanism.EXTERNAL)
+                is_of_file = sasl.mechanism in PASSWORD_MECHANISMS
                 return _admitted(
                     wire,
                     user=sasl.user,
@@ -167,10 +176,14 @@ class Entrance:
     async def _check(self, users: Users, check: PasswordCheck, host: str) -> bool:
         if users.remembers(check.user, check.password):
             return True
+        return await self._in_thread(host, users.check, check.user, check.password)
+
+    async def _in_thread(self, host: str, function: Callable[[Unpack[Args]], T], *args: *Args) -> T:
+        """Call what computes for long: one call at a time, and each host in turn."""
         lock = self._hosts.setdefault(host, trio.Lock())
         try:
             async with lock:
-                return await trio.to_thread.run_sync(users.check, check.user, check.password, limiter=self._checks)
+                return await trio.to_thread.run_sync(function, *args, limiter=self._checks)
         finally:
             if not lock.locked() and not lock.statistics().tasks_waiting:
                 self._hosts.pop(host, None)

@@ -8,6 +8,7 @@ from typing import Any
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings, TlsSettings
 from router.core.errors import LocalError
+from router.security.kerberos import KerberosExchange, KerberosService
 from router.security.secret_files import read_secret
 from router.security.tls import TlsProfile, client_context, server_context
 from router.security.users import Users
@@ -27,6 +28,7 @@ class Authority:
         self._profiles: dict[ListenerSettings | ConnectorSettings, TlsProfile] = {}
         self.users: dict[str, Users] = {}
         """By path of the file."""
+        self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
             self.prepare(listener)
@@ -45,8 +47,11 @@ class Authority:
             self._profiles[socket] = TlsProfile(self._by_name[socket.tls], _maker(socket))
         if isinstance(socket, ConnectorSettings):
             self.password(socket)
-        elif socket.users_file is not None and socket.users_file not in self.users:
+            return
+        if socket.users_file is not None and socket.users_file not in self.users:
             self.users[socket.users_file] = Users(socket.users_file)
+        if Mechanism.GSSAPI in socket.sasl and (key := _service_key(socket)) not in self._services:
+            self._services[key] = KerberosService(*key)
 
     def tls(self, socket: ListenerSettings | ConnectorSettings) -> Any:
         """Context for a new connection of a listener or connector with a profile."""
@@ -62,6 +67,10 @@ class Authority:
         users = self.users[listener.users_file]
         self._refresh(users)
         return users
+
+    def kerberos(self, listener: ListenerSettings) -> KerberosExchange:
+        """An exchange of a listener that offers GSSAPI."""
+        return KerberosExchange(self._services[_service_key(listener)])
 
     def refresh(self) -> None:
         """Look at the files of users again."""
@@ -79,6 +88,8 @@ class Authority:
         Raises:
             LocalError: it isn't there.
         """
+        if connector.sasl is Mechanism.GSSAPI:
+            raise LocalError("GSSAPI is for clients: a connector has EXTERNAL or SCRAM-SHA-256 instead")
         if connector.sasl in (Mechanism.ANONYMOUS, Mechanism.EXTERNAL):
             return None
         user = connector.user or self.router_id
@@ -86,6 +97,10 @@ class Authority:
         if secret is None:
             raise LocalError(f"a connector with {connector.sasl} needs `password_file` or `password_env`")
         return secret
+
+
+def _service_key(listener: ListenerSettings) -> tuple[str | None, str, str | None]:
+    return (listener.keytab, listener.kerberos_service, listener.kerberos_realm)
 
 
 def _maker(socket: ListenerSettings | ConnectorSettings) -> Callable[[TlsSettings], Any]:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import attrs
 
+from router.security.kerberos import KerberosExchange
 from router.security.sasl_frames import (
     AUTHENTICATION_FAILED,
     INIT,
@@ -46,6 +47,14 @@ class PasswordCheck:
     password: bytes = attrs.field(repr=False)
 
 
+@attrs.frozen(kw_only=True)
+class TokenCheck:
+    """A Kerberos token that is to be checked: call `step` with it, then `SaslServer.stepped`."""
+
+    step: Callable[[bytes], None]
+    token: bytes = attrs.field(repr=False)
+
+
 class SaslServer:
     """One exchange. `user` is set once it is over and went well, `failure` once it is over and did not."""
 
@@ -55,6 +64,7 @@ class SaslServer:
         accounts: Accounts | None,
         certificate_user: Callable[[], str],
         nonce: str,
+        kerberos: Callable[[], KerberosExchange] | None = None,
     ) -> None:
         """Begin with `greeting`.
 
@@ -63,11 +73,14 @@ class SaslServer:
             accounts: for those with passwords.
             certificate_user: user that the peer's certificate stands for; raises SaslError when it stands for none.
             nonce: printable ASCII without a comma, never used before.
+            kerberos: makes an exchange, for GSSAPI.
         """
         self._offered = tuple(offered)
         self._accounts = accounts
         self._certificate_user = certificate_user
         self._nonce = nonce
+        self._new_exchange = kerberos
+        self._kerberos: KerberosExchange | None = None
         self._scram: ScramServer | None = None
         self._is_challenged = False
         self.mechanism: str | None = None
@@ -88,7 +101,7 @@ class SaslServer:
         """Whether the outcome was written."""
         return self.user is not None or self.failure is not None
 
-    def received(self, frame: SaslFrame) -> bytes | PasswordCheck:
+    def received(self, frame: SaslFrame) -> bytes | PasswordCheck | TokenCheck:
         """Take a frame of the client. Returns: what to write, or what is to be checked first."""
         try:
             if frame.code == INIT and self.mechanism is None:
@@ -104,7 +117,17 @@ class SaslServer:
         """The password was checked. Returns: what to write."""
         return self._succeed(self._claimed) if is_right else self._fail_guess()
 
-    def _begin(self, frame: SaslFrame) -> bytes | PasswordCheck:
+    def stepped(self) -> bytes:
+        """The token was checked. Returns: what to write."""
+        assert self._kerberos is not None, "it has checked the token"
+        if self._kerberos.failure is not None:
+            return self._fail(self._kerberos.failure)
+        if self._kerberos.user is not None:
+            return self._succeed(self._kerberos.user)
+        self._is_challenged = True
+        return challenge_frame(self._kerberos.challenge)
+
+    def _begin(self, frame: SaslFrame) -> bytes | PasswordCheck | TokenCheck:
         (mechanism,) = frame.mechanisms[:1] or ("",)
         self.mechanism = mechanism
         if mechanism not in self._offered:
@@ -118,7 +141,7 @@ class SaslServer:
             return challenge_frame(b"")
         return self._go_on(frame.data or b"")
 
-    def _go_on(self, data: bytes) -> bytes | PasswordCheck:
+    def _go_on(self, data: bytes) -> bytes | PasswordCheck | TokenCheck:
         if self._scram is not None:
             return self._scram_step(self._scram, data)
         if self.mechanism == "PLAIN":
@@ -128,6 +151,10 @@ class SaslServer:
             if data and prepared_text(data) != user:
                 raise SaslError("a user that wants to act as another one than its certificate's")
             return self._succeed(user)
+        if self.mechanism == "GSSAPI":
+            assert self._new_exchange is not None, "who offers it has keys"
+            self._kerberos = self._kerberos or self._new_exchange()
+            return TokenCheck(step=self._kerberos.step, token=data)
         return self._succeed(ANONYMOUS)
 
     def _plain(self, data: bytes) -> PasswordCheck:

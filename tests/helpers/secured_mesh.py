@@ -22,7 +22,7 @@ from tests.helpers.certificates import Certificates
 
 USER, PASSWORD = "alice", "s3cr3t-of-alice"
 ITERATIONS = 4096
-MECHANISMS = tuple(Mechanism)
+MECHANISMS = tuple(each for each in Mechanism if each is not Mechanism.GSSAPI)
 
 
 @attrs.frozen
@@ -36,13 +36,19 @@ class SecuredMesh:
     """Certificate and key of the client alice."""
 
 
-def secured_mesh(folder: Path) -> SecuredMesh:
-    """Make routers A and B; B dials A. Whoever is anywhere as alice has her password, or her certificate."""
+def secured_mesh(folder: Path, keytab: str | None = None, realm: str | None = None) -> SecuredMesh:
+    """Make routers A and B; B dials A. Whoever is anywhere as alice has her password, her certificate, or her ticket.
+
+    Args:
+        folder: for files.
+        keytab: keys of the service; clients get in by GSSAPI too.
+        realm: of alice.
+    """
     certificates = Certificates(folder / "certificates")
     users = str(folder / "users")
     write_users(users, {USER: new_keys(PASSWORD, ITERATIONS)})
     client = certificates.issue(USER)
-    routers = {key: _router(key, certificates, users) for key in ("A", "B")}
+    routers = {key: _router(key, certificates, users, keytab, realm) for key in ("A", "B")}
     routers["B"] = attrs.evolve(
         routers["B"], connectors=(ConnectorSettings(to="A", tls="mesh", sasl=Mechanism.EXTERNAL, reconnect_max_s=1.0),)
     )
@@ -50,14 +56,17 @@ def secured_mesh(folder: Path) -> SecuredMesh:
     return SecuredMesh(settings=mesh, certificates=certificates, users=users, client=client)
 
 
-def _router(key: str, certificates: Certificates, users: str) -> RouterSettings:
-    clients = ListenerSettings(sasl=MECHANISMS, users_file=users, plain_without_tls=True)
+def _router(key: str, certificates: Certificates, users: str, keytab: str | None, realm: str | None) -> RouterSettings:
+    mechanisms = (*MECHANISMS, Mechanism.GSSAPI) if keytab is not None else MECHANISMS
+    clients = ListenerSettings(
+        sasl=mechanisms, users_file=users, plain_without_tls=True, keytab=keytab, kerberos_realm=realm
+    )
     with_tls = attrs.evolve(clients, tls="mesh", client_certificates=ClientCertificates.REQUESTED)
     return RouterSettings(
         id=key,
         tls=(TlsSettings(name="mesh", certificate=certificates.issue(key), ca=certificates.ca),),
         listeners=(
-            attrs.evolve(clients, sasl=tuple(each for each in MECHANISMS if each is not Mechanism.EXTERNAL)),
+            attrs.evolve(clients, sasl=tuple(each for each in mechanisms if each is not Mechanism.EXTERNAL)),
             with_tls,
             attrs.evolve(with_tls, tls_mode=TlsMode.OPTIONAL),
             ListenerSettings(

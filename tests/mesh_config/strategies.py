@@ -12,6 +12,7 @@ from mesh_config.models import (
     ENVIRONMENT_PATTERN,
     HOST_PATTERN,
     ID_PATTERN,
+    PRINCIPAL_PATTERN,
     TEXT_PATTERN,
     VHOST_PATTERN,
     ConnectorSettings,
@@ -22,6 +23,7 @@ from mesh_config.values import SettingsClass, fields_of, kind_of
 
 _WORDS = {
     ENVIRONMENT_PATTERN: "aZ_",
+    PRINCIPAL_PATTERN: "aZ09._-",
     ID_PATTERN: "AbZ09.-_é\"'#:{",
     HOST_PATTERN: "az09.-:",
     TEXT_PATTERN: "az09/.-_é :#'\"",

@@ -1,0 +1,173 @@
+"""Clients with Kerberos tickets, from a KDC of the test's own."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from proton import ConnectionException
+from proton.utils import BlockingConnection
+
+from mesh_config.models import ListenerSettings, Mechanism, MeshSettings, RouterSettings
+from router.core.errors import LocalError
+from router.security.kerberos import KerberosExchange, KerberosService
+from router.security.sasl_frames import SASL_HEADER, init_frame, outcome_frame
+from tests.helpers.getting_in import TIMEOUT_S, Field, by_oslo, by_proton
+from tests.helpers.kerberos import REALM, Realm, needs_kerberos
+from tests.helpers.oslo import OsloWorker, needs_oslo
+from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
+from tests.helpers.secured_mesh import USER, secured_mesh
+from tests.helpers.who_gets_in import OSLO, PROTON, WHO_GETS_IN
+
+pytestmark = [pytest.mark.interop, needs_kerberos]
+SERVICE = "amqp/localhost"
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    with Realm(tmp_path_factory.mktemp("realm")) as realm, pytest.MonkeyPatch.context() as patch:
+        for name, value in realm.environment.items():
+            patch.setenv(name, value)
+        realm.keytab(USER)
+        yield realm
+
+
+@pytest.fixture(scope="module")
+def keytab(realm: Realm) -> str:
+    return realm.keytab(SERVICE)
+
+
+@pytest.fixture
+def with_tickets(realm: Realm, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in realm.as_user(USER).items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="module")
+def field(keytab: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    folder = tmp_path_factory.mktemp("kerberos")
+    made = secured_mesh(folder, keytab, REALM)
+    with MeshProcesses(made.settings, folder / "mesh") as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        yield Field(mesh, made)
+
+
+def rows(client: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("mode", [row[2] for row in WHO_GETS_IN if row[:2] == (client, Mechanism.GSSAPI)])
+
+
+@rows(PROTON)
+@pytest.mark.usefixtures("with_tickets")
+def test_proton_gets_in(field: Field, mode: str) -> None:
+    by_proton(field, Mechanism.GSSAPI, mode, f"proton-{mode}")
+
+
+@rows(OSLO)
+@needs_oslo
+@pytest.mark.usefixtures("with_tickets")
+def test_oslo_messaging_gets_in(field: Field, tmp_path: Path, mode: str) -> None:
+    with OsloWorker(tmp_path / "worker.log") as worker:
+        by_oslo(field, Mechanism.GSSAPI, mode, f"oslo-{mode}", worker)
+
+
+def refused_with(router: RouterProcess, reason: str) -> None:
+    wait_until(
+        lambda: any(
+            reason in line.fields.get("reason", "")
+            for line in (*router.log_lines("peer_refused"), *router.log_lines("connection_closed"))
+        ),
+        lambda: f"{reason!r} in the log:\n{router.log_text()[-3000:]}",
+        TIMEOUT_S,
+    )
+
+
+@pytest.fixture
+def router(realm: Realm, tmp_path: Path) -> Iterator[RouterProcess]:
+    """A router with keys of its own, which says of everybody which realm they are of."""
+    keys = tmp_path / "keytab"
+    keys.write_bytes(Path(realm.keytab("amqp/127.0.0.1")).read_bytes())
+    listener = ListenerSettings(sasl=(Mechanism.GSSAPI,), keytab=str(keys))
+    settings = RouterSettings(id="A", listeners=(ListenerSettings(), listener))
+    with MeshProcesses(MeshSettings(routers={"A": settings}), tmp_path / "mesh") as mesh:
+        mesh.start()
+        yield mesh["A"]
+
+
+def dial(router: RouterProcess, host: str = "127.0.0.1") -> None:
+    port = router.settings.listeners[1].port
+    BlockingConnection(f"amqp://{host}:{port}", timeout=TIMEOUT_S, allowed_mechs="GSSAPI").close()
+
+
+@pytest.mark.usefixtures("with_tickets")
+def test_who_is_refused_is_told_of_in_words(
+    realm: Realm, router: RouterProcess, keytab: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dial(router)
+    with pytest.raises(ConnectionException, match="amqp:unauthorized-access"):
+        dial(router, "localhost")  # whose keys are in another keytab
+    refused_with(router, f"SASL: Kerberos: Request ticket server amqp/localhost@{REALM}")
+    # Keys that were changed at the KDC count when they have come into the keytab, without a restart.
+    file = Path(str(router.settings.listeners[1].keytab))
+    Path(realm.as_user(USER)["KRB5CCNAME"].removeprefix("FILE:")).unlink()
+    file.write_bytes(file.read_bytes() + Path(keytab).read_bytes()[2:])
+    dial(router, "localhost")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(file.with_name("none")))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{file.with_name('no-tickets')}")
+    with pytest.raises(ConnectionException):
+        dial(router)
+    refused_with(router, "SASL: it left when it was offered GSSAPI: it may want another mechanism")
+
+
+def test_what_is_no_token_ends_one_connection_and_nothing_else(router: RouterProcess) -> None:
+    refused = {
+        b"": "SASL: Kerberos: ",
+        b"nothing": "SASL: Kerberos: ",
+        b"\x60" + os.urandom(15_000): "SASL: Kerberos: ",
+    }
+    for token, reason in refused.items():
+        with socket.create_connection(("127.0.0.1", router.settings.listeners[1].port)) as sock:
+            sock.sendall(SASL_HEADER + init_frame("GSSAPI", token, None))
+            answer = b""
+            while piece := sock.recv(4096):
+                answer += piece
+        assert answer.endswith(outcome_frame(1))
+        refused_with(router, reason)
+    assert router.is_running
+
+
+@pytest.mark.usefixtures("with_tickets")
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        (b"\x04\x00\xff\xff", "a client that wants a security layer"),
+        (b"\x01\x00", "a client that wants a security layer"),
+        (b"\x01\x00\x00\x00bob", "wants to act as another one"),
+        (b"\x01\x00\x00\x00", None),
+    ],
+)
+def test_only_who_wants_no_layer_and_is_itself_gets_in(keytab: str, choice: bytes, reason: str | None) -> None:
+    gssapi = pytest.importorskip("gssapi")
+    exchange = KerberosExchange(KerberosService(keytab, "amqp", None))
+    name = gssapi.Name("amqp@localhost", gssapi.NameType.hostbased_service)
+    client = gssapi.SecurityContext(name=name, usage="initiate")
+    exchange.step(client.step())
+    client.step(exchange.challenge)
+    exchange.step(b"")
+    assert client.unwrap(exchange.challenge).message == b"\x01\x00\x00\x00"
+    assert exchange.user is None
+    exchange.step(client.wrap(choice, False).message)
+    if reason is None:
+        assert (exchange.user, exchange.failure) == (f"{USER}@{REALM}", None)
+    else:
+        assert exchange.user is None
+        assert reason in str(exchange.failure)
+
+
+def test_a_listener_without_keys_is_refused(realm: Realm, keytab: str, tmp_path: Path) -> None:
+    for path, service in ((str(tmp_path / "none"), "amqp"), (keytab, "other")):
+        with pytest.raises(LocalError, match=f"keytab {path} has no key of {service}: "):
+            KerberosService(path, service, None)

@@ -1,0 +1,108 @@
+"""Findings about TLS and SASL: settings of one router that do not go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mesh_config.check import check_file
+from tests.mesh_config.cases import FILE, Case, assert_only, row
+
+HEAD = "router:\n  id: A\n"
+PROFILE = "  tls: [{name: t, certificate: c}, {name: bare}]\n"
+
+
+def listener(rest: str) -> str:
+    return f"{HEAD}{PROFILE}  listeners:\n  - {{{rest}}}  # here\n"
+
+
+def connector(rest: str) -> str:
+    return f"{HEAD}{PROFILE}  listeners: [{{}}]\n  connectors:\n  - {{port: 1, {rest}}}  # here\n"
+
+
+CASES = (
+    row(
+        "an unknown profile", listener("tls: x"), "router.listeners[0].tls", "no TLS profile `x`", "one of `t`, `bare`"
+    ),
+    row(
+        "a profile without certificate", listener("tls: bare"), "router.listeners[0].tls", "has no certificate to show"
+    ),
+    row(
+        "certificates that nothing is known about",
+        listener("tls: t, client_certificates: required"),
+        "router.listeners[0].client_certificates",
+        "has no authorities",
+        "`ca` in it",
+    ),
+    row(
+        "EXTERNAL without certificates",
+        listener("tls: t, sasl: [EXTERNAL]"),
+        "router.listeners[0].sasl",
+        "EXTERNAL without certificates of clients",
+    ),
+    row("a mechanism twice", listener("sasl: [ANONYMOUS, ANONYMOUS]"), "router.listeners[0].sasl", "twice"),
+    row("no mechanism", listener("sasl: []"), "router.listeners[0].sasl", "nobody could enter"),
+    row(
+        "passwords without users",
+        listener("sasl: [SCRAM-SHA-256]"),
+        "router.listeners[0].sasl",
+        "SCRAM-SHA-256 without users",
+        "`users_file`",
+    ),
+    row(
+        "passwords for everybody to read",
+        listener("sasl: [PLAIN], users_file: u"),
+        "router.listeners[0].sasl",
+        "PLAIN without TLS",
+        "`plain_without_tls: true`",
+        "SCRAM-SHA-256",
+    ),
+    row(
+        "a keytab for nothing",
+        listener("keytab: k"),
+        "router.listeners[0].keytab",
+        "Kerberos without its mechanism",
+        "GSSAPI among `sasl`",
+        "GSSAPI",
+    ),
+    row(
+        "a router that would show a ticket",
+        connector("sasl: GSSAPI"),
+        "router.connectors[0].sasl",
+        "GSSAPI is for clients",
+        "EXTERNAL",
+        "EXTERNAL",
+    ),
+    row(
+        "no password",
+        connector("sasl: SCRAM-SHA-256"),
+        "router.connectors[0].sasl",
+        "neither of `password_file` and `password_env`",
+    ),
+    row(
+        "a password for nothing",
+        connector("password_file: f"),
+        "router.connectors[0].sasl",
+        "a password that ANONYMOUS makes no use of",
+    ),
+    row(
+        "EXTERNAL of a router without certificate",
+        connector("sasl: EXTERNAL, tls: bare"),
+        "router.connectors[0].sasl",
+        "EXTERNAL without a certificate of this router",
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_what_does_not_go_together_is_told_with_its_line_and_what_would(case: Case, tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_text(case.text, encoding="utf-8")
+    assert_only(check_file(path), case)
+
+
+def test_kerberos_with_its_mechanism_is_not_complained_about(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_text(listener("sasl: [GSSAPI], keytab: k, kerberos_realm: EXAMPLE.NET"), encoding="utf-8")
+    assert not check_file(path)
