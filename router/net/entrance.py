@@ -154,9 +154,9 @@ class Entrance:
             answer = sasl.received(await _next_frame(wire, sasl))
             if isinstance(answer, PasswordCheck):
                 assert users is not None
-                answer = sasl.checked(is_right=await self._check(users, answer, host))
+                answer = sasl.checked(is_right=await self._check(wire, users, answer, host))
             elif isinstance(answer, TokenCheck):
-                await self._in_thread(host, answer.step, answer.token)
+                await self._in_thread(wire, host, answer.step, answer.token)
                 answer = sasl.stepped()
             if sasl.is_guess:
                 await trio.sleep(WRONG_PASSWORD_PAUSE_S)
@@ -173,16 +173,20 @@ class Entrance:
                 )
         raise PeerRefused("SASL: too many frames")
 
-    async def _check(self, users: Users, check: PasswordCheck, host: str) -> bool:
+    async def _check(self, wire: UnenginedSocket, users: Users, check: PasswordCheck, host: str) -> bool:
         if users.remembers(check.user, check.password):
             return True
-        return await self._in_thread(host, users.check, check.user, check.password)
+        return await self._in_thread(wire, host, users.check, check.user, check.password)
 
-    async def _in_thread(self, host: str, function: Callable[[Unpack[Args]], T], *args: *Args) -> T:
-        """Call what computes for long: one call at a time, and each host in turn."""
+    async def _in_thread(
+        self, wire: UnenginedSocket, host: str, function: Callable[[Unpack[Args]], T], *args: *Args
+    ) -> T:
+        """Call what computes for long: one call at a time, and each host in turn, unless its peer has left."""
         lock = self._hosts.setdefault(host, trio.Lock())
         try:
             async with lock:
+                if wire.has_left():
+                    raise PeerLeft("the other side closed it")
                 return await trio.to_thread.run_sync(function, *args, limiter=self._checks)
         finally:
             if not lock.locked() and not lock.statistics().tasks_waiting:

@@ -23,7 +23,9 @@ PAUSE_WITHOUT_FILES_S: Final = 0.1
 WITHOUT_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 AT_ONCE: Final = 4
-"""Connections accepted before other tasks have their turn, which in a busy process comes once in a millisecond."""
+"""Connections accepted before other tasks have their turn, which in a busy process comes once in a millisecond;"""
+AT_ONCE_S: Final = 50e-6
+"""fewer when they take longer than this."""
 NO_BOUND: Final = 2**31
 """Of descriptors."""
 
@@ -139,6 +141,7 @@ class Listener:
             await trio.lowlevel.wait_readable(self._sock)
             async with leaving:
                 pass
+            end = trio.current_time() + AT_ONCE_S
             for _ in range(AT_ONCE):
                 try:
                     sock, peer = self._sock.accept()
@@ -159,6 +162,8 @@ class Listener:
                     sock.close()
                     self.refusals[reason] += 1
                     self._tell(reason, host, refused)
+                if trio.current_time() >= end:
+                    break
 
     def _refusal(self, fd: int, host: str) -> Refusal | None:
         if self.count >= self.settings.max_connections:

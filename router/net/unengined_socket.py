@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import ssl
 from collections.abc import Callable
@@ -104,6 +105,12 @@ class UnenginedSocket:
             raise PeerLeft("the other side closed it")
         return data
 
+    def has_left(self) -> bool:
+        """Whether the peer has closed its side, whatever of its bytes wasn't read yet."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLRDHUP)
+        return bool(poll.poll(0))
+
     async def write(self, data: bytes) -> None:
         """Write all of *data*.
 
@@ -150,7 +157,8 @@ class UnenginedSocket:
 
         Args:
             channel: that has read and written nothing.
-            turns: held during each step, which may take a millisecond: so others have their turn between two of them.
+            turns: held during each step, which may take a millisecond. It is done in a thread, without Python's lock:
+                messages pass meanwhile.
         Raises: as `read`.
         """
         if self.data:
@@ -159,7 +167,7 @@ class UnenginedSocket:
         while True:
             try:
                 async with turns:
-                    is_over = channel.shake_hands()
+                    is_over = await trio.to_thread.run_sync(channel.shake_hands)
             except ssl.SSLError as error:
                 channel.flush(self._fd)  # why, as an alert, if there is room for it
                 raise PeerRefused(self._words(error)) from None

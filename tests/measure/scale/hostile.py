@@ -24,6 +24,7 @@ from router.bench.measuring import measure as measure_load
 from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, write
 from tests.measure.credit.tasks import Parent, Task
+from tests.measure.scale import hostile_handshakes
 from tests.measure.scale.beside import client_first, p99, path, routers_first
 from tests.measure.scale.stand import Bench, Stand, Table
 
@@ -73,6 +74,13 @@ class Hostile:
             except OSError as error:
                 raise Ended from error
 
+    def say(self, data: bytes) -> None:
+        """Write what is short, whether it is taken or not."""
+        try:
+            self._sock.send(data)
+        except OSError:
+            pass  # it was given up for others
+
     def write_unread(self, data: bytes, patience_s: float = 0.5) -> None:
         """The same without reading anything."""
         view = memoryview(data)
@@ -101,9 +109,11 @@ class Hostile:
 
     def rest(self, seconds: float) -> None:
         """Read for so long."""
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN)
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            if select.select([self._sock], [], [], left)[0]:
+            if poll.poll(left * 1000):
                 self.look()
 
     def close(self) -> None:
@@ -373,28 +383,34 @@ KINDS: tuple[Callable[[Connect], None], ...] = (
 def measure(stand: Stand, sizes: Sequence[int]) -> Table:
     """How long calls take beside each kind."""
     table = Table("calls beside one hostile client; sizes are callers")
-    with stand.line() as here, stand.line() as elsewhere, client_first():
+    settings = hostile_handshakes.secured(stand)
+    with stand.mesh(settings) as here, stand.mesh(settings) as elsewhere, client_first():
         for bench in (here, elsewhere):
             routers_first(bench)
         for size in sizes:
             for kind in KINDS:
                 _measure_kind(table, here, elsewhere, kind, size)
+            for kind in hostile_handshakes.KINDS:
+                _measure_kind(table, here, elsewhere, kind, size, listener=1)
         for bench in (here, elsewhere):
             assert bench.mesh["R1"].is_running, "a router was ended"
     return table
 
 
-def _measure_kind(table: Table, here: Bench, elsewhere: Bench, kind: Callable[[Connect], None], size: int) -> None:
+def _measure_kind(
+    table: Table, here: Bench, elsewhere: Bench, kind: Callable[[Connect], None], size: int, listener: int = 0
+) -> None:
     name = kind.__name__.replace("_", " ")
     idle, beside, control = [], [], []
     resident = here.memory()
     for _ in range(TURNS):
+        here.calm()  # passwords may still be looked at
         idle.append(_calls(here, size))
-        with Task(attack, here.url(), kind) as task:
+        with Task(attack, here.url(index=listener), kind) as task:
             assert task.hear() == "attacking"
             beside.append(_calls(here, size))
             resident = max(resident, here.memory())
-        with Task(attack, elsewhere.url(), kind) as task:
+        with Task(attack, elsewhere.url(index=listener), kind) as task:
             assert task.hear() == "attacking"
             control.append(_calls(here, size))
     table.add(size, f"{name}: p99", statistics.median(map(p99, beside)) / 1e6)

@@ -13,6 +13,7 @@ from typing import Literal
 import attrs
 
 from mesh_config.generators import generate
+from mesh_config.models import MeshSettings, Role
 from tests.helpers.processes import COMMAND, MeshProcesses, resident_bytes
 from tests.measure.scale.client import Link, Loop
 
@@ -77,9 +78,9 @@ class Bench:
         self.mesh = mesh
         self.loop = Loop()
 
-    def url(self, router: str = "R1") -> str:
-        """Where clients attach."""
-        return self.mesh.url(router)
+    def url(self, router: str = "R1", index: int = 0) -> str:
+        """Where clients attach: its listener number *index* of those for clients."""
+        return self.mesh[router].url(Role.NORMAL, index)
 
     def cpu(self, *routers: str) -> float:
         """Processor time that these routers have used so far, seconds; of all when none is named."""
@@ -154,8 +155,13 @@ class Stand:
     @contextmanager
     def line(self, routers: int = 1) -> Iterator[Bench]:
         """A line of routers R1, R2, ... that know each other."""
-        folder = self.folder / f"line-{next(_NUMBERS)}"
-        with MeshProcesses(generate("line", routers), folder, command=self.command) as mesh:
+        with self.mesh(generate("line", routers)) as bench:
+            yield bench
+
+    @contextmanager
+    def mesh(self, settings: MeshSettings) -> Iterator[Bench]:
+        """Routers of a mesh, once they know each other."""
+        with MeshProcesses(settings, self.folder / f"mesh-{next(_NUMBERS)}", command=self.command) as mesh:
             mesh.start()
             mesh.wait_converged()
             bench = Bench(mesh)
