@@ -1,18 +1,20 @@
-"""Rules for neighbors: whose router joins, of which mesh, under which id, and which addresses it may bring.
+"""Rules for neighbors: whose router joins, of which mesh, under which id, and which addresses it may bring and use.
 
 Source: docs/explanation/security.md#who-is-a-router.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import attrs
 
 from mesh_config.models import ConnectionSettings, ConnectorSettings, ListenerSettings, Mechanism, Role, RouterSettings
+from router.core.addressing.address import AddressKind, is_private, parse_address, volatile_owner
 from router.core.addressing.treatment_table import split_words
 from router.core.errors import RemoteProtocolError
-from router.core.ids_and_conditions import Condition
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.linkstate.messages import MobileAddressUpdate, mobile_address
 from router.engine.peer_identity import PeerIdentity
 from router.engine.peer_open import PeerOpen
@@ -67,14 +69,61 @@ def check_hello(settings: ConnectionSettings, peer: PeerOpen | None, router_id: 
         )
 
 
+class Prefixes:
+    """Prefixes of addresses, by whole words."""
+
+    def __init__(self, prefixes: Iterable[str]) -> None:
+        self._words = [tuple(split_words(prefix.rstrip("/."))) for prefix in prefixes]
+
+    def allow(self, address: str) -> bool:
+        """Whether a mobile address, normalised, is below one of them."""
+        words = tuple(split_words(address))
+        return any(words[: len(prefix)] == prefix for prefix in self._words)
+
+
+class NeighborRights:
+    """Rights of a neighbor with `allowed_prefixes` to send: to addresses below these, and to addresses for replies.
+
+    An address for replies is known only to whom its owner has told it, so who answers needs no right for each.
+    """
+
+    prefix = ""
+
+    def __init__(self, prefixes: Iterable[str], me: RouterId, refused: Callable[[str], None]) -> None:
+        """*refused* is called with each address that a message may not be sent to."""
+        self._prefixes = Prefixes(prefixes)
+        self._me = me
+        self._refused = refused
+
+    def message_target(self, address: str, connection: ConnectionId | None = None) -> str:
+        """See that messages to *address* may come from there; see `SenderRights`.
+
+        Raises:
+            RemoteProtocolError: they may not.
+        """
+        parsed = parse_address(address, me=self._me)
+        is_mobile = parsed.kind is AddressKind.MOBILE
+        if is_private(parsed) or (is_mobile and self._prefixes.allow(parsed.text)):
+            return address
+        self._refused(address)
+        raise RemoteProtocolError(
+            f"no messages to {address} may come from this neighbor", condition=Condition.UNAUTHORIZED_ACCESS
+        )
+
+    def denied_user_id(self, error: Exception, connection: ConnectionId) -> None:
+        """Nothing: that of a message was seen to where it entered the mesh."""
+
+
 def without_refused(update: MobileAddressUpdate, prefixes: tuple[str, ...]) -> tuple[MobileAddressUpdate, list[str]]:
-    """The update with the addresses below *prefixes* alone, and those that were taken out of it."""
-    allowed = [tuple(split_words(prefix.rstrip("/."))) for prefix in prefixes]
+    """The update with the addresses below *prefixes* alone, and those that were taken out of it.
+
+    An address for replies that a router has made for a client of its own may come too.
+    """
+    allowed = Prefixes(prefixes)
 
     def is_allowed(key: str) -> bool:
         address = mobile_address(key)
-        words = tuple(split_words(address)) if address is not None else ()
-        return any(words[: len(prefix)] == prefix for prefix in allowed)
+        return address is not None and (allowed.allow(address) or volatile_owner(address) == update.id)
 
     keys = update.add if update.exist is None else update.exist
     kept = [index for index, key in enumerate(keys) if is_allowed(key)]

@@ -42,7 +42,7 @@ from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
 from router.mesh_watch import MeshWatch, connector_name
-from router.neighbor_admission import check_hello, check_neighbor, open_properties, without_refused
+from router.neighbor_admission import NeighborRights, check_hello, check_neighbor, open_properties, without_refused
 
 WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
 """Conditions of links that are refused since the listener is for others."""
@@ -94,7 +94,9 @@ class PeerEvents:
         self._policy = policy
         self._link_ids = link_ids()
         self._told_prefixes: set[ConnectionId] = set()
-        """Connections of which was told that some of their addresses are refused."""
+        """Connections of which was told that some of their addresses are refused,"""
+        self._told_messages: set[ConnectionId] = set()
+        """and messages to some addresses."""
         self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
 
     def connection_opened(self, connection: Connection) -> None:
@@ -121,6 +123,7 @@ class PeerEvents:
             neighbor = NeighborLinks(
                 connection, self._data_plane, self._data_plane.fib, self._settings.forwarding, self._link_ids
             )
+            connection.port.rights = self._neighbor_rights(connection)
             self.neighbors[connection.id] = neighbor
             self._data_plane.ports[connection.id] = connection.port
         else:
@@ -143,6 +146,15 @@ class PeerEvents:
             connection.open(self._settings.id, properties=properties, version=__version__)
         elif settings.role is Role.INTER_ROUTER:
             self.neighbors[connection.id].attach_all()
+
+    def _neighbor_rights(self, connection: Connection) -> NeighborRights | None:
+        prefixes = connection.settings.allowed_prefixes
+        return NeighborRights(prefixes, self._me, partial(self._messages_refused, connection)) if prefixes else None
+
+    def _messages_refused(self, connection: Connection, address: str) -> None:
+        if connection.id not in self._told_messages:
+            self._told_messages.add(connection.id)
+            self._log.warning("messages_refused", connection=connection.id, host=connection.host, address=address)
 
     def _admit(self, connection: Connection, peer: PeerOpen) -> bool:
         """Ask policy whether a client may come in; one that may not is closed. Returns: whether it may."""
@@ -394,6 +406,7 @@ class PeerEvents:
             connection.port.is_leaving = True
             self._teardowns.begin(connection, list(connection.links.values()), self._data_plane.now)
         self._told_prefixes.discard(connection.id)
+        self._told_messages.discard(connection.id)
         if self.neighbors.pop(connection.id, None) is not None:
             self._pacer.forget(connection.id)
             self._emit(ControlLinkDown(connection=connection.id))

@@ -200,12 +200,14 @@ class Runtime(RunToCompletion):
         self.aborters[connection.id] = abort
 
     def _denied(self, denied: Denied, vhost: str, user: str, what: str) -> None:
-        self.denials.note(denied, vhost, user, what, self.data_plane.now, lambda: self._asker(vhost, user))
+        self.denials.note(denied, vhost, user, what, self.data_plane.now, lambda: self._asker(denied, vhost, user))
         self._look_at_waiting(self.denials.due)
 
-    def _asker(self, vhost: str, user: str) -> tuple[ConnectionId, str] | None:
-        """The client that is denied something: of a message the only one of its user; None where there are several."""
+    def _asker(self, denied: Denied, vhost: str, user: str) -> tuple[ConnectionId, str] | None:
+        """The client that is denied something; None where it isn't known and its user has several connections."""
         asking = self._peers.asking
+        if asking is None and denied.connection is not None:
+            asking = self.connections.get(denied.connection)
         if asking is None:
             shared = [
                 it

@@ -58,8 +58,8 @@ class ConnectionSettings:
         "Name of a TLS profile of the router; without one nothing is encrypted.", default=None, pattern=TEXT_PATTERN
     )
     allowed_prefixes: tuple[str, ...] = setting(
-        "Of connections to routers: prefixes of the addresses that may come from there, whole words; all when absent."
-        " Others are taken out of what the neighbor tells, for the whole mesh.",
+        "Of connections to routers: prefixes of addresses, whole words; all when absent. Of others nobody hears that"
+        " subscribers are there, and no messages come from there to others, but to addresses for replies.",
         default=(),
     )
     plain_without_tls: bool = setting(

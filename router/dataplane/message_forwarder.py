@@ -206,9 +206,11 @@ class Forwarder:
                 return True
             if found.ingress is None and port.neighbor is not None:
                 found.ingress, found.trace = port.neighbor, (port.neighbor,)
+            if port.rights is not None:
+                port.rights.message_target(to, port.id)
         elif port.rights is not None:
             self._check_user_id(found, link)
-            to = port.rights.message_target(to)
+            to = port.rights.message_target(to, port.id)
             if port.rights.prefix:
                 transfer.to = to
         elif port.vhost is not None:
@@ -229,7 +231,7 @@ class Forwarder:
         if link.user_id is not None and found.user_id and found.user_id != link.user_id:
             error = ForeignUserId()
             if link.port.rights is not None:
-                link.port.rights.denied_user_id(error)
+                link.port.rights.denied_user_id(error, link.port.id)
             raise error
 
     def _check_length(self, to: str) -> None:

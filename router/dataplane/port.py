@@ -62,7 +62,7 @@ class Port:
         self.vhost: str | None = None
         """Prefix of every address of this client, from the host name of its Open."""
         self.rights: SenderRights | None = None
-        """Policy for what this client names in messages; None where there is no policy, and for routers."""
+        """Policy for what this client, or neighbor, names in messages; None where there is no policy."""
         self.data_links: list[EgressDataLink] = []  # to a neighbor, by priority, lowest first
         self.open_stream: Callable[[], EgressLargeMessageLink] | None = None
         """Attaches one more data link in a session of its own, when the neighbor allows it."""

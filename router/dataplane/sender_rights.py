@@ -1,20 +1,22 @@
-"""Bounds that policy sets to what a client sends, as far as the data plane asks for them."""
+"""Bounds that policy sets to what a client sends, or a neighbor, as far as the data plane asks for them."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from router.core.ids_and_conditions import ConnectionId
+
 
 class SenderRights(Protocol):
-    """Rights of a client to name addresses in messages (`router.core.policy`)."""
+    """Rights to name addresses in messages: of a client (`router.core.policy`), of a neighbor with bounds."""
 
     prefix: str
     """Word before each of its addresses in the mesh; empty for none."""
 
-    def message_target(self, address: str) -> str:
+    def message_target(self, address: str, connection: ConnectionId | None = None) -> str:
         """The address that a message names, as the mesh knows it. Raises: RemoteProtocolError when it may not."""
 
-    def denied_user_id(self, error: Exception) -> None:
+    def denied_user_id(self, error: Exception, connection: ConnectionId) -> None:
         """Count a message whose `user-id` was not its sender's."""
 
 

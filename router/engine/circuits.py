@@ -256,6 +256,8 @@ class Circuits:
         address = read_address(pn.pn_link_remote_target(handle))
         if not address:
             raise RemoteProtocolError("a circuit needs an address", condition=Condition.INVALID_FIELD)
+        if port.rights is not None:
+            port.rights.message_target(address, port.id)
         entry = self._entry(address, is_multicast=is_multicast)
         link_id = LinkId(next(self._ids))
         link = IngressCircuitLink(link_id, port, handle, name, root=root, entry=entry, address=address)

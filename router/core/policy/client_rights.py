@@ -15,7 +15,7 @@ from router.core.addressing.address import (
     parse_address,
     reply_tag,
 )
-from router.core.ids_and_conditions import Condition, RouterId
+from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.policy.denial import DenialKind, Denied
 from router.core.policy.vhost_state import VhostState
 
@@ -72,9 +72,12 @@ class ClientRights:
         """
         return self._resolved(address, self._targets, DenialKind.SENDER)
 
-    def message_target(self, address: str) -> str:
+    def message_target(self, address: str, connection: ConnectionId | None = None) -> str:
         """The address that a message names: by the same rules as that of a link, and remembered.
 
+        Args:
+            address: it.
+            connection: that the message came from, where it did.
         Raises:
             Denied: it may not be sent there.
         """
@@ -82,15 +85,17 @@ class ClientRights:
         if verdict is None:
             try:
                 verdict = self._resolved(address, self._targets, DenialKind.MESSAGE)
-            except Denied as denied:
-                verdict = denied
+            except Denied as error:
+                verdict = error
             if len(address) <= LONGEST_REMEMBERED:
                 if len(self._verdicts) >= MOST_REMEMBERED:
                     self._verdicts.clear()
                 self._verdicts[address] = verdict
         if isinstance(verdict, Denied):
-            self.state.denied(verdict, self.user, address)
-            raise Denied(verdict.kind, str(verdict), condition=verdict.condition)  # one of its own has no traceback
+            # One of its own has no traceback.
+            denied = Denied(verdict.kind, str(verdict), condition=verdict.condition, connection=connection)
+            self.state.denied(denied, self.user, address)
+            raise denied
         return verdict
 
     @property
@@ -101,9 +106,9 @@ class ClientRights:
         """
         return self.group.management is not ManagementRight.NONE
 
-    def denied_user_id(self, error: Exception) -> None:
+    def denied_user_id(self, error: Exception, connection: ConnectionId) -> None:
         """Count a message whose `user-id` was not its sender's."""
-        self.state.denied(Denied(DenialKind.USER_ID, str(error)), self.user, "")
+        self.state.denied(Denied(DenialKind.USER_ID, str(error), connection=connection), self.user, "")
 
     def check_dynamic(self, kind: DenialKind) -> None:
         """See that the router may make an address for it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from router.core.errors import RemoteProtocolError
-from router.core.ids_and_conditions import Condition
+from router.core.ids_and_conditions import Condition, ConnectionId
 
 
 class DenialKind(enum.StrEnum):
@@ -23,6 +23,15 @@ class Denied(RemoteProtocolError):
 
     condition = Condition.UNAUTHORIZED_ACCESS
 
-    def __init__(self, kind: DenialKind, message: str, *, condition: Condition | None = None) -> None:
+    def __init__(
+        self,
+        kind: DenialKind,
+        message: str,
+        *,
+        condition: Condition | None = None,
+        connection: ConnectionId | None = None,
+    ) -> None:
         super().__init__(message, condition=condition)
         self.kind = kind
+        self.connection = connection
+        """Of who asked, where its rights alone don't tell: of a message."""
