@@ -123,7 +123,8 @@ class PeerEvents:
             neighbor = NeighborLinks(
                 connection, self._data_plane, self._data_plane.fib, self._settings.forwarding, self._link_ids
             )
-            connection.port.rights = self._neighbor_rights(connection)
+            if settings.allowed_prefixes:
+                connection.port.bound(self._neighbor_rights(connection))
             self.neighbors[connection.id] = neighbor
             self._data_plane.ports[connection.id] = connection.port
         else:
@@ -147,9 +148,10 @@ class PeerEvents:
         elif settings.role is Role.INTER_ROUTER:
             self.neighbors[connection.id].attach_all()
 
-    def _neighbor_rights(self, connection: Connection) -> NeighborRights | None:
-        prefixes = connection.settings.allowed_prefixes
-        return NeighborRights(prefixes, self._me, partial(self._messages_refused, connection)) if prefixes else None
+    def _neighbor_rights(self, connection: Connection) -> NeighborRights:
+        return NeighborRights(
+            connection.settings.allowed_prefixes, self._me, partial(self._messages_refused, connection)
+        )
 
     def _messages_refused(self, connection: Connection, address: str) -> None:
         if connection.id not in self._told_messages:

@@ -130,6 +130,10 @@ class Port:
         self.takes_numbers = takes_numbers
         self.open_stream = open_stream
 
+    def bound(self, rights: SenderRights) -> None:
+        """Tell what a neighbor may name in messages."""
+        self.rights = rights
+
     def serve_circuits(
         self,
         open_circuit: Callable[[str, RouterId, bool], EgressCircuitLink | None],
