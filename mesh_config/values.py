@@ -147,7 +147,9 @@ def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
         nearest = None if limit is None or is_nan else str(limit)
         return Fault(message=f"{_short(str(value))} is out of range", expected=expectation(field), nearest=nearest)
     if isinstance(value, str) and pattern and not re.fullmatch(pattern, value):
-        return Fault(message=f"{found_words(value)} has characters that it may not have", expected=expectation(field))
+        # Who writes a password where the name of its variable belongs must not find it in an error.
+        found = "the name" if pattern == ENVIRONMENT_PATTERN else found_words(value)
+        return Fault(message=f"{found} has characters that it may not have", expected=expectation(field))
     return None
 
 

@@ -377,18 +377,19 @@ class Daemon:
             self.view.look()
 
     async def _watch_users(self) -> None:
-        """Close connections of users that were taken out of their file."""
+        """Close connections of who would be let in no more: by the file of users, or the revocation lists."""
         runtime = self.runtime
         while True:
             await trio.sleep(USERS_S)
             self._authority.refresh()
             for connection in list(runtime.connections.values()):
                 identity = connection.identity
-                if identity is None or identity.users_file is None or connection.is_ending:
+                if identity is None or connection.is_ending:
                     continue
-                if not self._authority.users[identity.users_file].has(identity.user):
+                objection = self._authority.objection(connection.settings.tls, identity)
+                if objection:
                     runtime.begin(runtime.clock())
-                    runtime.refuse(connection, Condition.UNAUTHORIZED_ACCESS, "there is no such user any more")
+                    runtime.refuse(connection, Condition.UNAUTHORIZED_ACCESS, objection)
                     runtime.settle()
 
     # Time

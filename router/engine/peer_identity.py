@@ -15,6 +15,10 @@ class PeerIdentity:
     """SASL mechanism; None without a SASL layer."""
     users_file: str | None = None
     """File that the user's password was checked by."""
+    password: bytes | None = attrs.field(default=None, repr=False)
+    """Mark of the keys that its password was checked by; another one when the password is."""
+    certificate: tuple[bytes, bytes] | None = attrs.field(default=None, repr=False)
+    """Issuer and number of its certificate, which was checked; None when it showed none."""
     tls_version: str | None = None
     """Version of TLS; None without."""
     tls_cipher: str | None = None

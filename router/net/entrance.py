@@ -21,6 +21,7 @@ from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
 from router.net.unengined_socket import PeerLeft, PeerRefused, UnenginedSocket
 from router.security.authority import Authority
+from router.security.revocations import number_of
 from router.security.sasl_client import SaslClient
 from router.security.sasl_frames import (
     AMQP_HEADER,
@@ -39,7 +40,11 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
 WRONG_PASSWORD_PAUSE_S: Final = 1.0
-"""From a wrong password to its answer: who tries many has to wait, and nobody else."""
+"""From a wrong password to its answer: who tries many has to wait, and nobody else;"""
+GUESSES_AT_ONCE: Final = 10
+"""so much longer for each so many that are tried from its host at the same time,"""
+LONGEST_PAUSES: Final = 8
+"""and so many times as long at most."""
 MOST_FRAMES: Final = 8
 """Of SASL, from one peer."""
 HANDSHAKE: Final = 0x16
@@ -69,6 +74,9 @@ class Entrance:
         processors."""
         self._hosts: dict[str, trio.Lock] = {}
         """Hosts for which something is checked, one thing at a time: none can fill the line for the others."""
+
+        self._guesses: dict[str, int] = {}
+        """Wrong passwords whose answers wait, by host."""
 
     # Who connects here
 
@@ -159,7 +167,7 @@ class Entrance:
                 await self._in_thread(wire, host, answer.step, answer.token)
                 answer = sasl.stepped()
             if sasl.is_guess:
-                await trio.sleep(WRONG_PASSWORD_PAUSE_S)
+                await self._pause_guesser(host)
             await wire.write(answer)
             if sasl.failure is not None:
                 raise PeerRefused(f"SASL: {sasl.failure}")
@@ -170,8 +178,19 @@ class Entrance:
                     user=sasl.user,
                     mechanism=sasl.mechanism,
                     users_file=settings.users_file if is_of_file else None,
+                    password=users.mark(sasl.user) if is_of_file and users is not None else None,
                 )
         raise PeerRefused("SASL: too many frames")
+
+    async def _pause_guesser(self, host: str) -> None:
+        """Pause before the answer to a wrong password. Who has the right one waits for none of them."""
+        self._guesses[host] = self._guesses.get(host, 0) + 1
+        try:
+            await trio.sleep(WRONG_PASSWORD_PAUSE_S * min(LONGEST_PAUSES, 1 + self._guesses[host] // GUESSES_AT_ONCE))
+        finally:
+            self._guesses[host] -= 1
+            if not self._guesses[host]:
+                del self._guesses[host]
 
     async def _check(self, wire: UnenginedSocket, users: Users, check: PasswordCheck, host: str) -> bool:
         if users.remembers(check.user, check.password):
@@ -289,5 +308,8 @@ def _admitted(wire: UnenginedSocket, **who: Any) -> Admitted:
     if channel is None:
         return Admitted(identity=PeerIdentity(**who), channel=None, rest=rest)
     name, _, bits = channel.tls.cipher() or ("", "", 0)
+    certificate = channel.tls.getpeercert(binary_form=True)
+    if certificate is not None and channel.tls.getpeercert():
+        who["certificate"] = number_of(certificate)
     identity = PeerIdentity(tls_version=channel.tls.version(), tls_cipher=name, tls_bits=bits, **who)
     return Admitted(identity=identity, channel=channel, rest=rest)

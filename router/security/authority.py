@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings, TlsSettings
 from router.core.errors import LocalError
 from router.security.kerberos import KerberosExchange, KerberosService
+from router.security.revocations import CertificateNumber, read_revoked
 from router.security.secret_files import read_secret
-from router.security.tls import TlsProfile, client_context, server_context
+from router.security.tls import TlsProfile, client_context, file_mark, server_context
 from router.security.users import Users
+
+
+class Known(Protocol):
+    """A peer that was let in."""
+
+    @property
+    def user(self) -> str:
+        """Its user."""
+
+    @property
+    def users_file(self) -> str | None:
+        """File that its password was checked by."""
+
+    @property
+    def password(self) -> bytes | None:
+        """Mark of the keys that it was checked by."""
+
+    @property
+    def certificate(self) -> CertificateNumber | None:
+        """Of its certificate."""
 
 
 class Authority:
@@ -29,6 +50,8 @@ class Authority:
         self.users: dict[str, Users] = {}
         """By path of the file."""
         self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
+        self._revoked: dict[str, tuple[object, frozenset[CertificateNumber]]] = {}
+        """By name of the profile: which file of lists was read, and what it revokes."""
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
             self.prepare(listener)
@@ -73,9 +96,37 @@ class Authority:
         return KerberosExchange(self._services[_service_key(listener)])
 
     def refresh(self) -> None:
-        """Look at the files of users again."""
+        """Look at the files of users, and of revocation lists, again."""
         for users in self.users.values():
             self._refresh(users)
+        for name, profile in self._by_name.items():
+            if profile.crl is not None:
+                self._read_revoked(name, profile.crl)
+
+    def _read_revoked(self, profile: str, path: str) -> None:
+        mark = file_mark(path)
+        seen, revoked = self._revoked.get(profile, (None, frozenset()))
+        if mark == seen:
+            return
+        try:
+            revoked = read_revoked(path)
+        except LocalError as error:
+            self._log.warning("tls_files_unusable", profile=profile, reason=str(error))
+        self._revoked[profile] = (mark, revoked)
+
+    def objection(self, profile: str | None, identity: Known) -> str:
+        """Why a peer that was let in by a TLS profile, or without, would not be now; empty when it would.
+
+        As of the last `refresh`.
+        """
+        if identity.users_file is not None:
+            mark = self.users[identity.users_file].mark(identity.user)
+            if mark is None:
+                return "there is no such user any more"
+            if mark != identity.password:
+                return "the password of its user was changed"
+        revoked = self._revoked.get(profile or "")
+        return "its certificate was revoked" if revoked is not None and identity.certificate in revoked[1] else ""
 
     def _refresh(self, users: Users) -> None:
         problem = users.refresh()

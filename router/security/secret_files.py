@@ -36,6 +36,7 @@ def read_secret(file: str | None, variable: str | None, what: str) -> str | None
     if variable is not None:
         secret = os.environ.get(variable, "")
         if not secret:
-            raise LocalError(f"the variable {variable} with the password of {what} is not set")
+            # Its name isn't said: it may be the password, written at the wrong place.
+            raise LocalError(f"the variable of the environment with the password of {what} is not set")
         return secret
     return None

@@ -83,10 +83,11 @@ class TlsProfile:
     def _marks(self) -> tuple[object, ...]:
         settings = self._settings
         files = (settings.certificate, settings.key, settings.ca, settings.crl, settings.key_password_file)
-        return tuple(_mark(file) for file in files if file is not None)
+        return tuple(file_mark(file) for file in files if file is not None)
 
 
-def _mark(file: str) -> tuple[int, ...] | None:
+def file_mark(file: str) -> tuple[int, ...] | None:
+    """Mark of a file, another one when the file is; None when it can't be looked at."""
     try:
         found = os.stat(file)
     except OSError:

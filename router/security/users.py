@@ -149,9 +149,12 @@ class Users:
             return str(error)
         return ""
 
-    def has(self, user: str) -> bool:
-        """Whether there is such a user."""
-        return user in self._users
+    def mark(self, user: str) -> bytes | None:
+        """Mark of a user's keys, another one after each change of its password; None when there is no such user."""
+        keys = self._users.get(user)
+        if keys is None:
+            return None
+        return hmac.digest(self._secret, b"".join(keys[name].stored_key for name in sorted(keys)), "sha256")
 
     def keys(self, user: str, mechanism: str) -> ScramKeys:
         """Keys of a user; for one that isn't there keys that nothing fits, the same each time."""

@@ -358,9 +358,7 @@ def came_from(router: Runtime) -> tuple[str, str]:
     return f"connection={connection.id}", f"host={connection.host}"
 
 
-def test_the_connection_of_a_message_that_is_denied_is_told(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_connection_of_a_message_that_is_denied_is_told(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     router = bench.router("A", vhosts=(everything("other"), vhost(anonymous_senders=True)))
     for _ in range(2):
         client = enter(bench, router, "shop")

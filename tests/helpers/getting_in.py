@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import attrs
 from proton import Message, SSLDomain
 from proton.utils import BlockingConnection
 
-from mesh_config.models import PASSWORD_MECHANISMS, Mechanism, Role
+from mesh_config.models import (
+    PASSWORD_MECHANISMS,
+    ListenerSettings,
+    Mechanism,
+    MeshSettings,
+    Role,
+    RouterSettings,
+    TlsSettings,
+)
 from router.cli.management import ManagementClient
+from router.security.users import new_keys, write_users
+from tests.helpers.certificates import Certificates
 from tests.helpers.oslo import OsloWorker, hosts_url
-from tests.helpers.processes import MeshProcesses
-from tests.helpers.secured_mesh import PASSWORD, USER, SecuredMesh
+from tests.helpers.processes import MeshProcesses, RouterProcess
+from tests.helpers.secured_mesh import ITERATIONS, PASSWORD, USER, SecuredMesh
 from tests.helpers.who_gets_in import MODES, NO_SASL
 
 TIMEOUT_S = 30
@@ -108,3 +121,47 @@ def check_connections(field: Field, mechanism: str, mode: str, container: str) -
         assert rows
         for row in rows:
             assert {name: row[name] for name in wanted} == wanted
+
+
+class OneRouter:
+    """A router of which other settings are tried."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.certificates = Certificates(folder / "certificates")
+        self.users = str(folder / "users")
+        write_users(self.users, {USER: new_keys(PASSWORD, ITERATIONS)})
+        self.profile = TlsSettings(name="t", certificate=self.certificates.issue("A"), ca=self.certificates.ca)
+        self.mesh = MeshProcesses(self.with_listeners(**settings), folder)
+
+    def with_listeners(self, **settings: Any) -> MeshSettings:
+        """Settings with a listener for operators, and the one that is tried."""
+        operators = ListenerSettings()
+        tried = ListenerSettings(**{"users_file": self.users, **settings})
+        router = RouterSettings(id="A", tls=(self.profile,), listeners=(operators, tried))
+        return MeshSettings(routers={"A": router})
+
+    @property
+    def router(self) -> RouterProcess:
+        """The process."""
+        return self.mesh["A"]
+
+    @property
+    def port(self) -> int:
+        """Of the listener that is tried."""
+        return self.router.settings.listeners[1].port
+
+
+def dial(
+    made: OneRouter, *, is_tls: bool = True, ca: str | None = None, host: str = "localhost", **options: object
+) -> None:
+    """Connect, and find out what the client is told."""
+    domain = None
+    if is_tls:
+        domain = SSLDomain(SSLDomain.MODE_CLIENT)
+        domain.set_trusted_ca_db(ca or made.certificates.ca)
+        domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
+        certificate = options.pop("certificate", None)
+        if certificate is not None:
+            domain.set_credentials(certificate, certificate, None)
+    url = f"{'amqps' if is_tls else 'amqp'}://localhost:{made.port}"
+    BlockingConnection(url, timeout=TIMEOUT_S, ssl_domain=domain, allow_insecure_mechs=True, **options).close()

@@ -36,14 +36,13 @@ from router.cli.management import ManagementClient
 from router.security.sasl_frames import SASL_HEADER, init_frame, mechanisms_frame, outcome_frame
 from router.security.users import new_keys, read_users, write_users
 from tests.helpers.certificates import Certificates
-from tests.helpers.getting_in import Field, by_oslo, by_proton, check_connections
+from tests.helpers.getting_in import TIMEOUT_S, Field, OneRouter, by_oslo, by_proton, check_connections, dial
 from tests.helpers.oslo import OsloWorker, needs_oslo
 from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
 from tests.helpers.secured_mesh import ITERATIONS, PASSWORD, USER, secured_mesh
 from tests.helpers.who_gets_in import NO_SASL, OSLO, PROTON, RHEA, WHO_GETS_IN
 
 SCRIPT = Path(__file__).with_name("rhea_security.js")
-TIMEOUT_S = 30
 
 pytestmark = pytest.mark.interop
 
@@ -136,53 +135,12 @@ def refused_with(router: RouterProcess, reason: str) -> None:
     )
 
 
-class OneRouter:
-    """A router of which other settings are tried."""
-
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self.certificates = Certificates(folder / "certificates")
-        self.users = str(folder / "users")
-        write_users(self.users, {USER: new_keys(PASSWORD, ITERATIONS)})
-        self.profile = TlsSettings(name="t", certificate=self.certificates.issue("A"), ca=self.certificates.ca)
-        self.mesh = MeshProcesses(self.with_listeners(**settings), folder)
-
-    def with_listeners(self, **settings: Any) -> MeshSettings:
-        operators = ListenerSettings()
-        tried = ListenerSettings(**{"users_file": self.users, **settings})
-        router = RouterSettings(id="A", tls=(self.profile,), listeners=(operators, tried))
-        return MeshSettings(routers={"A": router})
-
-    @property
-    def router(self) -> RouterProcess:
-        return self.mesh["A"]
-
-    @property
-    def port(self) -> int:
-        return self.router.settings.listeners[1].port
-
-
 @pytest.fixture
 def password_router(tmp_path: Path) -> Iterator[OneRouter]:
     made = OneRouter(tmp_path, tls="t", sasl=(Mechanism.SCRAM_SHA_256, Mechanism.PLAIN))
     with made.mesh:
         made.mesh.start()
         yield made
-
-
-def dial(
-    made: OneRouter, *, is_tls: bool = True, ca: str | None = None, host: str = "localhost", **options: object
-) -> None:
-    """Connect, and find out what the client is told."""
-    domain = None
-    if is_tls:
-        domain = SSLDomain(SSLDomain.MODE_CLIENT)
-        domain.set_trusted_ca_db(ca or made.certificates.ca)
-        domain.set_peer_authentication(SSLDomain.VERIFY_PEER_NAME)
-        certificate = options.pop("certificate", None)
-        if certificate is not None:
-            domain.set_credentials(certificate, certificate, None)
-    url = f"{'amqps' if is_tls else 'amqp'}://localhost:{made.port}"
-    BlockingConnection(url, timeout=TIMEOUT_S, ssl_domain=domain, allow_insecure_mechs=True, **options).close()
 
 
 def test_a_client_that_is_refused_and_the_log_say_the_same(password_router: OneRouter, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_key_with_a_password_needs_it(
     for wrong, reason in (
         ({}, "it is encrypted, and no password is set"),
         ({"key_password_file": str(file)}, "its password is wrong"),
-        ({"key_password_env": "ABSENT"}, "the variable ABSENT"),
+        ({"key_password_env": "ABSENT"}, "the variable of the environment"),
         ({"key_password_file": str(tmp_path / "absent")}, "cannot be read"),
     ):
         with pytest.raises(LocalError, match=reason) as caught:

@@ -81,7 +81,7 @@ def test_a_line_that_is_none_is_named_by_its_number_alone(line: str, tmp_path: P
     assert said.startswith(f"{file}:2: no line of a user")
     assert PASSWORD not in said
     assert users.refresh() == ""  # it is said once
-    assert users.has("bob")  # the users before stay
+    assert users.mark("bob")  # the users before stay
     with pytest.raises(LocalError):
         read_users(str(file))
 
@@ -130,5 +130,5 @@ def test_a_secret_that_is_not_there_is_said_without_it(tmp_path: Path) -> None:
             read_secret(str(file), None, "user B")
         assert PASSWORD not in str(caught.value)
         assert caught.value.__cause__ is None
-    with pytest.raises(LocalError, match="the variable ABSENT with the password of user B is not set"):
+    with pytest.raises(LocalError, match="the variable of the environment with the password of user B is not set"):
         read_secret(None, "ABSENT", "user B")

@@ -1,0 +1,177 @@
+"""Credentials that are guessed, changed or revoked while a router runs; and what of them it shows."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+from proton import ConnectionException, SSLDomain
+from proton.utils import BlockingConnection
+
+from mesh_config.models import (
+    CertificateField,
+    ClientCertificates,
+    ConnectorSettings,
+    ListenerSettings,
+    Mechanism,
+    MeshSettings,
+    Role,
+    RouterSettings,
+    TlsSettings,
+)
+from router.cli.management import ManagementClient, ManagementError
+from router.net.entrance import WRONG_PASSWORD_PAUSE_S
+from router.security.sasl_frames import SASL_HEADER, init_frame, mechanisms_frame, outcome_frame
+from router.security.users import new_keys, read_users, write_users
+from tests.helpers.certificates import Certificates
+from tests.helpers.getting_in import TIMEOUT_S, OneRouter
+from tests.helpers.processes import MeshProcesses
+from tests.helpers.secured_mesh import ITERATIONS, PASSWORD, USER
+
+pytestmark = pytest.mark.interop
+GUESSES = 1000
+OFFER = SASL_HEADER + mechanisms_frame(["PLAIN"])
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4 * GUESSES, before[1]), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def attempt(port: int, password: str, source: str) -> socket.socket:
+    """Try a password, from a host of one's own."""
+    sock = socket.create_connection(("127.0.0.1", port), TIMEOUT_S, source_address=(source, 0))
+    sock.sendall(SASL_HEADER + init_frame("PLAIN", f"\0{USER}\0{password}".encode(), None))
+    return sock
+
+
+def answer(sock: socket.socket) -> bytes:
+    """What the router says of it."""
+    data = b""
+    while len(data) < len(OFFER + outcome_frame(0)) and (piece := sock.recv(4096)):
+        data += piece
+    return data.removeprefix(OFFER)
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_thousand_wrong_passwords_have_to_wait_and_keep_nobody_out(tmp_path: Path) -> None:
+    made = OneRouter(tmp_path, sasl=(Mechanism.PLAIN,), plain_without_tls=True)
+    with made.mesh:
+        made.mesh.start()
+        with attempt(made.port, PASSWORD, "127.0.0.1") as sock:
+            assert answer(sock) == outcome_frame(0)
+        began = time.monotonic()
+        guesses = [attempt(made.port, f"guess {number}", "127.0.0.1") for number in range(GUESSES)]
+        try:
+            # From the host of who guesses, whose password is known; and from another one.
+            for source in ("127.0.0.1", "127.0.0.2"):
+                with attempt(made.port, PASSWORD, source) as sock:
+                    assert answer(sock) == outcome_frame(0)
+            with attempt(made.port, "wrong", "127.0.0.2") as sock:
+                assert answer(sock) == outcome_frame(1)
+            # Not one of the oldest, which may have been given up for these three (`max_handshakes`).
+            assert answer(guesses[10]) == outcome_frame(1)
+            assert time.monotonic() - began > WRONG_PASSWORD_PAUSE_S
+        finally:
+            for sock in guesses:
+                sock.close()
+        with attempt(made.port, PASSWORD, "127.0.0.3") as sock:  # nothing is computed for those that have left
+            assert answer(sock) == outcome_frame(0)
+        assert made.router.is_running
+
+
+def connected(made: OneRouter, certificate: str | None = None, **options: str) -> BlockingConnection:
+    domain = SSLDomain(SSLDomain.MODE_CLIENT)
+    domain.set_trusted_ca_db(made.certificates.ca)
+    if certificate is not None:
+        domain.set_credentials(certificate, certificate, None)
+    return BlockingConnection(f"amqps://localhost:{made.port}", timeout=TIMEOUT_S, ssl_domain=domain, **options)
+
+
+def closed(connection: BlockingConnection, made: OneRouter, reason: str) -> None:
+    with pytest.raises(ConnectionException, match="amqp:unauthorized-access"):
+        connection.wait(lambda: False, timeout=TIMEOUT_S)
+    assert made.router.wait_log("connection_refused").fields["reason"] == reason
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_whose_password_was_changed_is_closed_and_nobody_else(tmp_path: Path, mechanism: str) -> None:
+    made = OneRouter(tmp_path, tls="t", sasl=(Mechanism.SCRAM_SHA_256, Mechanism.PLAIN))
+    write_users(made.users, {**read_users(made.users), "bob": new_keys("of bob", ITERATIONS)})
+    with made.mesh:
+        made.mesh.start()
+        bob = connected(made, user="bob", password="of bob", allowed_mechs=mechanism)
+        alice = connected(made, user=USER, password=PASSWORD, allowed_mechs=mechanism)
+        write_users(made.users, {**read_users(made.users), USER: new_keys("another", ITERATIONS)})
+        closed(alice, made, "the password of its user was changed")
+        bob.create_receiver("still here")
+        bob.close()
+        connected(made, user=USER, password="another", allowed_mechs=mechanism).close()
+        assert len(made.router.log_lines("connection_refused")) == 1
+
+
+def test_whose_certificate_was_revoked_is_closed_and_nobody_else(tmp_path: Path) -> None:
+    made = OneRouter(
+        tmp_path,
+        tls="t",
+        client_certificates=ClientCertificates.REQUIRED,
+        sasl=(Mechanism.EXTERNAL,),
+        user_from=(CertificateField.COMMON_NAME,),
+    )
+    mallory, bob = made.certificates.issue("mallory"), made.certificates.issue("bob")
+    made.profile = attrs.evolve(made.profile, crl=made.certificates.revoke())
+    made.mesh.change(attrs.evolve(made.router.settings, tls=(made.profile,)))
+    with made.mesh:
+        made.mesh.start()
+        connections = [connected(made, each, allowed_mechs="EXTERNAL") for each in (mallory, bob)]
+        made.certificates.revoke(mallory)
+        closed(connections[0], made, "its certificate was revoked")
+        connections[1].create_receiver("still here")
+        connections[1].close()
+        with pytest.raises(ConnectionException):
+            connected(made, mallory, allowed_mechs="EXTERNAL")
+        assert len(made.router.log_lines("connection_refused")) == 1
+
+
+def test_no_secret_is_in_what_management_answers_or_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificates = Certificates(tmp_path)
+    (tmp_path / "secret").write_text("pl4nted-of-connector", encoding="utf-8")
+    monkeypatch.setenv("OF_KEY", "pl4nted-of-key")
+    monkeypatch.setenv("OF_USER", "pl4nted-of-user")
+    users = str(tmp_path / "users")
+    write_users(users, {USER: new_keys("pl4nted-of-alice", ITERATIONS)})
+    key = certificates.with_password("A", "pl4nted-of-key")
+    scram = ConnectorSettings(to="B", sasl=Mechanism.SCRAM_SHA_256, reconnect_max_s=0.2)
+    routers_only = ListenerSettings(role=Role.INTER_ROUTER, sasl=(Mechanism.SCRAM_SHA_256,), users_file=users)
+    router = RouterSettings(
+        id="A",
+        tls=(TlsSettings(name="t", certificate=key, key_password_env="OF_KEY", ca=certificates.ca),),
+        listeners=(ListenerSettings(), ListenerSettings(tls="t", sasl=(Mechanism.SCRAM_SHA_256,), users_file=users)),
+        connectors=(
+            attrs.evolve(scram, name="a", password_file=str(tmp_path / "secret")),
+            attrs.evolve(scram, name="b", password_env="OF_USER"),
+        ),
+    )
+    other = RouterSettings(id="B", listeners=(ListenerSettings(), routers_only))
+    hidden = ["pl4nted", *Path(users).read_text(encoding="utf-8").replace("$", " ").replace(":", " ").split()[-6:]]
+    hidden += Path(key).read_text(encoding="utf-8").splitlines()[1:3]
+    with MeshProcesses(MeshSettings(routers={"A": router, "B": other}), tmp_path / "mesh") as mesh:
+        mesh.start()
+        mesh["A"].wait_log("connect_failed")
+        told = []
+        with ManagementClient(mesh.url("A")) as client:
+            for kind in client.request("GET-TYPES").body:
+                try:
+                    told += client.query(str(kind))
+                except ManagementError as error:
+                    told.append({"error": str(error)})
+        assert any("users_file" in str(row) or "saslMechanisms" in str(row) for row in told)
+        assert not [secret for secret in hidden if secret in str(told) or secret in mesh.logs()]
