@@ -19,7 +19,6 @@ import attrs
 
 from router.core.forwarding.credit_actions import Key
 from router.core.forwarding.credit_states import SUBSCRIBER_TRANSITIONS, SubscriberEvent, SubscriberState
-from router.core.forwarding.min_multiset import MinMultiset
 from router.core.forwarding.timer_queue import TimerQueue
 
 HELD_UP_PART = 0.9
@@ -129,8 +128,9 @@ class MulticastSubscribers:
         self._excluded: dict[Key, Subscriber] = {}
         self._zero: dict[Key, Subscriber] = {}
         """Live ones without credit, the one that was for longest first."""
-        self._limits = MinMultiset()
-        """Messages that each live one can take, and has taken: a message to all of them changes none."""
+        self._limits = TimerQueue()
+        """Live ones by how many messages to all it takes until they have no credit. Each counts all that were sent, so
+        that one more changes nothing."""
         self._sent = 0
         """Messages to all that were live."""
         self._drains = 0
@@ -168,7 +168,7 @@ class MulticastSubscribers:
     @property
     def capacity(self) -> int:
         """Messages of which every live subscriber can take a copy; 0 when none is live."""
-        return self._limits.value(self._sent) - self._sent
+        return int(self._limits.next()) - self._sent if self._live else 0
 
     @property
     def is_draining(self) -> bool:
@@ -225,8 +225,8 @@ class MulticastSubscribers:
     def _leave_out(self, subscriber: Subscriber) -> None:
         """Undo `_count`: it is about to change."""
         self._returns.cancel(subscriber)
+        self._limits.cancel(subscriber)
         if subscriber.is_live:
-            self._limits.remove(subscriber.credit + self._sent)
             self._drains -= subscriber.is_draining
             self._willing -= not subscriber.is_withdrawn
 
@@ -238,7 +238,7 @@ class MulticastSubscribers:
         else:
             self.draining.pop(key, None)
         if subscriber.is_live:
-            self._limits.add(subscriber.credit + self._sent)
+            self._limits.set(subscriber, subscriber.credit + self._sent)
             self._drains += subscriber.is_draining
             self._willing += not subscriber.is_withdrawn
         if subscriber.is_live and subscriber.credit == 0:
