@@ -365,9 +365,9 @@ class AnycastController(CreditController):
         if isinstance(action, Send):
             self.send(action.message, action.egress)
         elif isinstance(action, ReturnCredit):
-            self._give_credit_back(action.egress)
+            self._give_credit_back(action.root)
         elif isinstance(action, TellWeight):
-            egress = action.egress
+            egress = action.root
             self._tell_weight(egress, action.weight, toward=egress, root=egress, is_multicast=False)
 
     def send(self, transfer: Transfer, egress: RouterId) -> None:

@@ -11,16 +11,10 @@ from __future__ import annotations
 
 import cython
 
-from router.core.forwarding.credit_actions import CreditAction
+from router.core.forwarding.credit_actions import CreditAction, ReturnCredit, TellWeight
 from router.core.forwarding.fib import AddressEntry
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
-from router.core.forwarding.multicast_tree import (
-    MOST_CREDIT,
-    BranchExcluded,
-    CountMissedCopy,
-    ReturnBranchCredit,
-    TellBranchWeight,
-)
+from router.core.forwarding.multicast_tree import MOST_CREDIT, BranchExcluded
 from router.core.forwarding.publisher_credit import LocalPublishers
 from router.core.ids_and_conditions import RouterId
 from router.dataplane.controller_context import ControllerContext
@@ -189,18 +183,16 @@ class MulticastController(CreditController):
     def _act(self, action: CreditAction) -> None:
         if isinstance(action, SendCopies):
             self._send_copies(action)
-        elif isinstance(action, ReturnBranchCredit):
-            link = self.own.get((action.ingress, action.neighbor))
+        elif isinstance(action, ReturnCredit):
+            link = self.own.get((action.root, action.neighbor))
             if link is not None:
                 self._answer_drain(link)
         elif isinstance(action, ReturnSubscriberCredit):
             self._answer_drain(action.subscriber)
-        elif isinstance(action, TellBranchWeight):
-            ingress, child = action.ingress, action.neighbor
+        elif isinstance(action, TellWeight):
+            ingress, child = action.root, action.neighbor
+            assert child is not None
             self._tell_weight((ingress, child), action.weight, toward=child, root=ingress, is_multicast=True)
-        elif isinstance(action, CountMissedCopy):
-            for neighbor in action.neighbors:
-                self._count_missed((action.ingress, neighbor))
         elif isinstance(action, BranchExcluded):
             self._context.exclusions[self._address, action.neighbor] = action.held_s
 
@@ -235,6 +227,8 @@ class MulticastController(CreditController):
             context.settlement.dropped[MISSED] += 1
         if is_copied:
             context.settlement.settle(message, ACCEPTED)
+        for neighbor in action.passed_over:
+            self._count_missed((ingress, neighbor))
 
     def _count_missed(self, place: Branch) -> None:
         self.entry.dropped += 1

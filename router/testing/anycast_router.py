@@ -79,9 +79,9 @@ class AnycastRouter(CreditRouter):
             case Send():
                 self._send(action.message, action.egress)
             case ReturnCredit():
-                self._return(action.egress, action.credit)
+                self._return(action.root, action.credit)
             case TellWeight():
-                self._tell_weight(action.egress, action.weight)
+                self._tell_weight(action.root, action.weight)
             case _:
                 self.orders += isinstance(action, Grant)
                 super()._carry_out(action)

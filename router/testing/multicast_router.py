@@ -9,18 +9,14 @@ from router.core.forwarding.credit_actions import (
     KEPT,
     CreditAction,
     Key,
+    ReturnCredit,
+    TellWeight,
     TellWithdrawn,
 )
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
-from router.core.forwarding.multicast_tree import (
-    BranchExcluded,
-    ReturnBranchCredit,
-    ReturnSubscriberCredit,
-    SendCopies,
-    TellBranchWeight,
-)
+from router.core.forwarding.multicast_tree import BranchExcluded, ReturnSubscriberCredit, SendCopies
 from router.core.ids_and_conditions import RouterId
 from router.testing.clients import SimPublisher
 from router.testing.credit_router import CreditRouter, Surroundings
@@ -73,13 +69,15 @@ class MulticastRouter(CreditRouter):
                 link.back.send(lambda: upstream.circuit_closed(ingress, self.name, link))
             case SendCopies():
                 self._send_copies(action)
-            case ReturnBranchCredit():
-                self.own[action.ingress, action.neighbor].give_back()
+            case ReturnCredit():
+                assert action.neighbor is not None
+                self.own[action.root, action.neighbor].give_back()
             case ReturnSubscriberCredit():
                 assert isinstance(action.subscriber, Link)
                 action.subscriber.give_back()
-            case TellBranchWeight():
-                self._tell_weight(action.ingress, action.neighbor, action.weight)
+            case TellWeight():
+                assert action.neighbor is not None
+                self._tell_weight(action.root, action.neighbor, action.weight)
             case BranchExcluded():
                 self._mesh.excluded(self.name, action.neighbor)
             case _:

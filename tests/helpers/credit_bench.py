@@ -36,9 +36,9 @@ def as_order(action: CreditAction) -> Order:
         case Send():
             return ("send", action.message, action.egress)
         case ReturnCredit():
-            return ("drained", action.egress, action.credit)
+            return ("drained", action.root, action.credit)
         case TellWeight():
-            return ("weigh", action.egress, action.weight)
+            return ("weigh", action.root, action.weight)
     raise AssertionError(action)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from router.core.forwarding.credit_actions import CreditAction, Key
+from router.core.forwarding.credit_actions import CreditAction, Key, ReturnCredit, TellWeight
 from router.core.forwarding.credit_scheduler import CreditTiming
 from router.core.forwarding.multicast_scheduler import MulticastScheduler
 from router.core.forwarding.multicast_subscribers import ExclusionTiming
 from router.core.forwarding.multicast_tree import (
     BranchExcluded,
-    CountMissedCopy,
     MulticastTree,
-    ReturnBranchCredit,
     ReturnSubscriberCredit,
     SendCopies,
-    TellBranchWeight,
 )
 from router.core.ids_and_conditions import RouterId
 from tests.helpers.credit_bench import Order, as_order
@@ -25,15 +22,18 @@ def as_multicast_order(action: CreditAction) -> Order:
     """What is to be done, as a tuple."""
     match action:
         case SendCopies():
-            return ("send", action.message, (*action.neighbors, *action.subscribers), tuple(action.missed))
-        case ReturnBranchCredit():
-            return ("drained_outlet", action.ingress, action.neighbor)
+            return (
+                "send",
+                action.message,
+                (*action.neighbors, *action.subscribers),
+                (*action.passed_over, *action.missed),
+            )
+        case ReturnCredit():
+            return ("drained_outlet", action.root, action.neighbor)
         case ReturnSubscriberCredit():
             return ("drained_subscriber", action.subscriber)
-        case TellBranchWeight():
-            return ("weigh", action.ingress, action.neighbor, action.weight)
-        case CountMissedCopy():
-            return ("missed", action.ingress, *action.neighbors)
+        case TellWeight():
+            return ("weigh", action.root, action.neighbor, action.weight)
         case BranchExcluded():
             return ("excluded", action.ingress, action.neighbor)
     return as_order(action)

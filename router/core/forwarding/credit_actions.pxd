@@ -26,10 +26,12 @@ cdef class Send(CreditAction):
 
 
 cdef class ReturnCredit(CreditAction):
-    cdef public object egress
+    cdef public object root
+    cdef public object neighbor
     cdef public Py_ssize_t credit
 
 
 cdef class TellWeight(CreditAction):
-    cdef public object egress
+    cdef public object root
+    cdef public object neighbor
     cdef public Py_ssize_t weight

@@ -79,23 +79,28 @@ class Send(CreditAction):
 
 
 class ReturnCredit(CreditAction):
-    """Give *credit* back to the circuit toward *egress*, or to the local subscribers that drain."""
+    """Give *credit* back on a circuit of this router, or to the local subscribers that drain.
 
-    __slots__ = ("credit", "egress")
+    The circuit is the one toward the egress *root*; or in the tree of the ingress *root* the one to *neighbor*.
+    """
 
-    def __init__(self, egress: RouterId, credit: int) -> None:
-        self.egress = egress
+    __slots__ = ("credit", "neighbor", "root")
+
+    def __init__(self, root: RouterId, credit: int, neighbor: RouterId | None = None) -> None:
+        self.root = root
         self.credit = credit
+        self.neighbor = neighbor
 
 
 class TellWeight(CreditAction):
-    """Tell the next hop toward *egress* how many busy publishers are behind this router.
+    """Tell the next hop of such a circuit how many busy publishers are behind this router.
 
     The first is reason to make the circuit.
     """
 
-    __slots__ = ("egress", "weight")
+    __slots__ = ("neighbor", "root", "weight")
 
-    def __init__(self, egress: RouterId, weight: int) -> None:
-        self.egress = egress
+    def __init__(self, root: RouterId, weight: int, neighbor: RouterId | None = None) -> None:
+        self.root = root
         self.weight = weight
+        self.neighbor = neighbor

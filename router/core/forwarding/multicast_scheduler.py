@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key
+from router.core.forwarding.credit_actions import KEPT, REFUSED, CreditAction, Key, ReturnCredit
 from router.core.forwarding.credit_scheduler import CreditScheduler, CreditTiming
 from router.core.forwarding.multicast_subscribers import ExclusionTiming, MulticastSubscribers
-from router.core.forwarding.multicast_tree import MulticastTree, ReturnBranchCredit, ReturnSubscriberCredit
+from router.core.forwarding.multicast_tree import MulticastTree, ReturnSubscriberCredit
 from router.core.forwarding.subscriber_credit_pool import SubscriberCreditPool
 from router.core.forwarding.timer_queue import TimerQueue
 from router.core.ids_and_conditions import RouterId
@@ -47,7 +47,7 @@ class MulticastScheduler(CreditScheduler):
         self.share = SubscriberCreditPool(self.local_subscribers, self._timing)
         self.trees: dict[RouterId, MulticastTree] = {}
         """By ingress router; this router's own is always there, another while circuits of it lead here."""
-        self._strays: dict[tuple[RouterId, RouterId], None] = {}
+        self._strays: dict[tuple[RouterId, RouterId], int] = {}
         """Own circuits of trees that are forgotten, of which the credit is asked back."""
         self._places: dict[RouterId, int] = {}
         """In which order the trees were made, and have their turns."""
@@ -193,12 +193,12 @@ class MulticastScheduler(CreditScheduler):
             ingress: router whose tree it is.
             neighbor: the child.
             credit: as it is now, messages; much, of a child that takes no circuits.
-            is_draining: the child asks for it back; `ReturnBranchCredit` will follow, unless all is used before.
+            is_draining: the child asks for it back; `ReturnCredit` will follow, unless all is used before.
         """
         if ingress in self.trees:
             self.trees[ingress].set_outlet(neighbor, credit, is_draining=is_draining)
         elif is_draining and credit > 0:
-            self._strays[ingress, neighbor] = None
+            self._strays[ingress, neighbor] = credit
 
     def outlet_lost(self, ingress: RouterId, neighbor: RouterId) -> None:
         """Forget the credit of the own circuit to a child: it is gone, or can be made again after it could not.
@@ -258,8 +258,8 @@ class MulticastScheduler(CreditScheduler):
                 self._stirred.pop(ingress, None)
                 self.share.remove(ingress)
         self._resting.clear()
-        for ingress, neighbor in self._strays:
-            self.actions.append(ReturnBranchCredit(ingress, neighbor))
+        for (ingress, neighbor), credit in self._strays.items():
+            self.actions.append(ReturnCredit(ingress, credit, neighbor))
         self._strays.clear()
 
     # The turn

@@ -62,15 +62,9 @@ class SendCopies(CreditAction):
     neighbors: Sequence[RouterId]
     subscribers: Sequence[Key]
     missed: Sequence[Key]
-    """Excluded subscribers, which get none."""
-
-
-@attrs.frozen
-class CountMissedCopy(CreditAction):
-    """Count a copy that *neighbors* miss, since they are excluded."""
-
-    ingress: RouterId
-    neighbors: Sequence[RouterId]
+    """Excluded subscribers, which get none;"""
+    passed_over: Sequence[RouterId] = ()
+    """and excluded neighbors."""
 
 
 @attrs.frozen
@@ -83,27 +77,10 @@ class BranchExcluded(CreditAction):
 
 
 @attrs.frozen
-class ReturnBranchCredit(CreditAction):
-    """Give all credit back on the circuit to *neighbor*."""
-
-    ingress: RouterId
-    neighbor: RouterId
-
-
-@attrs.frozen
 class ReturnSubscriberCredit(CreditAction):
     """Give a local subscriber all its credit back."""
 
     subscriber: Key
-
-
-@attrs.frozen
-class TellBranchWeight(CreditAction):
-    """Tell a child how many busy publishers are upstream. The first is reason to make the circuit."""
-
-    ingress: RouterId
-    neighbor: RouterId
-    weight: int
 
 
 class TreeBranch:
@@ -241,22 +218,17 @@ class MulticastTree:
         else:
             self._share.spend(self.ingress, now)
             subscribers, missed = self._subscribers.spend(now)
-        self._actions.append(SendCopies(message, self.ingress, neighbors, subscribers, missed))
-        if self._excluded:
-            self._pass_over()
-
-    def _pass_over(self) -> None:
         for neighbor in self._excluded:
             self.children[neighbor].exclusion.missed += 1
-        self._actions.append(CountMissedCopy(self.ingress, self._excluded))
+        self._actions.append(SendCopies(message, self.ingress, neighbors, subscribers, missed, self._excluded))
 
     def _return(self, neighbor: RouterId | None, branch: TreeBranch) -> None:
-        branch.credit = 0
-        branch.is_draining = False
         if neighbor is None:
             self._share.give_back(self.ingress)
         else:
-            self._actions.append(ReturnBranchCredit(self.ingress, neighbor))
+            self._actions.append(ReturnCredit(self.ingress, branch.credit, neighbor))
+        branch.credit = 0
+        branch.is_draining = False
 
     # Events
 
@@ -403,7 +375,7 @@ class MulticastTree:
                 weight = 1  # so that it grants as soon as it can, though nobody is busy now
             if branch.told_weight != weight:
                 branch.told_weight = weight
-                self._actions.append(TellBranchWeight(self.ingress, neighbor, weight))
+                self._actions.append(TellWeight(self.ingress, weight, neighbor))
 
     def _note_holds(self, now: float) -> None:
         """Remember who holds up the others from now on: the only one that counts holds up nobody."""
