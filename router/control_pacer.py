@@ -124,8 +124,6 @@ class ControlPacer:
         """Bytes of the messages that are handled next, by connection."""
         self._used_s = 0.0
         """Used for these so far, seconds."""
-        self._turn_of: NeighborAllowance | None = None
-        """Of whom the last message was."""
 
     def may_pass(self, connection: ConnectionId, message: bytes, now: float) -> bool:
         """Whether a message may be handled at once.
@@ -203,16 +201,23 @@ class ControlPacer:
         self._rests_until = now + used_s * (1 / self._share - 1) if is_paced else now
         self.at = self._rests_until if self._turns else math.inf
 
-    def note(self, connection: ConnectionId, size: int) -> None:
-        """A message of *size* bytes is among those that are handled next."""
-        self._turn_of = self._neighbors.get(connection)
+    def note(self, connection: ConnectionId, size: int, used_s: float) -> None:
+        """Note that a message was taken and is among those that are handled next.
+
+        Args:
+            connection: by which it came.
+            size: its bytes.
+            used_s: what taking it took, seconds.
+        """
+        self.add(used_s)
+        neighbor = self._neighbors.get(connection)
+        if neighbor is not None:
+            neighbor.turn_s += used_s
         self._charged[connection] = self._charged.get(connection, 0) + size
 
     def add(self, used_s: float) -> None:
         """Note that *used_s* (seconds) were used for the messages that are handled next."""
         self._used_s += used_s
-        if self._turn_of is not None:
-            self._turn_of.turn_s += used_s
 
     def charge(self, now: float) -> None:
         """Put what the messages noted took on the accounts of those who sent them.

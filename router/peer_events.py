@@ -338,8 +338,7 @@ class PeerEvents:
         try:
             self._take_control(connection, neighbor, message)
         finally:
-            self._pacer.note(connection.id, len(message))
-            self._pacer.add(self._pacer.measure() - begin)
+            self._pacer.note(connection.id, len(message), self._pacer.measure() - begin)
 
     def _take_control(self, connection: Connection, neighbor: NeighborLinks, message: bytes) -> None:
         try:

@@ -98,8 +98,7 @@ def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
     for number in range(100):
         connection = ConnectionId(number)
         while pacer.may_pass(connection, b"news", now):
-            pacer.note(connection, 4)
-            pacer.add(0.1)
+            pacer.note(connection, 4, 0.1)
             pacer.charge(now)
             passed += 1
         pacer.forget(connection)
@@ -113,8 +112,7 @@ def test_a_turn_has_only_some_messages_of_a_neighbor_and_the_next_one_goes_on() 
     def takes(connection: ConnectionId, now: float) -> bool:
         if not pacer.may_pass(connection, b"news", now):
             return False
-        pacer.note(connection, 4)
-        pacer.add(0.6 * PIECE_S)
+        pacer.note(connection, 4, 0.6 * PIECE_S)
         return True
 
     assert [takes(one, 1.0) for _ in range(3)] == [True, True, False]
