@@ -59,7 +59,7 @@ class MulticastController(CreditController):
     def stop(self) -> None:
         """Give publishers no credit any more."""
         self.machine.own.machine.is_stopping = True
-        self.machine.own.is_touched = True
+        self.machine.own.touch()
         self.touch()
 
     def closed(self, link: EgressCircuitLink) -> None:

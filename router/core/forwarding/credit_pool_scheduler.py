@@ -382,7 +382,6 @@ class CreditPoolScheduler(CreditScheduler):
         is_hungry = self.is_open() and self.publishers.is_backlogged
         for pool in self.pools.values():
             if pool.circuits:
-                pool.drain_loops(now)
                 due = min(due, pool.drain_unneeded(now))
             is_backlogged = pool.starves_circuits() or (is_hungry and pool.local.weight > 0)
             if is_backlogged and pool.free() <= pool.returning:

@@ -29,7 +29,6 @@ cdef class EgressCreditPool(CreditPool):
     cdef public Claimant unbacked
     cdef public bint opens_early
     cdef public Py_ssize_t told_weight
-    cdef public Py_ssize_t overruns
     cdef public Py_ssize_t turns
     cdef public EgressLoad load
     cdef public double distance
@@ -66,13 +65,11 @@ cdef class EgressCreditPool(CreditPool):
     cpdef Py_ssize_t return_unlent(self, Py_ssize_t unlent, double now)
     @cython.locals(c=IncomingCircuit)
     cpdef double drain_idle(self, double now)
-    @cython.locals(c=IncomingCircuit)
-    cpdef object drain_loops(self, double now)
     @cython.locals(c=IncomingCircuit, much=Py_ssize_t)
     cpdef double drain_unneeded(self, double now)
     cpdef object answer_drain(self, double now)
     @cython.locals(circuit=IncomingCircuit)
-    cpdef bint close_if_withdrawn(self, double now)
+    cpdef object close_if_withdrawn(self, double now)
     @cython.locals(circuit=IncomingCircuit, weight=Py_ssize_t, told=Py_ssize_t)
     cpdef object tell_weight(self)
     cpdef double next_deadline(self)

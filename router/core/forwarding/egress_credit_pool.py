@@ -91,8 +91,6 @@ class EgressCreditPool(CreditPool):
         """Its subscribers are elsewhere, so that their first credit is a round trip away: until they tell otherwise,
         publishers may have the one that nothing backs. Who casts and exits has no time to wait for it."""
         self.told_weight = 0
-        self.overruns = 0
-        """Transfers on circuits that found no credit."""
         self.turns = 0
         """Local messages that were sent here in turn with other egresses, since these were the nearest."""
         self.load = EgressLoad()
@@ -178,7 +176,6 @@ class EgressCreditPool(CreditPool):
         if circuit.out > 0:
             self.take_from(circuit, 1)
         else:
-            self.overruns += 1
             self._actions.append(GrantCircuit(key, 1))
         circuit.use(now, 2 * self.capacity)
         if self.state == UNREACHABLE:
@@ -369,17 +366,16 @@ class EgressCreditPool(CreditPool):
         """Drain circuits that have not used their credit for a while at *now* (seconds). Returns: as `ask_unused`."""
         return self.ask_unused([c for c in self.circuits.values() if c.out > 0], self.timing.idle_s, now)
 
-    def drain_loops(self, now: float) -> None:
-        """Drain circuits of a neighbor that is our own next hop now, used or not. *now*: seconds."""
-        looping = [c for c in self.circuits.values() if c.neighbor == self.next_hop and c.out > 0]
-        self.ask_unused(looping, -math.inf, now)
-
     def drain_unneeded(self, now: float) -> float:
-        """Drain circuits with much credit and nobody busy behind them, before others are backlogged for it *now*.
+        """Drain circuits that need no credit, before others are backlogged for it at *now* (seconds).
+
+        Such are those of our own next hop, used or not, and those with much credit and nobody busy behind them.
 
         Returns: as `ask_unused`.
         """
         much = self.timing.first_window
+        looping = [c for c in self.circuits.values() if c.neighbor == self.next_hop and c.out > 0]
+        self.ask_unused(looping, -math.inf, now)
         unneeded = [c for c in self.circuits.values() if c.weight == 0 and c.out > much]
         return self.ask_unused(unneeded, self.timing.busy_s, now)
 
@@ -403,15 +399,10 @@ class EgressCreditPool(CreditPool):
 
     # Telling
 
-    def close_if_withdrawn(self, now: float) -> bool:
-        """Close the pool when all local subscribers have withdrawn for the linger at *now* (seconds).
-
-        Returns: whether it closed.
-        """
+    def close_if_withdrawn(self, now: float) -> None:
+        """Close the pool when all local subscribers have withdrawn for the linger at *now* (seconds)."""
         if self.state == OPEN and self.is_at_egress and self.withdrawn_at + self.timing.linger_s <= now:
             self.close()
-            return True
-        return False
 
     def close(self) -> None:
         """Close the pool, since the egress's subscribers have withdrawn, and pass it on."""

@@ -292,7 +292,7 @@ class MulticastScheduler(CreditScheduler):
         These are the ones that are *due*, and those for which what has happened makes a difference. The others are not
         even looked at.
         """
-        share = self.share
+        share, stirred = self.share, self._stirred.copy()
         # While the trees hold more than there is, each may use less than its part.
         seen = (
             share.is_closed,
@@ -303,19 +303,19 @@ class MulticastScheduler(CreditScheduler):
             self._seen = seen
             candidates = list(self.trees)
         else:
-            candidates = list({self._me: None, **self._stirred, **share.moved, **due})
+            candidates = list({self._me: None, **stirred, **share.moved, **due})
             candidates.sort(key=self._places.__getitem__)
         self._stirred.clear()
         share.moved.clear()
         needy = []
         for ingress in candidates:
             tree = self.trees[ingress]
-            if self._see(tree) or ingress in due:
+            if self._see(tree) or ingress in stirred or ingress in due:
                 needy.append(tree)
         return needy
 
     def _see(self, tree: MulticastTree) -> bool:
-        """Tell a tree of its part of the share. Returns: whether it needs a turn."""
+        """Tell a tree of its part of the share. Returns: whether that is another one than before."""
         part = self.share.parts[tree.ingress]
         local = tree.local
         # Less than its part when a subscriber has withdrawn: nobody is sent more than it granted.
@@ -326,7 +326,7 @@ class MulticastScheduler(CreditScheduler):
         before = (local.credit, local.is_closed, local.is_draining, tree.is_awaited)
         local.credit, local.is_closed, local.is_draining = credit, is_closed, is_draining
         tree.is_awaited = is_awaited
-        return tree.is_touched or before != (credit, is_closed, is_draining, is_awaited)
+        return before != (credit, is_closed, is_draining, is_awaited)
 
     def _turn_tree(self, tree: MulticastTree, now: float) -> None:
         self._see(tree)  # others may have spent

@@ -122,8 +122,6 @@ class MulticastSubscribers:
         self.draining: dict[Key, Subscriber] = {}
         """Those that ask for their credit back."""
         self.is_elsewhere = False
-        self.missed = 0
-        """Copies that went past subscribers, in all, departed ones too."""
         self._live: dict[Key, Subscriber] = {}
         self._excluded: dict[Key, Subscriber] = {}
         self._zero: dict[Key, Subscriber] = {}
@@ -284,7 +282,6 @@ class MulticastSubscribers:
     def _miss(self, subscribers: dict[Key, Subscriber]) -> list[Key]:
         for subscriber in subscribers.values():
             subscriber.missed += 1
-        self.missed += len(subscribers)
         return list(subscribers)
 
     def drained(self, subscriber: Subscriber, now: float) -> None:

@@ -150,8 +150,6 @@ class MulticastTree:
         """Busy publishers upstream, as the branches are told; each counts as `HUNGRY` while they lack credit."""
         self._busy = 0
         self._hungry_until = -math.inf
-        self.is_touched = False
-        """Something has happened since the last turn."""
         self._told: dict[Key, int] = {}
         """Weights of circuits as their neighbors told them."""
         self._closed: dict[Key, None] = {}
@@ -160,7 +158,6 @@ class MulticastTree:
 
     def touch(self) -> None:
         """Note that something happened: `turn` is needed."""
-        self.is_touched = True
         self._stirred[self.ingress] = None
 
     @property
@@ -354,7 +351,6 @@ class MulticastTree:
 
     def turn(self, now: float) -> None:
         """Send, deal, lend and take back at *now* (seconds)."""
-        self.is_touched = False
         for circuit in self.pool.circuits.values():
             self._look_after(circuit)
         if self._holding or self._excluded:

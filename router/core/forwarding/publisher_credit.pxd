@@ -34,7 +34,6 @@ cdef class LocalPublishers:
     cdef public Py_ssize_t lent
     cdef public Py_ssize_t lowered
     cdef public Py_ssize_t demand
-    cdef public Py_ssize_t overruns
     cdef public object _recent
     cdef public object _starved
     cdef public object _fresh

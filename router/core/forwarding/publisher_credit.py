@@ -104,8 +104,6 @@ class LocalPublishers:
         """Credit that will come back at the ends of quarantines."""
         self.demand = 0
         """Publishers that are busy, and one for all messages of others: the weight of this router's own."""
-        self.overruns = 0
-        """Transfers that found no credit."""
         self._recent: Queue = OrderedDict()
         """Active within `busy_s`, the least recent first."""
         self._starved: Queue = OrderedDict()
@@ -180,7 +178,6 @@ class LocalPublishers:
         if publisher.held > 0:
             publisher.held -= 1
         else:
-            self.overruns += 1
             if publisher.lowered > 0:
                 publisher.lowered -= 1
                 self.lowered -= 1
