@@ -192,6 +192,7 @@ class MulticastSubscribers:
         """Forget a subscriber that is gone."""
         subscriber = self.subscribers.pop(key)
         self._leave_out(subscriber)
+        self._limits.cancel(subscriber)
         self._windows.cancel(subscriber)
         for table in (self._live, self._excluded, self._zero, self.draining):
             table.pop(key, None)
@@ -223,7 +224,6 @@ class MulticastSubscribers:
     def _leave_out(self, subscriber: Subscriber) -> None:
         """Undo `_count`: it is about to change."""
         self._returns.cancel(subscriber)
-        self._limits.cancel(subscriber)
         if subscriber.is_live:
             self._drains -= subscriber.is_draining
             self._willing -= not subscriber.is_withdrawn
@@ -236,7 +236,9 @@ class MulticastSubscribers:
         else:
             self.draining.pop(key, None)
         if subscriber.is_live:
-            self._limits.set(subscriber, subscriber.credit + self._sent)
+            limit = subscriber.credit + self._sent
+            if limit != self._limits.time_of(subscriber):
+                self._limits.set(subscriber, limit)
             self._drains += subscriber.is_draining
             self._willing += not subscriber.is_withdrawn
         if subscriber.is_live and subscriber.credit == 0:
@@ -381,6 +383,7 @@ class MulticastSubscribers:
         self._leave_out(subscriber)
         subscriber.pause_s = min(pause_s, patience.longest_pause_s)
         subscriber.enter(SubscriberEvent.TAKES_TOO_LITTLE)
+        self._limits.cancel(subscriber)
         self._windows.cancel(subscriber)
         subscriber.excluded_at = now
         del self._live[subscriber.key]
