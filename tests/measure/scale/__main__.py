@@ -26,6 +26,7 @@ from tests.measure.scale.tables import show
 SUBJECTS = (
     "beside",
     "hostile",
+    "secured",
     "connections",
     "links",
     "addresses",
@@ -43,13 +44,16 @@ def main() -> None:
     parser.add_argument("what", nargs="*", metavar="what", help=f"some of {', '.join(SUBJECTS)}; all by default")
     parser.add_argument("--sizes", nargs="+", type=int, help="instead of those of the subject")
     parser.add_argument("--router-command", type=shlex.split, default=COMMAND, help="what starts a router")
+    parser.add_argument(
+        "--compare", action="append", default=[], metavar="NAME=PLAIN,TLS,SCRAM,PID", help="of `secured`: see there"
+    )
     options = parser.parse_args()
     unknown = sorted(set(options.what) - set(SUBJECTS))
     if unknown:
         parser.error(f"no {unknown[0]}; there are {', '.join(SUBJECTS)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of all that ends the processes
     with tempfile.TemporaryDirectory(prefix="amqp-mesh-scale-") as folder:
-        stand = Stand(Path(folder), options.router_command)
+        stand = Stand(Path(folder), options.router_command, options.compare)
         for what in options.what or SUBJECTS:
             subject = importlib.import_module(f"tests.measure.scale.{what}")
             began = time.monotonic()

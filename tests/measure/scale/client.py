@@ -102,7 +102,7 @@ class Link:
 class Client:
     """One connection to a router."""
 
-    def __init__(self, loop: Loop, sock: socket.socket, container: str) -> None:
+    def __init__(self, loop: Loop, sock: socket.socket, container: str, tls: object | None = None) -> None:
         self.sock = sock
         self.fileno = sock.fileno()
         self.links: dict[Handle, Link] = {}
@@ -117,6 +117,10 @@ class Client:
         self._collector = pn.pn_collector()
         pn.pn_connection_collect(self._connection, self._collector)
         pn.pn_connection_set_container(self._connection, container.encode())
+        if tls is not None:
+            ffi, lib = cproton_ffi.ffi, cproton_ffi.lib
+            transport = ffi.cast("pn_transport_t *", self._transport)
+            assert lib.pn_ssl_init(lib.pn_ssl(transport), tls, ffi.NULL) == 0
         pn.pn_transport_bind(self._transport, self._connection)
         pn.pn_connection_open(self._connection)
         self.touch()
@@ -253,14 +257,14 @@ class Loop:
         self._ticked = time.monotonic()
         self._count = 0
 
-    def connect(self, url: str) -> Client:
-        """Begin a connection to `amqp://host:port`."""
+    def connect(self, url: str, tls: object | None = None) -> Client:
+        """Begin a connection to `amqp://host:port`; *tls*: proton's domain."""
         host, _, port = url.removeprefix("amqp://").partition(":")
         sock = socket.create_connection((host, int(port)), WAIT_S)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._count += 1
-        client = self.clients[sock.fileno()] = Client(self, sock, f"scale-{self._count}")
+        client = self.clients[sock.fileno()] = Client(self, sock, f"scale-{self._count}", tls)
         self._poll.register(sock, select.EPOLLIN)
         return client
 

@@ -151,6 +151,8 @@ class Stand:
     """For mesh files and logs."""
     command: Sequence[str] = COMMAND
     """What starts a router."""
+    compare: Sequence[str] = ()
+    """Routers that run already, for subjects that compare."""
 
     @contextmanager
     def line(self, routers: int = 1) -> Iterator[Bench]:
