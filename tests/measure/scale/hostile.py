@@ -240,6 +240,17 @@ def unfinished_messages(connect: Connect) -> None:
             client.write(transfer(handle, handle, head if part == 0 else bytes(32_000), more=True))
 
 
+def without_credit(connect: Connect) -> None:
+    """Links on ten connections that send though nobody has granted them anything, and come back when they are closed."""
+    clients = [connect(f"hostile {number}") for number in range(10)]
+    for client in clients:
+        client.write(begin())
+    data = Message(address="nobody", body=b"x").encode()
+    for number in range(100_000):
+        for client in clients:
+            client.write(sender(0, "nobody", name=f"{number}") + transfer(0, number, data) + write(DETACH, [0, True]))
+
+
 def foreign_replies(connect: Connect) -> None:
     """Subscriptions to what may be the reply addresses of others."""
     client = connect("hostile")
@@ -365,6 +376,7 @@ KINDS: tuple[Callable[[Connect], None], ...] = (
     plain_requests,
     long_addresses,
     unfinished_messages,
+    without_credit,
     foreign_replies,
     shadows,
     loud_names,
