@@ -241,7 +241,7 @@ def unfinished_messages(connect: Connect) -> None:
 
 
 def without_credit(connect: Connect) -> None:
-    """Links on ten connections that send though nobody has granted them anything, and come back when they are closed."""
+    """Links on ten connections that send though nothing was granted, and come back when they are closed."""
     clients = [connect(f"hostile {number}") for number in range(10)]
     for client in clients:
         client.write(begin())
