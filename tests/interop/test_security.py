@@ -5,6 +5,7 @@ The table in docs/explanation/security.md is made of the same cases.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from typing import Any
 
 import attrs
 import pytest
-from proton import ConnectionException, SSLDomain
+from proton import SSL, ConnectionException, SSLDomain, Transport
 from proton.utils import BlockingConnection
 
 from mesh_config.models import (
@@ -37,9 +38,12 @@ from router.security.sasl_frames import SASL_HEADER, init_frame, mechanisms_fram
 from router.security.users import new_keys, read_users, write_users
 from tests.helpers.certificates import Certificates
 from tests.helpers.getting_in import TIMEOUT_S, Field, OneRouter, by_oslo, by_proton, check_connections, dial
+from tests.helpers.neighbor import Neighbor
 from tests.helpers.oslo import OsloWorker, needs_oslo
+from tests.helpers.peer import message
 from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
 from tests.helpers.secured_mesh import ITERATIONS, PASSWORD, USER, secured_mesh
+from tests.helpers.sockets import Sockets
 from tests.helpers.who_gets_in import NO_SASL, OSLO, PROTON, RHEA, WHO_GETS_IN
 
 SCRIPT = Path(__file__).with_name("rhea_security.js")
@@ -433,3 +437,47 @@ def test_a_partner_brings_only_the_addresses_that_it_may(tmp_path: Path) -> None
         assert not any("orders" in name or "partner/bad" in name for name in known())
         assert mesh["A"].wait_log("addresses_refused").fields["remote"] == "B"
         client.close()
+
+
+def test_a_router_of_another_make_joins_by_its_certificate(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path / "certificates")
+    a = two_routers(tmp_path, certificates).routers["A"]
+    a = attrs.evolve(a, neighbors=(NeighborSettings(user="RAW"),))
+    with (
+        MeshProcesses(MeshSettings(routers={"A": a}), tmp_path / "mesh") as mesh,
+        contextlib.closing(Sockets()) as ends,
+    ):
+        mesh.start()
+
+        def configure(transport: Transport) -> None:
+            domain = SSLDomain(SSLDomain.MODE_CLIENT)
+            domain.set_credentials(shown, shown, None)
+            domain.set_trusted_ca_db(certificates.ca)
+            domain.set_peer_authentication(SSLDomain.VERIFY_PEER)
+            SSL(transport, domain)
+            transport.sasl().allowed_mechs("EXTERNAL")
+
+        def join(name: str) -> Neighbor:
+            peer = ends.dial(mesh["A"].url(Role.INTER_ROUTER), container=name, sasl=True, configure=configure)
+            return Neighbor(name, peer, dials=True)
+
+        shown = certificates.issue("RAW")
+        raw = join("RAW")
+        ends.wait(lambda: raw.peer.connection.state & raw.peer.connection.REMOTE_ACTIVE)
+        raw.attach()
+        ends.on_tick = [raw.hello]
+        ends.wait(lambda: raw.control_out is not None and raw.control_out.credit > 0)
+        raw.hello()
+        raw.advertise()
+        raw.subscribe("raw")
+        ends.wait(lambda: mesh["A"].log_lines("neighbor_up"))
+        client = ends.client(mesh.url("A"))
+        sender = client.sender("raw", run=False)
+        ends.wait(lambda: sender.credit > 0)
+        sender.send(message("x" * 100_000))
+        ends.wait(lambda: raw.received)
+        assert len(raw.received[0][0].body) == 100_000
+        shown = certificates.issue("alice")
+        stranger = join("RAW2")
+        ends.wait(lambda: stranger.peer.connection.remote_condition)
+        assert stranger.peer.connection.remote_condition.name == "amqp:unauthorized-access"
