@@ -78,7 +78,7 @@ INTERRUPTED: Final = 130
 @engine_options
 @resume_option
 @click.option(
-    "--report/--no-report", "has_report", default=True, help="Write the answers and the report beside the tables."
+    "--report/--no-report", "has_report", default=True, help="Write report.html and summary.json beside the tables."
 )
 def run(
     model: str,
@@ -127,14 +127,14 @@ def _run(folder: str, output: str, options: Any, asked: Mapping[str, Any], *, ha
     verdicts: list[Any] = []
 
     def finish(path: Path) -> None:
-        answers = importlib.import_module("router.whatif.report.finish_run")
-        verdicts.extend(answers.complete_run(path, model))
+        if has_report:
+            verdicts.extend(importlib.import_module("router.whatif.report.finish_run").complete_run(path, model))
+        else:  # without what draws
+            importlib.import_module("router.whatif.analysis.answer_tables").write_answers(path, model)
 
     with progress() as on_progress:
         try:
-            done = runs.run(
-                model, request, output, options, on_progress=on_progress, finish=finish if has_report else None
-            )
+            done = runs.run(model, request, output, options, on_progress=on_progress, finish=finish)
         except networks.NetworkError as error:
             finding = Finding(severity=Severity.ERROR, file=folder, message=str(error))
             raise FindingsError(SettingsError([finding]), BAD_INPUT) from error

@@ -204,7 +204,7 @@ def _play(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_done: Done)
             master=engine.master, remote=engine.remote, settings=engine.settings, workers=engine.workers
         )
         session = spark.start(address, stage / spark.LOG)
-        for place, data in tasks.map_tasks(session, _as_json, cases):
+        for place, data in tasks.map_tasks(session, _as_json, cases, stage / spark.LOG):
             on_done(place, json.loads(data))
         return
     workers = min(engine.workers or len(os.sched_getaffinity(0)), len(cases))

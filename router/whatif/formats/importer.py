@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,15 @@ class Form(enum.StrEnum):
 
 BY_SUFFIX = {".yaml": Form.MESH, ".yml": Form.MESH, ".graphml": Form.GRAPHML, ".json": Form.TOPOHUB}
 """Other files are looked into."""
+WORDS = {
+    Form.MESH: "YAML, as `amqp-mesh run` takes it",
+    Form.GRAPHML: "XML, as the Topology Zoo has it",
+    Form.TOPOHUB: "JSON",
+    Form.SNDLIB: "its own text, or XML",
+}
+"""Files of each format, in words."""
+_KEY = re.compile(r"^[\w\"'-]+\s*:", re.MULTILINE)
+"""Every mesh file has one."""
 
 
 def import_model(
@@ -52,7 +62,7 @@ def import_model(
     Raises: SettingsError with all that is wrong with the first file that can't be used.
     """
     faults = FileFindings(file)
-    model, treatment_of = _read(faults, form or _form(file), message_bytes)
+    model, treatment_of = _read(faults, form or _form(file, faults), message_bytes)
     try:
         model.check()
     except ModelError as error:
@@ -82,8 +92,11 @@ def completed(
     return (model, ()) if demands is None else with_demand_file(model, demands, treatment_of)
 
 
-def _form(file: FilePath) -> Form:
-    """Recognize the format of a file, by the end of its name, or else by its first characters."""
+def _form(file: FilePath, faults: FileFindings) -> Form:
+    """Recognize the format of a file, by the end of its name, or else by its first characters.
+
+    Raises: SettingsError when it looks like none of them.
+    """
     found = BY_SUFFIX.get(Path(file).suffix.lower())
     if found is not None:
         return found
@@ -95,6 +108,9 @@ def _form(file: FilePath) -> Form:
         return Form.GRAPHML
     if start.startswith("{"):
         return Form.TOPOHUB
+    if text.strip() and _KEY.search(text) is None:
+        formats = ", ".join(f"{form} ({words})" for form, words in WORDS.items())
+        faults.fail("its format is not recognized", expected=f"one of {formats}; --format says which")
     return Form.MESH
 
 

@@ -32,6 +32,7 @@ from pyspark.sql import SparkSession
 import router
 from router.whatif.pipeline import local_engine
 from router.whatif.pipeline.chunk_evaluator import OutputFile, VariantWork, evaluator_of
+from router.whatif.pipeline.spark_failures import task_error
 from router.whatif.pipeline.unfinished_run import run_error, write_run_files
 from router.whatif.scenarios.scenario_plan import Chunk
 
@@ -65,6 +66,9 @@ SHORT_JOB_S: Final = 2.0
 LARGE_JOB_BYTES: Final = 64 * 2**20
 """Jobs with larger results are followed by smaller ones."""
 MAX_JOB: Final = 512
+
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
+"""Exceptions with which a job ends when its tasks die: of Spark Connect, or a driver in Java."""
 
 Done = Callable[[Chunk], None]
 
@@ -105,13 +109,16 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
     """
     # Else workers take the python3 that they find first.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    remote = address.remote or (None if address.master else os.environ.get("SPARK_REMOTE"))
     try:
-        remote = address.remote or (None if address.master else os.environ.get("SPARK_REMOTE"))
         return _connect(remote, address) if remote else _launch(address, log)
-    except (PySparkException, Py4JError, ImportError, OSError) as error:
+    except (*SPARK_ERRORS, ImportError, OSError) as error:
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:] if log.exists() else []
         words = str(error).strip().splitlines()[:2]
-        raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}") from error
+        expected = ""
+        if remote and isinstance(error, ImportError):  # grpcio and others, which only Spark Connect needs
+            expected = "pip install 'amqp-mesh[connect]'"
+        raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}", expected) from error
 
 
 @contextlib.contextmanager
@@ -207,7 +214,7 @@ def run(
         on_start: called when Spark has been started.
         on_done: called for each chunk that has been written.
     Returns: where it was done, in words.
-    Raises: RunError when Spark can't be started.
+    Raises: RunError when Spark can't be started; TaskError when tasks die.
     """
     rest = deque(chunks)
     active = None if address.remote else SparkSession.getActiveSession()
@@ -228,10 +235,8 @@ def run(
             session = active
         on_start()
         try:
-            _run_jobs(session, pool, works, rest, folder, help_until, on_done)
-        except BaseException:
-            cancel(session)
-            raise
+            with jobs(session, folder):
+                _run_jobs(session, pool, works, rest, folder, help_until, on_done)
         finally:
             if active is None:
                 # It takes a second, in which others may go on.
@@ -293,6 +298,8 @@ def _next_size(size: int, last: int, result: _Result) -> int:
 
 def _run_job(session: SparkSession, work: VariantWork, chunks: Sequence[Chunk]) -> _Result:
     began = time.monotonic()
+    first, last = chunks[0], chunks[-1]
+    name_job(session, f"what-if: play scenarios {first.first} to {last.stop - 1} of variant {first.variant}")
     numbers = session.range(0, len(chunks), 1, len(chunks))
     table = numbers.mapInArrow(_function(work, tuple(chunks)), SCHEMA).toArrow()
     # The files of a chunk in the order in which they must be written: that of its scenarios is the last.
@@ -321,6 +328,31 @@ def _function(
                     yield pa.record_batch(columns, names=["chunk", "name", "data"])
 
     return files
+
+
+def name_job(session: SparkSession, words: str) -> None:
+    """Let the jobs that this thread starts have a name in Spark's pages and event log; Spark Connect has none."""
+    with contextlib.suppress(PySparkException):
+        session.sparkContext.setJobDescription(words)
+
+
+@contextlib.contextmanager
+def jobs(session: SparkSession, place: Path) -> Iterator[None]:
+    """Wait for jobs: when one fails the others end as well.
+
+    Args:
+        session: that runs them.
+        place: named in errors.
+    Raises: TaskError when tasks died.
+    """
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(*SPARK_ERRORS, OSError):  # it may be gone
+            cancel(session)
+        if isinstance(error, SPARK_ERRORS):
+            raise task_error(error, place) from error
+        raise
 
 
 def cancel(session: SparkSession) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from router.whatif.pipeline.spark_engine import cancel, cores
+from router.whatif.pipeline.spark_engine import cores, jobs
 
 SCHEMA: Final = "data binary"
 
@@ -17,7 +18,7 @@ Item = TypeVar("Item")
 
 
 def map_tasks(
-    session: SparkSession, function: Callable[[Item], bytes], items: Sequence[Item]
+    session: SparkSession, function: Callable[[Item], bytes], items: Sequence[Item], place: Path
 ) -> Iterator[tuple[int, bytes]]:
     """Call *function* with each item, each call a task; a task that is lost with its worker is done again by another.
 
@@ -25,7 +26,9 @@ def map_tasks(
         session: of Spark, connected.
         function: of a module that the workers have; it and the items travel to them.
         items: that can be pickled.
+        place: of Spark's log, which errors name.
     Yields: the place of an item, from 0, and what came of it, as they are done. Items begin in their order.
+    Raises: TaskError when a task dies again and again.
     """
     count = max(1, cores(session))
     with ThreadPoolExecutor(count, thread_name_prefix="spark-task") as pool:
@@ -37,16 +40,13 @@ def map_tasks(
             while len(running) < count and (place := next(waiting, None)) is not None:
                 running[pool.submit(_run, session, function, items[place])] = place
 
-        try:
+        with jobs(session, place):
             begin()
             while running:
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     yield running.pop(future), future.result()
                 begin()
-        except BaseException:
-            cancel(session)
-            raise
 
 
 def _run(session: SparkSession, function: Callable[[Item], bytes], item: Item) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -20,6 +21,8 @@ CHANGED: Final = "changed"
 MAX_GROWTH_STEPS: Final = 1000
 LINK_AMOUNTS: Final = ("delay_ms", "capacity_msgs", "capacity_bytes")
 """Amounts that may be said of a link that is added: fields of `LinkEdge`."""
+_ADDED_LINK: Final = re.compile(r"(.*?,[^,=]*)((?:,[^,=]*=[^,]*)*)")
+"""Ends and cost, then the amounts, each after a comma. Ids may have commas and equals signs, a cost has none."""
 
 
 @attrs.frozen(kw_only=True)
@@ -162,15 +165,35 @@ def _new_links(model: Model, texts: Sequence[str]) -> Iterator[LinkEdge]:
     """Each with the next usual id that is free."""
     wanted = []
     for text in texts:
-        words = text.split(",")
-        one, other, cost = _words("--add-link", ",".join(words[:3]), "A,B,COST")
-        amounts = _amounts(text, words[3:])
-        wanted.append((min(one, other), max(one, other), _whole("--add-link", text, cost), amounts))
+        match = _ADDED_LINK.fullmatch(text)
+        head, amounts = match.groups() if match is not None else (text, "")
+        both, _, cost = head.rpartition(",")
+        one, other = _ends(model, text, both)
+        whole = _whole("--add-link", text, cost.strip())
+        wanted.append((min(one, other), max(one, other), whole, _amounts(text, amounts.split(",")[1:])))
     there = {link.id for link in model.links}
     for a, b, whole, amounts in wanted:
         free = next(name for name in link_ids([(a, b)] * (len(there) + 1)) if name not in there)
         there.add(free)
         yield LinkEdge(id=free, a=a, b=b, cost=whole, **amounts)
+
+
+def _ends(model: Model, text: str, both: str) -> tuple[str, str]:
+    """Two routers, with a comma between them as it may be in their ids: where both sides are routers."""
+    words = both.split(",")
+    choices = [
+        (",".join(words[:at]).strip(), ",".join(words[at:]).strip()) for at in range(1, len(words))
+    ]  # one, unless there are commas in ids
+    known = {router.id for router in model.routers}
+    found = [pair for pair in choices if known.issuperset(pair)]
+    if len(found) == 1:
+        return found[0]
+    if len(choices) == 1 and all(choices[0]):
+        return choices[0]  # the model says which it does not have
+    if found:
+        ways = " or ".join(f"`{one}` and `{other}`" for one, other in found)
+        raise plan_error("--add-link", f"`{text}` may mean {ways}", "router ids that can be told apart")
+    raise plan_error("--add-link", f"`{text}`", "A,B,COST, A and B routers")
 
 
 def _amounts(text: str, words: Sequence[str]) -> dict[str, float]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine as engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.run import SPARK_VARIABLES, Options, run
+from router.whatif.pipeline.spark_failures import TaskError
+from router.whatif.pipeline.spark_parallel_map import map_tasks
 from router.whatif.pipeline.table_files import files_of, read_table
 from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.scenarios.run_request import Request
@@ -107,8 +112,9 @@ def test_what_a_task_raises_comes_out(spark: SparkSession, model: Model, tmp_pat
         key="bad", network=b"12345678 bad", plan=request.plan(request.variants(model)), pairs="none", routing="mesh"
     )
     chunk = Chunk(number=0, variant=0, first=0, stop=1)
-    with pytest.raises(PySparkException):
+    with pytest.raises(TaskError, match="a task of Spark failed: ") as caught:
         engine.run(engine.SparkAddress(), {0: work}, [chunk], tmp_path, on_done=lambda chunk: None)
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_work_of_another_version_is_refused(model: Model) -> None:
@@ -132,3 +138,41 @@ def test_auto_is_spark_where_its_address_is_given(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SPARK_REMOTE", "sc://host")
     assert Options().wants_spark
     assert not Options(engine="local").wants_spark
+
+
+def out_of_memory(_: int) -> bytes:
+    raise MemoryError
+
+
+def without_a_module(_: int) -> bytes:
+    importlib.import_module("nothing_of_that_name")
+    return b""
+
+
+def killed(_: int) -> bytes:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return b""
+
+
+def of_its_own(_: int) -> bytes:
+    raise ValueError("the\nlast line")
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (out_of_memory, "a worker has too little memory; expected --spark-conf spark.executor.memoryOverhead=1g"),
+        (
+            without_a_module,
+            "workers lack the Python module `nothing_of_that_name`; expected --spark-conf spark.pyspark",
+        ),
+        (killed, "a Python worker died, .* expected --spark-conf spark.executor.memoryOverhead=1g"),
+        (of_its_own, "a task of Spark failed: ValueError: the"),
+    ],
+)
+def test_a_task_that_dies_is_one_line(
+    spark: SparkSession, function: Callable[[int], bytes], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TaskError, match=words) as caught:
+        list(map_tasks(spark, function, [1], tmp_path))
+    assert len(str(caught.value).splitlines()) == 1

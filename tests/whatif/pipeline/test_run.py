@@ -285,6 +285,19 @@ def test_the_command_writes_a_run(model_folder: Path, whole: Path, tmp_path: Pat
     assert_equal(whole, tmp_path / "run")
     assert "playing scenarios: 0 of " in result.stderr
     assert "scenarios in" in result.stdout
+    assert not list((tmp_path / "run").glob("*.*")), "no report, no summary"
+    for words in (
+        ["explain", "--router", "r00"],
+        ["explain", "--scenario", "1"],
+        ["check", "--max-util", "9", "--no-single-point-of-failure", "--enough-credit"],
+        ["credit"],
+        ["diff", str(tmp_path / "run")],
+        ["suggest"],
+        ["report"],
+    ):
+        asked = CliRunner().invoke(main, ["whatif", words[0], str(tmp_path / "run"), *words[1:]])
+        assert asked.exit_code in (0, 1), (words, asked.output)
+        assert isinstance(asked.exception, SystemExit | None), (words, asked.exception)
 
 
 def test_ecmp_loads_links_in_another_way(model_folder: Path, tmp_path: Path) -> None:

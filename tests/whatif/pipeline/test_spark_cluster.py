@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -75,7 +76,15 @@ def test_a_cluster_that_loses_a_worker_loses_no_scenario(
     with contextlib.ExitStack() as stack:
         cluster = stack.enter_context(standalone(tmp_path))
         options = ("--master", cluster.url, "--spark-conf", "spark.executor.memory=600m")
-        process = stack.enter_context(command(model, tmp_path, *options))
+        events = tmp_path / "events"
+        events.mkdir()
+        logged = (
+            "spark.eventLog.enabled=true",
+            f"spark.eventLog.dir={events.as_uri()}",
+            "spark.eventLog.compress=false",
+        )
+        settings = [word for setting in logged for word in ("--spark-conf", setting)]
+        process = stack.enter_context(command(model, tmp_path, *options, *settings))
         assert process.stderr is not None
         lines = []
         for line in process.stderr:
@@ -94,6 +103,8 @@ def test_a_cluster_that_loses_a_worker_loses_no_scenario(
     assert nothing_beside(tmp_path / "run")
     (row,) = read_table(tmp_path / "run", "run").to_pylist()
     assert row["engine"] == f"spark {cluster.url}"
+    # Who looks at the event log, or at Spark's pages, finds what each job was about.
+    assert re.search(r"what-if: play scenarios \d+ to \d+ of variant [01]", text_of(events))
 
 
 def test_spark_connect_makes_the_same_tables(model: Model, local: Path, grid: pa.Table, tmp_path: Path) -> None:
@@ -118,6 +129,29 @@ def test_this_process_works_while_spark_starts_beside_it(model: Model, local: Pa
     assert not list((tmp_path / "run").glob("*.log"))
     (row,) = read_table(tmp_path / "run", "run").to_pylist()
     assert row["engine"] == "spark local[2,2]"
+
+
+def text_of(folder: Path) -> str:
+    return "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+
+
+def test_without_grpcio_spark_connect_names_the_extra(model: Model, tmp_path: Path) -> None:
+    # What the interpreter finds where grpcio isn't installed.
+    (tmp_path / "grpc.py").write_text("raise ModuleNotFoundError(\"No module named 'grpc'\", name='grpc')\n")
+    path = os.pathsep.join([str(tmp_path), environment()["PYTHONPATH"]])
+    write_model(model, tmp_path / "model")
+    words = [sys.executable, "-m", "router", "whatif", "run", str(tmp_path / "model"), "-o", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*words, "--remote", "sc://127.0.0.1:1"],
+        env=environment() | {"PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "expected pip install 'amqp-mesh[connect]'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_spark_that_cannot_be_started_is_said_so(model: Model, tmp_path: Path) -> None:

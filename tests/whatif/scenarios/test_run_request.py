@@ -130,6 +130,7 @@ def test_growth_has_both_its_ends(text: str, factors: str) -> None:
         ({"links": ("A,C,3,capacity_msgs=nan",)}, "capacity_msgs"),
         ({"links": ("A,3",)}, "--add-link: `A,3`; expected A,B,COST"),
         ({"links": ("A,Z,3",)}, "Z"),
+        ({"links": ("A,Z,C,3",)}, "--add-link: `A,Z,C,3`; expected A,B,COST, A and B routers"),
         ({"moves": ("q,A,B",)}, "no subscriber `q at A`"),
         ({"moves": ("q,A",)}, "expected ADDRESS,FROM,TO"),
         ({"moves": ("q,C,Z",)}, "Z"),
@@ -145,3 +146,14 @@ def test_what_cannot_be_is_refused(fields: dict[str, object], words: str) -> Non
 def test_a_request_reads_back() -> None:
     request = Request(families="links:2", maintenance=("window",), costs=("A--B=7",), sample=5, seed=3)
     assert Request.from_json(request.to_json()) == request
+
+
+def test_a_link_can_be_added_between_routers_whose_ids_have_commas() -> None:
+    model = Model(routers=[RouterNode(id=router) for router in ("a", "a,b", "b,c", "c", "x=1")])
+    (_, changed), *_ = [
+        item for item in Request(links=("a,b , x=1,2,delay_ms=3",)).variants(model) if item[0] != "base"
+    ]
+    (link,) = changed.links
+    assert (link.a, link.b, link.cost, link.delay_ms) == ("a,b", "x=1", 2, 3.0)
+    with pytest.raises(PlanError, match="`a` and `b,c` or `a,b` and `c`; expected router ids that can be told apart"):
+        list(Request(links=("a,b,c,1",)).variants(model))
