@@ -12,12 +12,15 @@ from router.cli.errors import CommandError
 
 COMMANDS = {
     "bench": ("router.cli.bench", "bench"),
+    "call": ("router.cli.call", "call"),
     "config": ("router.cli.config", "config"),
     "demo": ("router.cli.demo", "demo"),
     "manage": ("router.cli.manage", "manage"),
     "ping": ("router.cli.manage", "ping"),
+    "receive": ("router.cli.receive", "receive"),
     "replay": ("router.cli.replay", "replay"),
     "run": ("router.cli.run", "run"),
+    "send": ("router.cli.send", "send"),
     "service-unit": ("router.cli.service_unit", "service_unit"),
     "stat": ("router.cli.stat", "stat"),
     "user": ("router.cli.user", "user"),

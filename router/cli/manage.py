@@ -12,7 +12,8 @@ import click
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError
 from router.cli.management import ManagementClient, ManagementError
-from router.cli.options import router_option, timeout_option, url_option
+from router.cli.options import router_option
+from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import aligned, printable
 
 OPERATIONS = ("query", "read", "create", "update", "delete", "get-types", "get-schema", "get-log", "get-mgmt-nodes")
@@ -24,18 +25,16 @@ OPERATIONS = ("query", "read", "create", "update", "delete", "get-types", "get-s
 @click.option("--type", "kind", metavar="TYPE", help="Entity type, such as `listener` or `router.link`.")
 @click.option("--name", help="Name of the entity.")
 @click.option("--id", "identity", metavar="IDENTITY", help="Identity of the entity; it is enough without a type.")
-@url_option
 @router_option
-@timeout_option
+@access_options
 def manage(
     operation: str,
     attributes: tuple[str, ...],
     kind: str | None,
     name: str | None,
     identity: str | None,
-    url: str,
     router: str | None,
-    timeout: float,
+    access: RouterAccess,
 ) -> None:
     """Ask a router for any operation of management, and write the answer as JSON.
 
@@ -45,7 +44,7 @@ def manage(
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
     try:
-        with ManagementClient(url, timeout_s=timeout) as client:
+        with ManagementClient(access) as client:
             if operation == "query":
                 if kind is None:
                     raise click.UsageError("query needs --type")
@@ -75,9 +74,8 @@ def _pair(text: str) -> tuple[str, object]:
 
 
 @click.command(short_help="Ask every router of the mesh whether it answers, and how fast.")
-@url_option
-@timeout_option
-def ping(url: str, timeout: float) -> None:
+@access_options
+def ping(access: RouterAccess) -> None:
     """Ask every router that the one at URL knows whether it answers, and how long that takes.
 
     Routers that the mesh file names and that are absent are shown too. Exit status: 1 when one doesn't answer.
@@ -85,7 +83,7 @@ def ping(url: str, timeout: float) -> None:
     rows = [["router", "answer", "ms", "hops' cost"]]
     is_missing = False
     try:
-        with ManagementClient(url, timeout_s=timeout) as client:
+        with ManagementClient(access) as client:
             attached = client.attached_router()
             for node in sorted(client.query("router.node"), key=lambda each: (each["cost"] is None, each["id"])):
                 there, took_ms = _ping(client, node, None if node["id"] == attached else node["id"])

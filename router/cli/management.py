@@ -1,4 +1,4 @@
-"""A client of `$management`, for every command that asks a router something; the one place of it that names proton.
+"""A client of `$management`, for every command that asks a router something.
 
 with ManagementClient("amqp://127.0.0.1:5672") as client:
     for node in client.query("router.node"):
@@ -8,15 +8,19 @@ with ManagementClient("amqp://127.0.0.1:5672") as client:
 
 from __future__ import annotations
 
-import re
+import os
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 import attrs
 from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
-from proton.utils import BlockingConnection, SendException, SyncRequestResponse
+from proton.utils import SendException, SyncRequestResponse
 
+from router.cli.amqp_values import plain
+from router.cli.peer_words import is_gone, reason
+from router.cli.router_access import DEFAULT_TIMEOUT_S, RouterAccess, UnreachableError
 from router.core.addressing.address import MANAGEMENT, router_address
 from router.core.ids_and_conditions import RouterId
 from router.management.node import FORBIDDEN
@@ -25,6 +29,18 @@ PAGE: Final = 200
 """Entities asked for at a time, so that the router is never long about it."""
 
 RIGHTS: Final = "its group has no `management` for it; `read` is for every router, `own` for the one attached to"
+
+OWN_CONTAINER: Final = "amqp-mesh-"
+"""Beginning of the container ids of these clients."""
+
+GONE: Final = (
+    "{name} went away while it was asked: its process ended, or the network to it broke ({said}). "
+    "Ask another router of the mesh (--url) for what is wrong: amqp-mesh stat problems"
+)
+SILENT: Final = (
+    "{name} has not answered within {seconds:g} s: it has just ended, hangs, or the way to it is jammed. "
+    "See amqp-mesh stat routers{suffix}, or wait longer: --timeout"
+)
 
 NO_NODE: Final = "{} answers, but not as a management node"
 
@@ -53,23 +69,29 @@ class Reply:
 class ManagementClient:
     """A connection to one router, through which any router of the mesh can be asked."""
 
-    def __init__(self, url: str, *, timeout_s: float = 5.0, vhost: str | None = None) -> None:
+    def __init__(self, place: str | RouterAccess, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """Connect.
 
         Args:
-            url: of a listener.
-            timeout_s: for each step.
-            vhost: virtual host to come to; None for the host in *url*.
-        Raises: ManagementError when the router cannot be reached within *timeout_s*, or speaks no AMQP 1.0.
+            place: a listener, as a URL or with user, TLS and timeout.
+            timeout_s: for each step, with a URL.
+        Raises: ManagementError when the router cannot be reached in time, or speaks no AMQP 1.0.
         """
-        self.url = url
-        self.timeout_s = timeout_s
+        access = RouterAccess(url=place, timeout_s=timeout_s) if isinstance(place, str) else place
+        self.access = access
+        self.url = access.shown
+        self.timeout_s = access.timeout_s
         self.sees_all = True
         """False once `attached_router` has found that this user sees a virtual host alone."""
+        self.container = f"{OWN_CONTAINER}{os.getpid()}-{secrets.token_hex(4)}"
+        """Container id of this client, by which its own connection and links are known."""
         try:
-            self._connection = BlockingConnection(url, timeout=timeout_s, reconnect=False, virtual_host=vhost)
-        except (ProtonException, OSError, ValueError) as error:
-            raise ManagementError(f"no router answers at {url}: {_reason(error)}") from error
+            self._connection = access.connect(container=self.container)
+        except UnreachableError as error:
+            raise ManagementError(str(error)) from error
+        # Proton forgets it with the connection, and it is needed just then.
+        container = self._connection.conn.remote_container if self._connection.conn is not None else None
+        self._name = f"router {container} at {self.url}" if container else f"the router at {self.url}"
         self._requests: SyncRequestResponse | None = None
 
     def __enter__(self) -> Self:
@@ -194,15 +216,22 @@ class ManagementClient:
             if error.state == Delivery.REJECTED:
                 raise RefusedError(FORBIDDEN, f"this user may not ask {whom}: {RIGHTS}") from error
             raise ManagementError(f"{whom} cannot be reached from {self.url}") from error
-        except (Timeout, ConnectionException, LinkException, ProtonException, OSError) as error:
-            raise ManagementError(f"{whom} does not answer: {_reason(error)}") from error
+        except Timeout as error:
+            name = self._name if router is None else f"router {router}"
+            words = SILENT.format(name=name, seconds=self.timeout_s, suffix=self.access.suffix)
+            raise ManagementError(words) from error
+        except (ConnectionException, LinkException, ProtonException, OSError) as error:
+            if is_gone(error):
+                words = GONE.format(name=self._name, said=reason(error))
+                raise ManagementError(words) from error
+            raise ManagementError(f"{whom} does not answer: {reason(error)}") from error
         said: Mapping[str, Any] | None = answer.properties
         if said is None or not isinstance(said.get("statusCode"), int):
             raise ManagementError(NO_NODE.format(whom))
         status, description = int(said["statusCode"]), str(said.get("statusDescription", ""))
         if not 200 <= status < 300:
             raise RefusedError(status, description)
-        return Reply(status, description, _plain(answer.body))
+        return Reply(status, description, plain(answer.body))
 
 
 def _entities(reply: Reply, whom: str) -> list[dict[str, Any]]:
@@ -214,21 +243,3 @@ def _entities(reply: Reply, whom: str) -> list[dict[str, Any]]:
     if not all(isinstance(values, list) and len(values) == len(names) for values in results):
         raise ManagementError(f"{whom} answers with entities that don't have the attributes that it names")
     return [dict(zip(names, values, strict=True)) for values in results]
-
-
-def _plain(value: Any) -> Any:
-    """A decoded value without proton's own types, which print as what they are."""
-    if isinstance(value, Mapping):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
-
-
-def _reason(error: BaseException) -> str:
-    """Words of a proton error, without the names of its classes."""
-    found = re.search(r"Condition\('[^']*', ['\"]([^'\"]*)", str(error))
-    return found[1] if found else str(error) or type(error).__name__

@@ -17,17 +17,12 @@ timeout_option: Final = click.option(
     help="For the connection, and for each answer.",
 )
 
-DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
-
-url_option: Final = click.option(
-    "--url",
-    default=DEFAULT_URL,
-    show_default=True,
-    envvar="AMQP_MESH_URL",
-    show_envvar=True,
-    help="Client listener of a router.",
-)
-
 router_option: Final = click.option(
     "--router", metavar="ID", help="Router to ask, by way of the one at URL; by default that one itself."
+)
+
+address_argument: Final = click.argument("address")
+
+verbose_messages_option: Final = click.option(
+    "-v", "--verbose", "form", flag_value="verbose", help="Show header and properties too."
 )

@@ -19,11 +19,11 @@ from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_a
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
 from router.cli.management import ManagementClient, ManagementError, RefusedError
-from router.cli.options import DEFAULT_URL, router_option, timeout_option, url_option
+from router.cli.options import router_option
 from router.cli.problems import problem_parts
+from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
 from router.cli.terminal import UNBOUNDED_WIDTH, console
-from router.core.escapes import without_passwords
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
@@ -33,8 +33,6 @@ NOTHING: Final = ("0", "-", "0s")
 KEPT: Final = 2
 """Columns, the first ones, that are shown whatever they say."""
 
-NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected"
-
 OF_ALL: Final = ("problems", "routers", "mesh")
 """Choices of the whole mesh, not shown to who sees a virtual host alone."""
 
@@ -43,7 +41,6 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
 
 @click.command(short_help="Show what a router knows.")
 @click.argument("what", type=HintingChoice(WHAT), default="general")
-@url_option
 @router_option
 @click.option("--all-routers", is_flag=True, help="Ask every router that can be reached.")
 @click.option("--credit", "is_credit", is_flag=True, help="The same as `credit`.")
@@ -56,8 +53,6 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
 )
 @click.option("--json", "is_json", is_flag=True, help="Write a JSON list, with all attributes.")
 @click.option("--csv", "is_csv", is_flag=True, help="Write CSV, with all attributes.")
-@click.option("--vhost", help="Virtual host to come to, where the router has some; else the host in the URL.")
-@timeout_option
 @click.option(
     "-v",
     "--verbose",
@@ -66,9 +61,9 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
     is_flag=True,
     help="All columns, also those with nothing but zeros; with credit, the numbers of links.",
 )
+@access_options
 def stat(
     what: str,
-    url: str,
     router: str | None,
     all_routers: bool,
     is_credit: bool,
@@ -76,9 +71,8 @@ def stat(
     limit: int | None,
     is_json: bool,
     is_csv: bool,
-    vhost: str | None,
-    timeout: float,
     verbose: bool,
+    access: RouterAccess,
 ) -> None:
     """Show what a router knows.
 
@@ -93,8 +87,6 @@ def stat(
         raise click.UsageError("--router and --all-routers exclude each other")
     if is_json and is_csv:
         raise click.UsageError("--json and --csv exclude each other")
-    if "://" in url and not url.startswith("amqp://"):
-        raise click.BadParameter(NO_ADDRESS.format(without_passwords(url)), param_hint="--url")
     if is_credit and what not in ("general", "credit"):
         raise click.UsageError(f"--credit and {what} exclude each other")
     is_table = not (is_json or is_csv)
@@ -104,7 +96,7 @@ def stat(
     failed = False
     found: list[tuple[str, list[dict[str, Any]]]] = []
     try:
-        with ManagementClient(url, timeout_s=timeout, vhost=vhost) as client:
+        with ManagementClient(access) as client:
             attached = client.attached_router()
             for each in _whom(client, wanted, attached, router, all_routers=all_routers):
                 try:
@@ -123,7 +115,7 @@ def stat(
     elif is_csv:
         _write_csv(found)
     else:
-        _show(wanted, found, "" if url == DEFAULT_URL else f" --url {without_passwords(url)}")
+        _show(wanted, found, access.suffix)
     if failed:
         sys.exit(1)
 

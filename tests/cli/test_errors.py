@@ -15,6 +15,7 @@ from router.cli.errors import CommandError
 
 WRONG = (
     "bench nothing",
+    "call x --url amqp://127.0.0.1:1",
     "config check absent.yaml",
     "config generate fat-tree --routers 6",
     "config graph absent.yaml",
@@ -24,8 +25,10 @@ WRONG = (
     "demo --keep --logs file/folder",
     "manage read --id x --url amqp://127.0.0.1:1",
     "ping --url amqp://127.0.0.1:1",
+    "receive x --url amqp://127.0.0.1:1",
     "replay absent.yaml",
     "run absent.yaml",
+    "send x --url amqp://127.0.0.1:1",
     "service-unit --nothing",
     "stat --url amqp://127.0.0.1:1",
     "user add absent/file alice",

@@ -1,0 +1,82 @@
+"""Values of AMQP as a person or a program is shown them: bodies as text, messages as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from proton import Message
+
+FIELDS: Final = (
+    "id", "correlation_id", "subject", "address", "reply_to", "content_type", "content_encoding", "group_id",
+    "group_sequence", "reply_to_group_id", "priority", "durable", "delivery_count", "ttl", "creation_time",
+    "expiry_time",
+)  # fmt: skip
+"""Attributes of a message that are shown where they say something."""
+
+USUAL: Final = {"priority": 4, "content_type": "None", "content_encoding": "None"}
+"""Values that say nothing: those by default, and what proton makes of absent symbols."""
+
+
+def plain(value: Any) -> Any:
+    """A decoded value without proton's own types, which print as what they are."""
+    if isinstance(value, Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def jsonable(value: Any) -> Any:
+    """A decoded value as JSON has it: bytes as `{"base64": ...}`, what JSON lacks as text."""
+    found = plain(value)
+    if isinstance(found, dict):
+        return {str(key): jsonable(item) for key, item in found.items()}
+    if isinstance(found, list):
+        return [jsonable(item) for item in found]
+    if isinstance(found, bytes | memoryview):
+        return {"base64": base64.b64encode(bytes(found)).decode("ascii")}
+    return found if found is None or isinstance(found, bool | int | float | str) else str(found)
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """A message as JSON has it, without what its sender has left out; times in seconds."""
+    found: dict[str, Any] = {}
+    for name in FIELDS:
+        value = getattr(message, name)
+        if value not in (None, "", 0, 0.0, USUAL.get(name)):
+            found[name] = jsonable(value)
+    if message.user_id:
+        found["user_id"] = bytes(message.user_id).decode(errors="replace")
+    for name in ("properties", "annotations"):
+        if getattr(message, name):
+            found[name] = jsonable(getattr(message, name))
+    found["body"] = jsonable(message.body)
+    return found
+
+
+def body_text(message: Message) -> str:
+    """The body of a message as text: JSON for what is neither text nor bytes, hexadecimal for bytes that are none."""
+    body = message.body
+    if isinstance(body, str):
+        return str(body)
+    if isinstance(body, bytes | memoryview):
+        octets = bytes(body)
+        try:
+            return octets.decode("utf-8")
+        except UnicodeDecodeError:
+            return f"0x{octets.hex()}"
+    return "" if body is None else json.dumps(jsonable(body), ensure_ascii=False)
+
+
+def body_bytes(message: Message) -> bytes:
+    """The body of a message as the bytes that a file is to have."""
+    body = message.body
+    return (
+        bytes(body) if isinstance(body, bytes | memoryview) else body_text(message).encode("utf-8", "surrogateescape")
+    )

@@ -1,0 +1,222 @@
+"""Links of the commands `send`, `receive` and `call`: what is sent gets an outcome, what came is handed on.
+
+with Client(access) as client:
+    sender = client.sender("billing")
+    client.wait(lambda: sender.credit > 0, 5.0)
+    sender.send(message)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+
+import attrs
+from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
+from proton.handlers import IncomingMessageHandler, OutgoingMessageHandler
+from proton.reactor import AtLeastOnce, AtMostOnce
+from proton.utils import BlockingReceiver, BlockingSender, LinkDetached
+
+from router.cli.peer_words import is_gone, plain
+from router.cli.router_access import RouterAccess
+from router.core.escapes import escaped
+
+OUTCOMES: Final[Mapping[int, str]] = {
+    Delivery.ACCEPTED: "accepted",
+    Delivery.REJECTED: "rejected",
+    Delivery.RELEASED: "released",
+    Delivery.MODIFIED: "modified",
+}
+"""Words of AMQP for the outcomes."""
+
+UNKNOWN: Final = "without outcome"
+
+GONE: Final = "{name} went away: its process ended, or the network to it broke ({said})"
+NEXT: Final = "Try another router of the mesh (--url); `amqp-mesh stat problems` there says what is wrong"
+
+
+class LinkError(Exception):
+    """A link or connection was refused or lost; the message is for the operator."""
+
+
+@attrs.frozen
+class Refusal:
+    """An outcome other than ACCEPTED, with what the peer has said about it."""
+
+    outcome: str
+    condition: str | None = None
+    description: str | None = None
+
+    def __str__(self) -> str:
+        said = ": ".join(filter(None, (self.condition, self.description)))
+        return f"{self.outcome} ({said})" if said else self.outcome
+
+
+def outcome_of(delivery: Delivery) -> Refusal:
+    """The outcome that the peer gave a delivery."""
+    word = OUTCOMES.get(int(delivery.remote_state), UNKNOWN)
+    condition = delivery.remote.condition if delivery.remote_state == Delivery.REJECTED else None
+    if condition is None:
+        return Refusal(word)
+    return Refusal(word, condition.name, condition.description)
+
+
+class Sender(OutgoingMessageHandler):
+    """An outgoing link that counts outcomes."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.link: Any = None
+        self.sent = 0
+        self.outcomes: Counter[Refusal] = Counter()
+        """Of messages that were not sent settled."""
+
+    @property
+    def credit(self) -> int:
+        """Messages that may be sent now."""
+        return int(self.link.credit)
+
+    @property
+    def unsettled(self) -> int:
+        """Messages without an outcome yet."""
+        return 0 if self.is_settled else self.sent - self.outcomes.total()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether messages are sent settled: nobody tells of their outcome."""
+        return bool(self.link.snd_settle_mode == self.link.SND_SETTLED)
+
+    def send(self, message: Message) -> None:
+        """Send one message; there has to be credit."""
+        self.link.send(message)
+        self.sent += 1
+
+    def on_settled(self, event: Any) -> None:
+        """Count an outcome."""
+        self.outcomes[outcome_of(event.delivery)] += 1
+
+
+class Receiver(IncomingMessageHandler):
+    """An incoming link: what came is kept until it is taken and settled."""
+
+    def __init__(self) -> None:
+        super().__init__(auto_accept=False)
+        self.link: Any = None
+        self.incoming: deque[tuple[Message, Delivery]] = deque()
+
+    @property
+    def address(self) -> str:
+        """Address of its source, as the router has given it."""
+        return str(self.link.remote_source.address)
+
+    def on_message(self, event: Any) -> None:
+        """Keep a message."""
+        self.incoming.append((event.message, event.delivery))
+
+    def finish(self, delivery: Delivery, outcome: int) -> None:
+        """Give one message its outcome."""
+        delivery.update(outcome)
+        delivery.settle()
+
+
+class Client:
+    """A connection to one router, for messages."""
+
+    def __init__(self, access: RouterAccess) -> None:
+        """Raises: UnreachableError when there is no connection within the timeout."""
+        self.access = access
+        self._connection = access.connect()
+        self._links: list[Any] = []
+        # Proton forgets it with the connection, and it is needed just then.
+        found = self._connection.conn.remote_container if self._connection.conn is not None else None
+        self.router = f"router {escaped(found)} at {access.shown}" if found else f"the router at {access.shown}"
+        """The router, as errors name it: by its id, which is its container id, and where it is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._connection.close()
+        except (ProtonException, OSError):
+            pass  # the router was first, and that has been said
+
+    def sender(self, address: str | None, *, is_settled: bool = False) -> Sender:
+        """Attach a link to *address*; None for one on which each message names its own.
+
+        Raises: LinkError when it is refused.
+        """
+        sender = Sender()
+        options = AtMostOnce() if is_settled else AtLeastOnce()
+        what = f"send to {address}" if address is not None else "send to addresses of messages"
+        self._attach(what, lambda: self._connection.create_sender(address, handler=sender, options=options), sender)
+        return sender
+
+    def receiver(self, address: str | None) -> Receiver:
+        """Attach a link from *address*, without credit; None for an address that the router makes.
+
+        Raises: LinkError when it is refused.
+        """
+        receiver = Receiver()
+        what = f"receive from {address}" if address is not None else "have an address for replies"
+        is_dynamic = address is None
+        self._attach(
+            what,
+            lambda: self._connection.create_receiver(address, credit=0, dynamic=is_dynamic, handler=receiver),
+            receiver,
+        )
+        return receiver
+
+    def wait(self, is_so: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Let messages pass until *is_so*, at most for *timeout_s*; None for no bound. Returns: whether it is so.
+
+        Raises: LinkError when a link or the connection is lost.
+        """
+        try:
+            self._connection.wait(is_so, timeout=timeout_s)
+        except Timeout:
+            return is_so()
+        except LinkDetached as error:
+            raise LinkError(f"{self.router} has closed the link: {_said(error)}") from error
+        except (ProtonException, OSError) as error:
+            raise LinkError(self._lost(error)) from error
+        return True
+
+    def is_written(self) -> bool:
+        """Whether all that was to be sent has gone to the socket."""
+        transport = self._connection.conn.transport if self._connection.conn is not None else None
+        return transport is None or transport.pending() <= 0
+
+    def _attach(self, what: str, make: Callable[[], BlockingSender | BlockingReceiver], end: Sender | Receiver) -> None:
+        try:
+            made = make()
+        except LinkDetached as error:
+            raise LinkError(f"{self.router} refuses to let this client {escaped(what)}: {_said(error)}") from error
+        except Timeout as error:
+            raise LinkError(f"{self.router} has not answered within {self.access.timeout_s:g} s. {NEXT}") from error
+        except LinkException as error:
+            raise LinkError(f"{self.router} refuses to let this client {escaped(what)}: {plain(error)}") from error
+        except (ProtonException, OSError) as error:
+            raise LinkError(self._lost(error)) from error
+        end.link = made.link
+        self._links.append(made)  # proton's wrapper takes its handler away from the link once nobody holds it
+
+    def _lost(self, error: BaseException) -> str:
+        if is_gone(error):
+            return f"{GONE.format(name=self.router, said=plain(error))}. {NEXT}"
+        if isinstance(error, ConnectionException):
+            condition = getattr(error, "condition", None)
+            return f"{self.router} has closed the connection: {plain(error)}" + (f" ({condition})" if condition else "")
+        return f"{self.router}: {plain(error)}"
+
+
+def _said(error: LinkDetached) -> str:
+    """Reason that a peer gave for a detach."""
+    condition = error.link.remote_condition
+    if condition is None:
+        return "it gave no reason"
+    return f"{condition.description} ({condition.name})" if condition.description else str(condition.name)

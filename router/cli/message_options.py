@@ -1,0 +1,200 @@
+"""Messages of `send` and `call`: one set of options for bodies and properties, and the messages that they describe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from itertools import repeat
+from typing import Any, Final, TypeVar
+
+import attrs
+import click
+from proton import Message
+
+from router.cli.did_you_mean import HintingChoice
+from router.cli.errors import CommandError, faults_of
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+TEXT, BINARY, JSON = "text", "binary", "json"
+
+MAX_BODY_BYTES: Final = 1 << 30
+"""Of a body from a file, so that a wrong file name doesn't fill the memory."""
+
+
+def property_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, object]:
+    """Application properties: of `NAME=VALUE`, where a VALUE that is JSON's number or word is that, all else text."""
+    found: dict[str, object] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"`{text}` is no NAME=VALUE", ctx=ctx, param=param)
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+        if isinstance(found[name], dict | list):
+            # Application properties are of simple types.
+            found[name] = value
+    return found
+
+
+@attrs.frozen(kw_only=True)
+class MessageTemplate:
+    """Choice of what is to be sent."""
+
+    body: str | None
+    """Text of the body."""
+    file: str | None
+    """File that has it; `-` for standard input."""
+    is_by_lines: bool
+    """Each line of the file is a message."""
+    size_bytes: int | None
+    """Of a filled body."""
+    form: str
+    """`text`, `binary` or `json`: the AMQP type of the body."""
+    count: int
+    header: Mapping[str, Any]
+    """Attributes of each message."""
+    properties: Mapping[str, object]
+
+    def messages(self) -> Iterator[Message]:
+        """The messages, made one by one. Raises: CommandError when the file can't be read, or is no JSON."""
+        for body in self._bodies():
+            yield self._message(body)
+
+    @property
+    def total(self) -> int | None:
+        """Number of messages; None when that depends on a file."""
+        return None if self.is_by_lines else self.count
+
+    def _bodies(self) -> Iterator[object]:
+        if self.is_by_lines:
+            assert self.file is not None
+            with faults_of(self.file), click.open_file(self.file, "rb") as lines:
+                for line in lines:
+                    yield self._typed(line.removesuffix(b"\n"))
+            return
+        body: object = None
+        if self.size_bytes is not None:
+            body = self._typed(b"x" * self.size_bytes)
+        elif self.file is not None:
+            body = self._typed(_read(self.file))
+        elif self.body is not None:
+            body = self._typed(self.body.encode("utf-8", "surrogateescape"))
+        yield from repeat(body, self.count)
+
+    def _typed(self, octets: bytes) -> object:
+        if self.form == BINARY:
+            return octets
+        try:
+            text = octets.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CommandError(f"the body is not UTF-8: {error}; send it with --as binary") from error
+        if self.form == TEXT:
+            return text
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise CommandError(f"the body is no JSON: {error}") from error
+
+    def _message(self, body: Any) -> Message:
+        # `inferred`: bytes are a data section, as a body of bytes is expected to be.
+        more: dict[str, Any] = {"properties": dict(self.properties)} if self.properties else {}
+        return Message(body=body, inferred=isinstance(body, bytes), **self.header, **more)
+
+
+def _read(path: str) -> bytes:
+    with faults_of(path), click.open_file(path, "rb") as file:
+        found: bytes = file.read(MAX_BODY_BYTES + 1)
+    if len(found) > MAX_BODY_BYTES:
+        raise CommandError(f"{path}: more than {MAX_BODY_BYTES >> 20} MiB")
+    return found
+
+
+_OPTIONS: Final = (
+    click.argument("body", required=False),
+    click.option("--file", metavar="FILE", help="Take the body from a file; `-` is standard input."),
+    click.option("--lines", is_flag=True, help="With --file: each line is a message."),
+    click.option("--size", type=click.IntRange(0, MAX_BODY_BYTES), metavar="BYTES", help="Fill the body with so much."),
+    click.option(
+        "--as",
+        "body_type",
+        type=HintingChoice((TEXT, BINARY, JSON)),
+        help="AMQP type of the body: a string, bytes (a data section), or the map, list or number that JSON is.  "
+        "[default: binary with --file, else text]",
+    ),
+    click.option("-n", "--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many."),
+    click.option("--ttl", type=click.FloatRange(min=0.001), metavar="SECONDS", help="Time to live."),
+    click.option("--subject", help="Subject."),
+    click.option("--id", "message_id", help="Message id."),
+    click.option("--correlation-id", help="Correlation id; `call` gives each request one of its own."),
+    click.option("--reply-to", metavar="ADDRESS", help="Address for replies; `call` has one of its own."),
+    click.option("--content-type", metavar="TYPE", help="Content type, such as application/json."),
+    click.option("--priority", type=click.IntRange(0, 255), help="Priority; 4 is that of a message without one."),
+    click.option("--durable", is_flag=True, help="Mark as durable. Routers store nothing."),
+    click.option(
+        "-p",
+        "--property",
+        "properties",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=property_of,
+        help="Application property, may be given again. A VALUE that is JSON (`5`, `true`) is taken as that.",
+    ),
+)
+
+
+def message_options(command: Command) -> Command:
+    """Give a command the options of what it sends, which come to it as one argument, `template`."""
+
+    @wraps(command)
+    def called(
+        *args: Any,
+        body: str | None,
+        file: str | None,
+        lines: bool,
+        size: int | None,
+        body_type: str | None,
+        count: int,
+        ttl: float | None,
+        subject: str | None,
+        message_id: str | None,
+        correlation_id: str | None,
+        reply_to: str | None,
+        content_type: str | None,
+        priority: int | None,
+        durable: bool,
+        properties: Mapping[str, object],
+        **others: Any,
+    ) -> Any:
+        if sum(each is not None for each in (body, file, size)) > 1:
+            raise click.UsageError("BODY, --file and --size exclude each other")
+        if lines and (file is None or count != 1):
+            raise click.UsageError("--lines goes with --file, and has as many messages as there are lines")
+        header = {
+            "ttl": ttl,
+            "subject": subject,
+            "id": message_id,
+            "correlation_id": correlation_id,
+            "reply_to": reply_to,
+            "content_type": content_type,
+            "priority": priority,
+            "durable": durable or None,
+        }
+        template = MessageTemplate(
+            body=body,
+            file=file,
+            is_by_lines=lines,
+            size_bytes=size,
+            form=body_type or (BINARY if file is not None and not lines else TEXT),
+            count=count,
+            header={name: value for name, value in header.items() if value is not None},
+            properties=properties,
+        )
+        return command(*args, template=template, **others)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called  # type: ignore[return-value]  # click adds its parameters to the function itself

@@ -1,0 +1,53 @@
+"""Words of proton about a lost or refused connection, in words for an operator: what happened, and what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+CONDITION: Final = re.compile(r"Condition\('(?P<name>[^']*)', (?P<quote>['\"])(?P<text>.*?)(?P=quote)[,)]", re.DOTALL)
+
+GONE: Final = (
+    "connection aborted",
+    "Connection reset by peer",
+    "Broken pipe",
+    "Disconnected",
+    "disconnected: unknown",
+    "closed by peer",
+)
+"""Words of proton when the other end of TCP ended without a word of AMQP."""
+
+WORDS: Final = (
+    (
+        "certificate verify failed",
+        "its certificate is not signed by an authority that is trusted (--ca), or is of another name",
+    ),
+    ("SSL Failure: Unknown error", "TLS could not be agreed on; is it a listener for TLS?"),
+    ("wrong version number", "it does not speak TLS there: amqp:// is for a listener in the clear"),
+    ("Expected SASL protocol header: no protocol header found", "it speaks TLS there, or no AMQP: amqps:// is for TLS"),
+    ("no mechanism available", "it offers no SASL mechanism for that; --user and --password-file, or --certificate?"),
+    ("Authentication failed", "user or password is wrong, or the user may not come in there"),
+)
+"""Words of proton, each with what to say instead."""
+
+
+def reason(error: BaseException) -> str:
+    """Words of a proton error, without the names of its classes; those that say little in plainer ones."""
+    said = plain(error)
+    for text, words in WORDS:
+        if text in said:
+            return f"{words} ({said})"
+    return said
+
+
+def plain(error: BaseException) -> str:
+    """Words of a proton error as they are, without the names of its classes."""
+    text = str(error)
+    found = CONDITION.search(text)
+    return found["text"] if found else text or type(error).__name__
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether the other end went away without a word, as the TCP connection of a killed process does."""
+    text = str(error)
+    return any(word in text for word in GONE)

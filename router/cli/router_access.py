@@ -1,0 +1,223 @@
+"""Reaching a router: one set of options for address, user and TLS, and the connection that they describe.
+
+@click.command()
+@access_options
+def command(access: RouterAccess) -> None:
+    connection = access.connect()
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import attrs
+import click
+from proton import ProtonException, SSLDomain, SSLException, SSLUnavailable, Url
+from proton.utils import BlockingConnection
+
+from router.cli.errors import CommandError, file_error
+from router.cli.options import timeout_option
+from router.cli.peer_words import reason
+from router.core.escapes import escaped, without_passwords
+
+DEFAULT_URL: Final = "amqp://127.0.0.1:5672"
+DEFAULT_TIMEOUT_S: Final = 5.0
+
+SCHEMES: Final = ("amqp", "amqps")
+DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
+
+NO_ADDRESS: Final = "{} is no address of AMQP: amqp://HOST:PORT is expected, or amqps://HOST:PORT for TLS"
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class UnreachableError(Exception):
+    """No router answers there, or it refused the connection; the message is for the operator."""
+
+
+@attrs.frozen
+class RouterAccess:
+    """Place of a router, and as whom to come to it."""
+
+    url: str = DEFAULT_URL
+    """`amqp://HOST:PORT`, or `amqps` for TLS; may hold user and password."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    """For the connection, and for each answer."""
+    vhost: str | None = None
+    """Virtual host to come to; None for the host in the URL."""
+    user: str | None = None
+    password: str | None = attrs.field(default=None, repr=False)
+    ca: str | None = None
+    """File with the authorities that are trusted; None for those of the system."""
+    certificate: str | None = None
+    """File with an own certificate, and its key unless `key` names another file."""
+    key: str | None = None
+    is_unverified: bool = False
+    """Encrypt without asking who the router is."""
+    sasl: str | None = None
+    """The only SASL mechanism to be used."""
+
+    @property
+    def shown(self) -> str:
+        """The address as it is shown: without a password."""
+        return escaped(without_passwords(self.url))
+
+    @property
+    def suffix(self) -> str:
+        """Options to add to a command so that it reaches the same router; empty for the default."""
+        options = [("--url", self.url, DEFAULT_URL), ("--vhost", self.vhost, None), ("--user", self.user, None)]
+        options += [("--ca", self.ca, None), ("--certificate", self.certificate, None), ("--key", self.key, None)]
+        words = [
+            f" {name} {without_passwords(value)}" for name, value, default in options if value not in (default, None)
+        ]
+        return "".join([*words, " --insecure" if self.is_unverified else ""])
+
+    def connect(self, *, container: str | None = None) -> BlockingConnection:
+        """Open a connection.
+
+        Args:
+            container: id to come by; None for a new one.
+        Raises: UnreachableError when there is none within the timeout.
+        """
+        try:
+            url = Url(self.url)  # type: ignore[no-untyped-call]
+            if url.port is None:
+                url.port = DEFAULT_PORTS.get(url.scheme or "amqp", DEFAULT_PORTS["amqp"])
+            options: dict[str, Any] = {"allow_insecure_mechs": True, "virtual_host": self.vhost}
+            if self.user is not None:
+                options |= {"user": self.user, "password": self.password or ""}
+            if self.sasl is not None:
+                options["allowed_mechs"] = self.sasl
+            if container is not None:
+                options["container_id"] = container
+            if url.scheme == "amqps":
+                options |= {"ssl_domain": self._tls(), "sni": url.host}
+            return BlockingConnection(url, timeout=self.timeout_s, reconnect=False, **options)
+        except (ProtonException, OSError, ValueError) as error:
+            raise UnreachableError(f"no router answers at {self.shown}: {reason(error)}") from error
+
+    def _tls(self) -> SSLDomain:
+        """Raises: UnreachableError when a file can't be used."""
+        domain = SSLDomain(SSLDomain.MODE_CLIENT)
+        for what, path in (("ca", self.ca), ("certificate", self.certificate), ("key", self.key)):
+            if path is not None and not Path(path).is_file():
+                raise UnreachableError(f"{path}: there is no such file (--{what})")
+        try:
+            if self.ca is not None:
+                domain.set_trusted_ca_db(self.ca)
+            if self.certificate is not None:
+                domain.set_credentials(self.certificate, self.key or self.certificate, None)
+            verification = SSLDomain.ANONYMOUS_PEER if self.is_unverified else SSLDomain.VERIFY_PEER_NAME
+            domain.set_peer_authentication(verification)
+        except (SSLException, SSLUnavailable) as error:
+            named = " ".join(filter(None, (self.ca, self.certificate, self.key)))
+            raise UnreachableError(f"{named}: not usable for TLS, PEM is expected ({error})") from error
+        return domain
+
+
+def _checked_url(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    scheme, separator, _ = value.partition("://")
+    if separator and scheme not in SCHEMES:
+        raise click.BadParameter(NO_ADDRESS.format(without_passwords(value)), ctx=ctx, param=param)
+    return value
+
+
+def _password(path: str | None) -> str | None:
+    """The password in a file: its first line; of standard input for `-`, asked for on a terminal.
+
+    Raises: CommandError.
+    """
+    if path is None:
+        return None
+    try:
+        if path != "-":
+            return Path(path).read_text(encoding="utf-8").partition("\n")[0]
+        if sys.stdin.isatty():
+            asked: str = click.prompt("Password", hide_input=True, err=True)
+            return asked
+        return sys.stdin.readline().removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError):
+            raise file_error(error, path) from error
+        raise CommandError(f"{path}: no password in UTF-8") from error
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--url",
+        default=DEFAULT_URL,
+        show_default=True,
+        envvar="AMQP_MESH_URL",
+        show_envvar=True,
+        callback=_checked_url,
+        help="Client listener of a router; `amqps://HOST:PORT` for TLS.",
+    ),
+    click.option("--user", envvar="AMQP_MESH_USER", show_envvar=True, metavar="NAME", help="User to come as."),
+    click.option(
+        "--password-file",
+        metavar="FILE",
+        envvar="AMQP_MESH_PASSWORD_FILE",
+        show_envvar=True,
+        help="File whose first line is the password; `-` asks for it, or reads a line of standard input.",
+    ),
+    click.option(
+        "--ca",
+        metavar="FILE",
+        envvar="AMQP_MESH_CA",
+        show_envvar=True,
+        help="Authorities (PEM) to check the router's certificate by; by default those of the system.",
+    ),
+    click.option("--certificate", metavar="FILE", help="Own certificate (PEM), for a router that asks for one."),
+    click.option("--key", metavar="FILE", help="Its key, where that is in a file of its own."),
+    click.option(
+        "--insecure", is_flag=True, help="Encrypt, but don't check who the router is: for a test, not for a secret."
+    ),
+    click.option("--sasl", metavar="MECHANISM", help="Use this SASL mechanism and no other, such as SCRAM-SHA-256."),
+    click.option("--vhost", help="Virtual host to come to, where the router has some; else the host in the URL."),
+    timeout_option,
+)
+
+
+def access_options(command: Command) -> Command:
+    """Give a command the options of a connection, which come to it as one argument, `access`."""
+
+    @wraps(command)
+    def called(
+        *args: Any,
+        url: str,
+        user: str | None,
+        password_file: str | None,
+        ca: str | None,
+        certificate: str | None,
+        key: str | None,
+        insecure: bool,
+        sasl: str | None,
+        vhost: str | None,
+        timeout: float,
+        **others: Any,
+    ) -> Any:
+        if password_file is not None and user is None:
+            raise click.UsageError("--password-file goes with --user")
+        if key is not None and certificate is None:
+            raise click.UsageError("--key goes with --certificate")
+        access = RouterAccess(
+            url=url,
+            timeout_s=timeout,
+            vhost=vhost,
+            user=user,
+            password=_password(password_file),
+            ca=ca,
+            certificate=certificate,
+            key=key,
+            is_unverified=insecure,
+            sasl=sasl,
+        )
+        return command(*args, access=access, **others)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called  # type: ignore[return-value]  # click adds its parameters to the function itself

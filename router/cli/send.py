@@ -1,0 +1,178 @@
+"""`amqp-mesh send`: send messages to an address, and say what became of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+from proton import Message
+
+from router.cli.errors import say_error
+from router.cli.message_links import Client, LinkError, Sender
+from router.cli.message_options import MessageTemplate, message_options
+from router.cli.options import address_argument
+from router.cli.router_access import RouterAccess, UnreachableError, access_options
+from router.cli.stat_columns import printable
+from router.cli.why_waiting import why_waiting
+
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+SENT_SETTLED: Final = "sent settled, nobody tells of their outcome"
+
+
+@click.command(short_help="Send messages to an address.")
+@address_argument
+@message_options
+@click.option("--settled", is_flag=True, help="Send settled: faster, and nobody says whether it arrived.")
+@click.option("--anonymous", is_flag=True, help="Over a link without an address: the message alone names it (`to`).")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most so many a second.")
+@click.option("--json", "is_json", is_flag=True, help="Write the outcome as JSON.")
+@access_options
+def send(
+    address: str,
+    template: MessageTemplate,
+    settled: bool,
+    anonymous: bool,
+    rate: float | None,
+    is_json: bool,
+    access: RouterAccess,
+) -> None:
+    """Send messages with BODY to ADDRESS, and say what became of them.
+
+    ADDRESS is that of a subscriber anywhere in the mesh, such as `billing`. Without BODY, --file or --size a message is
+    empty. Nothing is sent without credit: a message that no subscriber has room for waits --timeout seconds for it.
+
+    Exit status: 0 when all were accepted (or sent, with --settled), else 1; what refused them is said.
+    """
+    run = _Sending(address, template, rate)
+    error: str | None = None
+    status = 1
+    try:
+        with Client(access) as client:
+            error = run.play(client, is_settled=settled, is_anonymous=anonymous)
+    except (UnreachableError, LinkError) as lost:
+        error = str(lost)
+    except KeyboardInterrupt:
+        error, status = "stopped", INTERRUPTED
+    if is_json:
+        click.echo(json.dumps(run.result(error), indent=2))
+    elif run.sender is not None:
+        click.echo(run.summary())
+    if error is not None:
+        say_error(printable(error))
+        sys.exit(status)
+    if any(each.outcome != "accepted" for each in run.outcomes):
+        sys.exit(1)
+
+
+class _Sending:
+    """One run of the command."""
+
+    def __init__(self, address: str, template: MessageTemplate, rate: float | None) -> None:
+        self._address = address
+        self._messages: Iterator[Message] = template.messages()
+        self._total = template.total
+        self._rate = rate
+        self._next: Message | None = None
+        self._began = self._ended = time.monotonic()
+        self.sender: Sender | None = None
+        self._advance()  # a body that can't be sent needs no router
+
+    @property
+    def outcomes(self) -> dict[Any, int]:
+        """Number of messages by outcome."""
+        return dict(self.sender.outcomes) if self.sender is not None else {}
+
+    def play(self, client: Client, *, is_settled: bool, is_anonymous: bool) -> str | None:
+        """Send all. Returns: why that was not possible; None when every message has an outcome."""
+        sender = self.sender = client.sender(None if is_anonymous else self._address, is_settled=is_settled)
+        timeout_s = client.access.timeout_s
+        self._began = progress = time.monotonic()
+        before = (0, 0)
+        while self._next is not None or sender.unsettled:
+            due = self._began + sender.sent / self._rate if self._rate is not None else 0.0
+            now = time.monotonic()
+            if self._next is not None and sender.credit and now >= due:
+                self._send(sender, is_anonymous=is_anonymous)
+                continue
+            news = (sender.sent, sender.outcomes.total())
+            if news != before:
+                before, progress = news, now
+            if now - max(progress, due) >= timeout_s:
+                return self._why(client, sender)
+            is_paced = self._next is not None and sender.credit and due > now
+            client.wait(self._is_news(sender, is_paced=bool(is_paced)), due - now if is_paced else timeout_s / 10)
+        self._ended = time.monotonic()
+        return None
+
+    def _is_news(self, sender: Sender, *, is_paced: bool) -> Any:
+        settled = sender.outcomes.total()
+        is_last = self._next is None
+        if is_paced or is_last:
+            return lambda: sender.outcomes.total() > settled
+        return lambda: sender.credit > 0 or sender.outcomes.total() > settled
+
+    def _send(self, sender: Sender, *, is_anonymous: bool) -> None:
+        assert self._next is not None
+        if is_anonymous:
+            self._next.address = self._address
+        sender.send(self._next)
+        self._advance()
+
+    def _advance(self) -> None:
+        self._next = next(self._messages, None)
+
+    def _why(self, client: Client, sender: Sender) -> str:
+        self._ended = time.monotonic()
+        waited = f"within {client.access.timeout_s:g} s"
+        address = printable(self._address)
+        if self._next is not None and not sender.credit:
+            said = f"{client.router} gave no credit for {address} {waited}."
+        else:
+            said = f"{sender.unsettled} of the messages to {address} had no outcome {waited}."
+        return said + why_waiting(client.access, self._address)
+
+    def summary(self) -> str:
+        """Fate of the messages, in a line, and a line for each reason of a refusal."""
+        assert self.sender is not None
+        sent, seconds = self.sender.sent, self._ended - self._began
+        rate = f", {sent / seconds:.0f} a second" if sent > 1 and seconds > 0 else ""
+        count = f"{sent} message{'' if sent == 1 else 's'} sent to {printable(self._address)} in {seconds:.3f} s{rate}"
+        if self._total is not None and sent < self._total:
+            count = f"{sent} of {self._total} messages sent to {printable(self._address)} in {seconds:.3f} s{rate}"
+        if self.sender.is_settled:
+            return f"{count}: {SENT_SETTLED}"
+        words: dict[str, int] = {}
+        for each, times in self.sender.outcomes.items():
+            words[each.outcome] = words.get(each.outcome, 0) + times
+        if self.sender.unsettled:
+            words["without outcome"] = self.sender.unsettled
+        lines = [
+            count + (": " if words else "") + ", ".join(f"{times} {word}" for word, times in sorted(words.items()))
+        ]
+        lines += [
+            printable(f"  {each.outcome}: {each.description or ''} ({each.condition})")
+            for each in self.sender.outcomes
+            if each.condition is not None
+        ]
+        return "\n".join(lines)
+
+    def result(self, error: str | None) -> dict[str, object]:
+        """The same for a program."""
+        sender = self.sender
+        return {
+            "address": self._address,
+            "sent": sender.sent if sender is not None else 0,
+            "unsettled": sender.unsettled if sender is not None else 0,
+            "seconds": round(self._ended - self._began, 6),
+            "outcomes": [
+                {"outcome": each.outcome, "condition": each.condition, "description": each.description, "count": times}
+                for each, times in self.outcomes.items()
+            ],
+            "error": error,
+        }

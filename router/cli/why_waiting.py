@@ -1,0 +1,61 @@
+"""Reasons why a message for an address has no credit, or no outcome: sentences, from what the router says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from router.cli.credit import ask_credit
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.router_access import RouterAccess
+from router.cli.stat_columns import duration
+
+ROUTERS_ASKED: Final = 3
+"""Of those with subscribers, to which publishers here send."""
+
+
+def why_waiting(access: RouterAccess, address: str) -> str:
+    """A sentence, which begins with a blank; none when the router may not be asked.
+
+    Args:
+        access: of the router.
+        address: as a client writes it.
+    """
+    try:
+        with ManagementClient(access) as client:
+            me = client.attached_router()
+            rows = ask_credit(client, me, router=None, text=address, limit=1)
+            said = _sentences(client, me, rows, address)
+    except ManagementError:
+        return ""
+    return f" {said} More: amqp-mesh trace {address}{access.suffix}"
+
+
+def _sentences(client: ManagementClient, me: str, rows: list[dict[str, Any]], address: str) -> str:
+    if not rows or not rows[0]["hasSubscriber"]:
+        return f"Nobody subscribes to it, as far as {me} reaches."
+    told = [_of_subscribers(me, rows)]
+    roots = sorted({row["root"] for row in rows[1:] if row["role"] in ("circuit out", "window") and row["root"]})
+    told += [
+        _of_subscribers(root, ask_credit(client, root, router=root, text=address, limit=1))
+        for root in roots[:ROUTERS_ASKED]
+    ]
+    if len(roots) > ROUTERS_ASKED:
+        told.append(f"There are more at {', '.join(roots[ROUTERS_ASKED:])}.")
+    return " ".join(filter(None, told)) or "Its subscribers have no credit left."
+
+
+def _of_subscribers(router: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """State of the subscribers at one router stand; empty when it has none."""
+    here = [row for row in rows if row.get("role") == "subscriber"]
+    idle = [row for row in here if not row["granted"]]
+    if not idle:
+        return f"Subscribers at {router} have granted credit, and other publishers hold it." if here else ""
+    longest = max((row["zeroCreditSeconds"] or 0) for row in idle)
+    since = f" for {duration(longest)}" if longest else ""
+    held = sum(int(row["unsettledCount"]) for row in idle)
+    have = "has" if len(here) == 1 else "have"
+    keeps = f" and {have} {held} message{'' if held == 1 else 's'} without outcome" if held else ""
+    if len(here) == 1:
+        return f"The subscriber {here[0]['container'] or '-'} at {router} has granted no credit{since}{keeps}."
+    return f"{len(idle)} of {len(here)} subscribers at {router} have granted no credit{since}{keeps}."

@@ -1,0 +1,255 @@
+"""`send`, `receive` and `call`, as an operator calls them, on a line of three real routers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from proton import Message
+
+from mesh_config.generators import generate
+from router.cli import main
+from router.cli.management import ManagementClient
+from router.cli.message_links import Client
+from router.cli.router_access import RouterAccess
+from tests.helpers.processes import MeshProcesses, wait_until
+from tests.helpers.secured_mesh import PASSWORD, USER, secured_mesh
+
+pytestmark = pytest.mark.interop
+
+WAIT_S = 20
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
+    """R1 - R2 - R3."""
+    with MeshProcesses(generate("line", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        yield mesh
+
+
+def command(mesh: MeshProcesses, router: str, words: tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-m", "router", *words, "--url", mesh.url(router)]
+
+
+def call(mesh: MeshProcesses, *words: str, said: str | bytes = "") -> subprocess.CompletedProcess[str]:
+    """Run a command at R1; *said* is its standard input."""
+    text = said.encode() if isinstance(said, str) else said
+    done = subprocess.run(command(mesh, "R1", words), capture_output=True, input=text, timeout=60, check=False)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@contextmanager
+def receiving(mesh: MeshProcesses, address: str, *words: str, router: str = "R3") -> Iterator[subprocess.Popen[str]]:
+    """`receive` at R3, once R1 knows of it."""
+    process = subprocess.Popen(
+        command(mesh, router, ("receive", address, *words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+            wait_until(
+                lambda: any(each["key"] == f"M0{address}" for each in client.query("router.address", ["key"])),
+                f"R1 knows {address}",
+                WAIT_S,
+            )
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
+    return process.communicate(timeout=60)
+
+
+def test_what_is_sent_is_received_with_its_properties(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "all", "--count", "2", "--json") as receiver:
+        sent = call(
+            mesh, "send", "all", '{"a": [1]}', "--as", "json", "-n", "2", "--ttl", "60", "--subject", "s",
+            "-p", "number=5", "-p", "text=x", "--id", "7",
+        )  # fmt: skip
+        assert (sent.returncode, sent.stderr) == (0, "")
+        assert sent.stdout.startswith("2 messages sent to all in ")
+        assert sent.stdout.endswith(": 2 accepted\n")
+        output, said = ended(receiver)
+    assert receiver.returncode == 0
+    assert said == ""
+    for line in output.splitlines():
+        message = json.loads(line)
+        assert message["body"] == {"a": [1]}
+        assert message["properties"] == {"number": 5, "text": "x"}
+        assert (message["id"], message["subject"]) == ("7", "s")
+        assert 59 < message["ttl"] <= 60
+
+
+def test_the_bytes_of_a_file_arrive_as_they_are(mesh: MeshProcesses, tmp_path: Path) -> None:
+    octets = bytes(range(256)) * 300
+    (tmp_path / "body").write_bytes(octets)
+    sent = ("send", "file", "--file", str(tmp_path / "body"))
+    with (tmp_path / "got").open("wb") as got:
+        receiver = subprocess.Popen(command(mesh, "R3", ("receive", "file", "--count", "1", "--raw")), stdout=got)
+        assert call(mesh, *sent, "--timeout", str(WAIT_S)).returncode == 0
+        assert receiver.wait(WAIT_S) == 0
+    assert (tmp_path / "got").read_bytes() == octets
+
+
+def test_each_line_of_standard_input_is_a_message(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "lines", "--count", "3") as receiver:
+        sent = call(mesh, "send", "lines", "--file", "-", "--lines", "--json", said="one\ntwo\nthree\n")
+        assert json.loads(sent.stdout)["outcomes"] == [
+            {"outcome": "accepted", "condition": None, "description": None, "count": 3}
+        ]
+        output, said = ended(receiver)
+    assert output.splitlines() == ["one", "two", "three"]
+    assert said == "3 messages received from lines\n"
+
+
+@pytest.mark.parametrize("outcome", ["reject", "release", "modify"])
+def test_who_sends_is_told_that_a_message_was_not_taken(mesh: MeshProcesses, outcome: str) -> None:
+    with receiving(mesh, outcome, "--count", "2", "--outcome", outcome):
+        sent = call(mesh, "send", outcome, "x", "--count", "2")
+    assert sent.returncode == 1
+    assert sent.stdout.endswith(
+        {"reject": ": 2 rejected\n", "release": ": 2 released\n", "modify": ": 2 modified\n"}[outcome]
+    )
+
+
+def test_it_is_said_that_nobody_subscribes(mesh: MeshProcesses) -> None:
+    sent = call(mesh, "send", "nobody", "x", "--timeout", "0.5")
+    assert sent.returncode == 1
+    assert sent.stdout.startswith("0 of 1 messages sent to nobody in ")
+    url = mesh.url("R1")
+    assert f"Error: router R1 at {url} gave no credit for nobody within 0.5 s." in sent.stderr
+    assert "Nobody subscribes to it, as far as R1 reaches." in sent.stderr
+    assert f"amqp-mesh trace nobody --url {url}" in sent.stderr
+
+
+def test_it_is_said_who_holds_the_credit(mesh: MeshProcesses) -> None:
+    with Client(RouterAccess(mesh.url("R3"))) as client:
+        slow = client.receiver("slow")
+        slow.link.flow(1)
+        sender = subprocess.Popen(
+            command(mesh, "R1", ("send", "slow", "x", "--count", "2", "--timeout", "1")),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert client.wait(lambda: bool(slow.incoming), WAIT_S)
+        output, said = ended(sender)
+    assert sender.returncode == 1
+    assert ": 2 without outcome" in output
+    assert "at R3 has granted no credit" in said
+    assert "1 message without outcome" in said
+
+
+def test_a_call_shows_the_reply(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "echo", "--echo", "--quiet"):
+        asked = call(mesh, "call", "echo", "hello", "--count", "3")
+        assert (asked.returncode, asked.stdout) == (0, "hello\n" * 3)
+        assert asked.stderr.startswith("3 calls answered: fastest ")
+
+
+def test_a_call_that_is_refused_is_told_from_one_that_is_not_answered(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "refuses", "--outcome", "reject"):
+        refused = call(mesh, "call", "refuses", "x")
+    with receiving(mesh, "silent", "--quiet"):
+        silent = call(mesh, "call", "silent", "x", "--timeout", "0.5")
+    assert [refused.returncode, silent.returncode] == [1, 1]
+    assert "the request to refuses was rejected: no server has taken it" in refused.stderr
+    assert "no reply from silent within 0.5 s: a server took the request and has not answered" in silent.stderr
+
+
+def test_a_router_that_refuses_the_link_says_why(mesh: MeshProcesses) -> None:
+    got = call(mesh, "receive", "amqp:/_topo/0/R2/x", "--wait", "1")
+    assert got.returncode == 1
+    assert f"router R1 at {mesh.url('R1')} refuses to let this client receive from amqp:/_topo/0/R2/x: " in got.stderr
+
+
+def test_a_router_killed_under_a_command_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with MeshProcesses(generate("line", 2), tmp_path / "mesh") as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        url = mesh.url("R1")
+        with receiving(mesh, "x", "--count", "1", router="R1") as receiver:
+            with ManagementClient(url) as client:
+                client.query("router")
+                mesh.kill("R1")
+                with pytest.raises(Exception, match=f"router R1 at {url} went away while it was asked: .*--url"):
+                    client.query("router")
+            _, said = ended(receiver)
+        assert receiver.returncode == 1
+        assert f"Error: router R1 at {url} went away: its process ended, or the network to it broke" in said
+        assert "`amqp-mesh stat problems` there says what is wrong" in said
+
+
+def test_a_message_may_name_its_address_itself(mesh: MeshProcesses) -> None:
+    with receiving(mesh, "named", "--count", "1", "--json") as receiver:
+        assert call(mesh, "send", "named", "x", "--anonymous").returncode == 0
+        assert json.loads(ended(receiver)[0])["address"] == "named"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("send", "x", "body", "--size", "5"), "BODY, --file and --size exclude each other"),
+        (("send", "x", "--lines"), "--lines goes with --file"),
+        (("send", "x", "{", "--as", "json"), "the body is no JSON"),
+        (("send", "x", "-p", "novalue"), "`novalue` is no NAME=VALUE"),
+        (("send", "x", "--file", "absent"), "absent: No such file or directory"),
+        (("call", "x", "--as", "jsn"), "Did you mean 'json'?"),
+        (("receive", "x", "--outcome", "acept"), "Did you mean 'accept'?"),
+        (("receive", "x", "--password-file", "y"), "--password-file goes with --user"),
+    ],
+)
+def test_what_cannot_be_sent_is_said(words: tuple[str, ...], said: str) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code in (1, 2)
+    assert said in result.output
+
+
+# TLS and users
+
+
+def test_all_commands_come_by_tls_with_a_user(tmp_path: Path) -> None:
+    made = secured_mesh(tmp_path)
+    (tmp_path / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
+    (tmp_path / "wrong").write_text("wrong\n", encoding="utf-8")
+    with MeshProcesses(made.settings, tmp_path / "mesh") as mesh:
+        mesh.start("A")
+        url = mesh["A"].url(index=1).replace("amqp://127.0.0.1", "amqps://localhost")
+
+        def run(*words: str, ca: str = made.certificates.ca) -> subprocess.CompletedProcess[str]:
+            line = [sys.executable, "-m", "router", *words, "--url", url, "--ca", ca]
+            return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+
+        user = ("--user", USER, "--password-file", str(tmp_path / "password"))
+        found = json.loads(run("stat", "connections", "--json", *user).stdout)
+        assert [(each["user"], each["isEncrypted"]) for each in found if each["user"] == USER] == [(USER, True)]
+        assert run("ping", "--certificate", made.client, "--sasl", "EXTERNAL").returncode in (0, 1)
+        with Client(RouterAccess(mesh.url("A"), user=USER, password=PASSWORD)) as client:
+            taker = client.receiver("x")
+            taker.link.flow(1)
+            sender = subprocess.Popen(
+                [sys.executable, "-m", "router", "send", "x", "y", "--url", url, "--ca", made.certificates.ca, *user]
+            )
+            assert client.wait(lambda: bool(taker.incoming), WAIT_S)
+            message, delivery = taker.incoming.popleft()
+            assert isinstance(message, Message)
+            taker.finish(delivery, 0x24)  # ACCEPTED
+            client.wait(client.is_written, WAIT_S)
+            assert sender.wait(WAIT_S) == 0
+        wrong = run("send", "x", "--user", USER, "--password-file", str(tmp_path / "wrong"))
+        assert "user or password is wrong" in wrong.stderr
+        other = run("stat", *user, ca=made.client)
+        assert "--ca" in other.stderr
+        assert other.returncode == 1
