@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from mesh_config.change_plan import ChangePlan
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import __version__, speed
 from router.core.errors import LocalError
@@ -23,6 +24,7 @@ from router.core.ids_and_conditions import Condition
 from router.engine.connection import Connection
 from router.engine.tls_connection import TlsConnection
 from router.flight_recorder import SIGNAL
+from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.neighbor_admission import open_properties
 from router.net.connector import Connector
@@ -36,6 +38,7 @@ from router.runtime import Runtime
 from router.security.authority import Authority
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
+from router.views.reload import Read, Reloading
 from router.views.runtime import RuntimeView
 from router.views.state_log import log_state
 
@@ -54,6 +57,8 @@ HANDSHAKE_TIMEOUT_S = 10.0
 """Of a connection that this router makes: for TLS and SASL, and as long again until the peer's Open is there."""
 USERS_S = 5.0
 """Between two looks at the files of users."""
+RELOAD_LOOK_S = 0.01
+"""Between two looks whether the file has been read."""
 CLOSE_PATIENCE_S = 1.0
 """While stopping, how long peers may take to answer our Close."""
 
@@ -74,6 +79,7 @@ class Daemon:
         settings: RouterSettings,
         mesh: MeshSettings | None = None,
         *,
+        read: Read | None = None,
         clock: Callable[[], float] = trio.current_time,
         has_thread: bool = False,
     ) -> None:
@@ -82,6 +88,7 @@ class Daemon:
         Args:
             settings: of the router.
             mesh: that it is part of, when it is known.
+            read: reads both anew from their file; None when there is none.
             clock: trio's, seconds.
             has_thread: this thread is for the router alone: it may wait where waiting costs least.
         Raises:
@@ -99,6 +106,7 @@ class Daemon:
         self._entrance = Entrance(self._authority)
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
+        self.reloading = Reloading(self.runtime, self, read)
         self.view = serve_management(self.runtime, self)
         self.http = http_server(self.runtime, self.view, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
@@ -110,6 +118,7 @@ class Daemon:
         """No deadline is looked at before: the last one had a fault."""
         self._told_to_stop = trio.Event()
         self._settling = trio.CancelScope()
+        self._told_to_reload = trio.Event()
         self._manager = ServiceNotifier.from_environment()
         self._nursery: trio.Nursery | None = None
         self._accepting: trio.Nursery | None = None
@@ -129,8 +138,7 @@ class Daemon:
                 nursery.start_soon(self._wait_for_sockets, nursery)
                 self._nursery = nursery
                 nursery.start_soon(self._accept, nursery, accepting)
-                if self._authority.users:
-                    nursery.start_soon(self._keep_up, self._watch_users)
+                nursery.start_soon(self._keep_up, self._watch_users)
                 for connector in self.connectors:
                     nursery.start_soon(self._connect, connector)
                 for listener in self.listeners:
@@ -150,6 +158,7 @@ class Daemon:
                 nursery.start_soon(self._manager.keep_telling)
                 task_status.started()
                 nursery.start_soon(self._watch, signals)
+                nursery.start_soon(self._keep_up, self._reload_when_told)
                 await self._told_to_stop.wait()
                 self._manager.stopping()
                 accepting.cancel()
@@ -162,13 +171,16 @@ class Daemon:
         runtime.log.info("stopped")
 
     async def _watch(self, signals: AsyncIterator[int]) -> None:
-        """The first SIGTERM or SIGINT stops the router, a second one makes it hurry; the others end nothing."""
+        """SIGTERM or SIGINT stops the router, a second one makes it hurry; SIGHUP has it read its file again."""
         async for number in signals:
             name = signal.Signals(number).name
             if number == signal.SIGUSR1:
                 tasks = trio.lowlevel.current_statistics().tasks_living
                 log_state(self.runtime, started=self._started, tasks=tasks)
                 self.runtime.recorder.write(SIGNAL)
+                continue
+            if number == signal.SIGHUP:
+                self._told_to_reload.set()
                 continue
             if number not in STOPPING:
                 self.runtime.log.info("signal_ignored", signal=name)
@@ -178,21 +190,42 @@ class Daemon:
                 self._settling.cancel()
             self._told_to_stop.set()
 
+    async def _reload_when_told(self) -> None:
+        """Read the file after each SIGHUP, once for all that came meanwhile."""
+        runtime = self.runtime
+        while True:
+            await self._told_to_reload.wait()
+            self._told_to_reload = trio.Event()
+            work = self.reloading.reload()
+            while True:
+                runtime.begin(runtime.clock())
+                try:
+                    next(work)
+                except (StopIteration, ChangeError):  # either is in the log
+                    break
+                finally:
+                    runtime.settle()
+                await trio.sleep(RELOAD_LOOK_S)
+
     async def _accept(self, nursery: trio.Nursery, scope: trio.CancelScope) -> None:
         with scope:
             async with trio.open_nursery() as accepting:
                 self._accepting = accepting
                 for listener in self.listeners:
-                    self._scopes[listener] = trio.CancelScope()
-                    accepting.start_soon(self._accept_on, listener, nursery)
+                    accepting.start_soon(self._accept_on, listener, self._new_scope(listener), nursery)
                 await trio.sleep_forever()
         self._accepting = None
         for listener in self.listeners:
             listener.close()
 
-    async def _accept_on(self, listener: Listener, nursery: trio.Nursery) -> None:
+    def _new_scope(self, listener: Listener) -> trio.CancelScope:
+        """Scope of its task, which may be cancelled before that has begun."""
+        self._scopes[listener] = trio.CancelScope()
+        return self._scopes[listener]
+
+    async def _accept_on(self, listener: Listener, scope: trio.CancelScope, nursery: trio.Nursery) -> None:
         try:
-            with self._scopes[listener]:
+            with scope:
                 await self._keep_up(
                     listener.accept, nursery, self._serve_accepted, self._not_taken_in, self._poller.leaving
                 )
@@ -200,6 +233,24 @@ class Daemon:
             listener.close()
 
     # Changes while it runs
+
+    def prepare(self, plan: ChangePlan) -> None:
+        """Read the files of TLS and of users that new listeners and connectors need.
+
+        Args:
+            plan: what is to change.
+        Raises:
+            LocalError: one of them cannot be used, and nothing has changed.
+        """
+        self._authority.add_profiles(plan.profiles)
+        for listener in (*plan.opened, *(after for _, after in plan.altered)):
+            self._authority.prepare(listener)
+        for connector in plan.added:
+            self._authority.prepare(connector)
+
+    def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
+        """Give it other settings for the connections to come; it stays bound."""
+        listener.settings, listener.files = settings, usable_files(self.runtime.settings, settings)
 
     def open_listener(self, settings: ListenerSettings) -> Listener:
         """Bind a listener and accept.
@@ -212,8 +263,7 @@ class Daemon:
         self._authority.prepare(settings)
         listener = Listener(settings, files=usable_files(self._settings, settings))
         self.listeners.append(listener)
-        self._scopes[listener] = trio.CancelScope()
-        self._accepting.start_soon(self._accept_on, listener, self._nursery)
+        self._accepting.start_soon(self._accept_on, listener, self._new_scope(listener), self._nursery)
         self.runtime.log.info("listening", host=listener.host, port=listener.port, role=settings.role.value)
         return listener
 
@@ -444,7 +494,7 @@ class Daemon:
         runtime.quieted, runtime.emptied = quiet.set, empty.set
         runtime.stop_taking()
         with self._settling:
-            self._settling.deadline = trio.current_time() + self._settings.shutdown_s
+            self._settling.deadline = trio.current_time() + self.runtime.settings.shutdown_s
             await quiet.wait()
             if runtime.has_clients:
                 # A server of oslo.messaging acknowledges a request before it answers: give the answers some time too.
@@ -504,19 +554,20 @@ def peer_name(sock: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def run(settings: RouterSettings, mesh: MeshSettings | None = None) -> None:
+def run(settings: RouterSettings, mesh: MeshSettings | None = None, read: Read | None = None) -> None:
     """Run one router until it is told to stop.
 
     Args:
         settings: of the router.
         mesh: that it is part of, when it is known: what it names is shown as absent where it isn't there.
+        read: reads both anew from their file, on SIGHUP; None when there is none.
     Raises:
         LocalError: a listener cannot be bound.
     """
     clock = MonotonicClock()
 
     async def main() -> None:
-        daemon = Daemon(settings, mesh, clock=clock.current_time, has_thread=True)
+        daemon = Daemon(settings, mesh, read=read, clock=clock.current_time, has_thread=True)
         spare_collector()
         await daemon.run()
 

@@ -99,6 +99,10 @@ class PeerEvents:
         """and messages to some addresses."""
         self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
 
+    def take_settings(self, settings: RouterSettings) -> None:
+        """Go by other settings from the next neighbor on."""
+        self._settings = settings
+
     def connection_opened(self, connection: Connection) -> None:
         """Look at the peer's Open; answer with ours, or refuse it."""
         peer = connection.peer

@@ -280,6 +280,16 @@ class Runtime(RunToCompletion):
         if self._freed >= TRIM_AFTER:
             self.trim_at = self.clock() + TRIM_DELAY_S
 
+    def take_settings(self, settings: RouterSettings) -> None:
+        """Go by other settings from now on: treatments of addresses, and which neighbors may join.
+
+        Args:
+            settings: of the same router; those that are looked at when it starts have no effect.
+        """
+        self.settings = settings
+        self.fib.treatments = treatment_table(settings)
+        self._peers.take_settings(settings)
+
     # Turns
 
     def next_deadline(self) -> float:

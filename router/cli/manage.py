@@ -16,7 +16,10 @@ from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import aligned, printable
 
-OPERATIONS = ("query", "read", "create", "update", "delete", "get-types", "get-schema", "get-log", "get-mgmt-nodes")
+OPERATIONS = (
+    *("query", "read", "create", "update", "delete"),
+    *("get-types", "get-schema", "get-log", "get-mgmt-nodes", "reload"),
+)
 
 
 @click.command(short_help="Ask a router for any operation of management.")
@@ -40,7 +43,11 @@ def manage(
 
     With `create` and `update` the attributes are given as NAME=VALUE: `amqp-mesh manage create --type listener --name
     more host=127.0.0.1 port=5673`. A value that is JSON (`5`, `true`, `null`) is taken as that, all else as text. With
-    `query` they are names alone, of the attributes that are wanted. Exit status: 1 when the router refuses.
+    `query` they are names alone, of the attributes that are wanted.
+
+    With `reload` the router reads its settings file again, and answers with what it has changed (`applied`) and what
+    stays as it is until the next start (`needsRestart`); a file with a fault changes nothing. Exit status: 1 when the
+    router refuses.
     """
     properties: dict[str, Any] = {key: value for key, value in (("name", name), ("identity", identity)) if value}
     try:
@@ -50,7 +57,7 @@ def manage(
                     raise click.UsageError("query needs --type")
                 found: Any = client.query(kind, attributes, router=router)
             else:
-                is_of_node = operation.startswith("get-")
+                is_of_node = operation.startswith("get-") or operation == "reload"
                 if kind is not None:
                     properties["entityType" if is_of_node else "type"] = kind
                 elif not is_of_node:

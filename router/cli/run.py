@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ def run(file: str, router_id: str | None, log_level: str) -> None:
 
     FILE describes the router, or a mesh that it is part of. What `amqp-mesh config check` finds in it goes to the log;
     faults of other routers don't keep this one from running, unless it connects to one whose settings can't be read.
+
+    On SIGHUP the router reads FILE again and changes what can be changed while it runs (as `amqp-mesh manage reload`).
 
     On SIGTERM or SIGINT the router accepts nothing new, lets what is in flight settle (the setting `shutdown_s`),
     closes every connection and exits with status 0. Exit status 1: its settings are wrong, or a listener cannot be
@@ -76,7 +79,7 @@ def _run(file: str, router_id: str | None, log_level: str) -> None:
     try:
         for finding in findings:
             _log(log, finding)
-        run_daemon(settings, mesh)
+        run_daemon(settings, mesh, functools.partial(check_router_and_mesh, file, router_id))
     except LocalError as error:
         log.error("cannot_start", reason=str(error))
         sys.exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Protocol
 
 from router.management.snapshot import Row
@@ -39,6 +39,12 @@ class Changes(Protocol):
     def delete(self, row: Row) -> None:
         """Take an entity away."""
 
+    def reload(self) -> Generator[None, None, dict[str, list[str]]]:
+        """Read the settings file again, and change what can be changed; pauses while it is read.
+
+        Returns: `applied`, what was changed, in words; `needsRestart`, what has changed in the file only.
+        """
+
 
 class NoChanges:
     """A router of which nothing can be changed."""
@@ -52,5 +58,9 @@ class NoChanges:
         raise ChangeError("nothing can be changed here", status=501)
 
     def delete(self, row: Row) -> None:
+        """Refuse it."""
+        raise ChangeError("nothing can be changed here", status=501)
+
+    def reload(self) -> Generator[None, None, dict[str, list[str]]]:
         """Refuse it."""
         raise ChangeError("nothing can be changed here", status=501)

@@ -29,6 +29,7 @@ from router.management.changes import ChangeError, Changes, NoChanges
 from router.management.schema import (
     GENERAL_OPERATIONS,
     MANAGEMENT,
+    NODE_OPERATIONS,
     PREFIX,
     TYPES,
     EntityType,
@@ -174,7 +175,7 @@ class ManagementNode:
 
     def _handle(self, message: Message, access: Access) -> Steps:
         request = _read_request(message, access)
-        if request.operation in (*GENERAL_OPERATIONS, *ENTITY_OPERATIONS) and not access.allows(request.operation):
+        if request.operation in (*NODE_OPERATIONS, *ENTITY_OPERATIONS) and not access.allows(request.operation):
             held = f"only reading is allowed, and {request.operation} would change something"
             if access.right is ManagementRight.NONE:
                 held = "no management is allowed"
@@ -183,8 +184,10 @@ class ManagementNode:
             return (yield from self._query(request))
         if request.operation in self._general:
             return self._general[request.operation](request)
+        if request.operation == "RELOAD":
+            return (yield from self._reload())
         if request.operation not in ENTITY_OPERATIONS:
-            known = (*GENERAL_OPERATIONS, *ENTITY_OPERATIONS)
+            known = (*NODE_OPERATIONS, *ENTITY_OPERATIONS)
             near = nearest(request.operation, known)
             hint = f"the nearest is {near}" if near else f"there are {', '.join(known)}"
             raise RefusedError(NOT_IMPLEMENTED, f"no operation `{request.operation[:200]}`; {hint}")
@@ -349,6 +352,12 @@ class ManagementNode:
             return view.rows_of_address(kind.row, key)
         return view.rows(kind.row, goes_on=goes_on)
 
+    def _reload(self) -> Steps:
+        try:
+            return Answer(body=(yield from self._changes.reload()))
+        except ChangeError as error:
+            raise RefusedError(error.status, str(error)) from error
+
     def _get_types(self, request: Request) -> Answer:
         # Qpid Dispatch lists the types that each one extends; ours extend nothing.
         return Answer(body={kind.name: [] for kind in _kinds(request)})
@@ -411,7 +420,7 @@ def _read_request(message: Message, access: Access) -> Request:
     count = _number(properties, "count")
     return Request(
         operation=operation,
-        type=_type(properties, is_general=operation in GENERAL_OPERATIONS),
+        type=_type(properties, is_general=operation in NODE_OPERATIONS),
         name=_text(properties, "name"),
         identity=_text(properties, "identity"),
         key=_text(properties, "key"),

@@ -17,6 +17,10 @@ _LOG_LINES = (
     "list of the last lines of the log, each a list: module, level, text, null, 0, seconds since 1970; as many as the "
     "application property `limit` says, 100 by default"
 )
+_RELOADED = (
+    "map: `applied`, a list of what was changed, in words; `needsRestart`, names of settings that stay as they were "
+    "([how to](../how_to/run-a-mesh.md#read-the-file-again)); status 400 when the file has a fault: nothing was changed"
+)
 _NODE_TYPE = "of an entity, for READ, CREATE, UPDATE and DELETE; `org.amqp.management` for the operations of the node"
 
 _INTRO = f"""\
@@ -54,6 +58,7 @@ application properties `statusCode` and `statusDescription`.
 | `GET-MGMT-NODES` | | list of the addresses of all management nodes that can be reached |
 | `GET-SCHEMA`, `GET-JSON-SCHEMA` | | map, or text in JSON, of all types with their attributes and operations |
 | `GET-LOG` | | {_LOG_LINES} |
+| `RELOAD` | | {_RELOADED} |
 | `CREATE` of `listener`, `connector`, `router.config.address` | map of attributes | map of all attributes; status 201 |
 | `UPDATE` of `log`, `connection` | map of attributes | map of all attributes |
 | `DELETE` of what can be created | | empty; status 204 |
@@ -63,9 +68,10 @@ application properties `statusCode` and `statusDescription`.
 | 200 | done |
 | 201 | created; the body has all its attributes |
 | 204 | deleted |
-| 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one |
+| 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one. |
 | 403 | who asks may not do that, or it is no matter of its virtual host |
 | 404 | there is no such entity; the description names the nearest one |
+| 409 | the settings file is being read already, or the router is stopping |
 | 500 | a fault of the router, which it has logged |
 | 501 | there is no such operation, or not for this type |
 

@@ -58,7 +58,10 @@ GENERAL_OPERATIONS: Final = (
     "GET-JSON-SCHEMA",
     "GET-LOG",
 )
-"""Operations of the management node itself; the others are those of one entity."""
+"""Operations of the management node itself that change nothing,"""
+CHANGING_OPERATIONS: Final = ("RELOAD",)
+"""and those that do; the others are those of one entity."""
+NODE_OPERATIONS: Final = (*GENERAL_OPERATIONS, *CHANGING_OPERATIONS)
 
 
 class Kind(enum.StrEnum):
@@ -288,8 +291,8 @@ TYPES: Final[Mapping[str, EntityType]] = {
         _entity_type(f"{PREFIX}policy", PolicyRow),
         _entity_type(f"{PREFIX}vhost", VhostConfigRow),
         _entity_type(f"{PREFIX}vhostStats", VhostRow),
-        _entity_type(f"{PREFIX}management", ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),
-        _entity_type(MANAGEMENT, ManagementRow, is_singleton=True, operations=GENERAL_OPERATIONS),
+        _entity_type(f"{PREFIX}management", ManagementRow, is_singleton=True, operations=NODE_OPERATIONS),
+        _entity_type(MANAGEMENT, ManagementRow, is_singleton=True, operations=NODE_OPERATIONS),
     )
 }
 """Every entity type by its full name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings, TlsSettings
@@ -57,6 +57,11 @@ class Authority:
             self.prepare(listener)
         for connector in settings.connectors:
             self.prepare(connector)
+
+    def add_profiles(self, profiles: Sequence[TlsSettings]) -> None:
+        """Know more TLS profiles, for listeners and connectors that are prepared later; none is replaced."""
+        for profile in profiles:
+            self._by_name.setdefault(profile.name, profile)
 
     def prepare(self, socket: ListenerSettings | ConnectorSettings) -> None:
         """Read the files of a listener or connector, before its first connection.

@@ -6,7 +6,7 @@ What is created is checked as a settings file is, by the same code, and says the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import attrs
@@ -23,8 +23,9 @@ from router.management.config_rows import AddressConfigRow, LogRow
 from router.management.snapshot import ConnectionRow, ConnectorRow, ListenerRow, Row
 from router.net.connector import Connector
 from router.net.listener import Listener
-from router.runtime import Runtime, treatment_table
+from router.runtime import Runtime
 from router.views.config_rows import address_config_rows
+from router.views.reload import Reloading
 
 SOCKET: Final = {
     "name": "name",
@@ -66,6 +67,7 @@ class Sockets(Protocol):
 
     listeners: list[Listener]
     connectors: list[Connector]
+    reloading: Reloading
 
     def open_listener(self, settings: ListenerSettings) -> Listener:
         """Bind it and accept. Raises: LocalError."""
@@ -130,6 +132,10 @@ class RuntimeChanges:
                     self._tell("connector deleted", connector.name)
                     return
         raise ChangeError(f"`{row.name}` is gone", status=404)
+
+    def reload(self) -> Generator[None, None, dict[str, list[str]]]:
+        """See `Changes.reload`."""
+        return (yield from self._need_sockets().reloading.reload())
 
     def _need_sockets(self) -> Sockets:
         if self._sockets is None:
@@ -212,8 +218,7 @@ class RuntimeChanges:
         self._tell("address deleted", str(row.prefix or row.pattern))
 
     def _set_addresses(self, addresses: tuple[AddressSettings, ...]) -> None:
-        self._runtime.settings = attrs.evolve(self._runtime.settings, addresses=addresses)
-        self._runtime.fib.treatments = treatment_table(self._runtime.settings)
+        self._runtime.take_settings(attrs.evolve(self._runtime.settings, addresses=addresses))
 
     # The log and connections
 

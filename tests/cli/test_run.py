@@ -173,12 +173,9 @@ def test_sigusr1_has_the_state_written_to_the_log(alpha: subprocess.Popen[str]) 
     stops(alpha)
 
 
-@pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGHUP])
-def test_signals_without_a_meaning_are_said_and_end_nothing(
-    alpha: subprocess.Popen[str], number: signal.Signals
-) -> None:
-    alpha.send_signal(number)
-    assert said_until(alpha, "signal_ignored")["signal"] == number.name
+def test_a_signal_without_a_meaning_is_said_and_ends_nothing(alpha: subprocess.Popen[str]) -> None:
+    alpha.send_signal(signal.SIGUSR2)
+    assert said_until(alpha, "signal_ignored")["signal"] == "SIGUSR2"
     stops(alpha)
 
 

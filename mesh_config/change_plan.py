@@ -1,0 +1,114 @@
+"""The plan of what a running router has to change, so that it is as its file says now.
+
+Nothing is changed here, and nothing is known of sockets: the plan is a list of what to open, close and take over, and
+of what a router reads at its start alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Final, TypeVar
+
+import attrs
+
+from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings, TlsSettings
+from mesh_config.values import fields_of
+
+Socket = TypeVar("Socket", bound=Hashable)
+Settings = TypeVar("Settings", RouterSettings, ListenerSettings)
+
+TAKEN_OVER: Final = ("neighbors", "default_treatment", "shutdown_s")
+"""Settings that count from the next time that they are looked at."""
+IN_PARTS: Final = ("listeners", "connectors", "addresses", "tls")
+"""Lists of which each entry is looked at by itself."""
+
+
+@attrs.frozen(kw_only=True)
+class ChangePlan:
+    """Changes to be made in a running router."""
+
+    opened: tuple[ListenerSettings, ...] = ()
+    """Listeners to bind."""
+    closed: tuple[ListenerSettings, ...] = ()
+    """Listeners that accept no more."""
+    altered: tuple[tuple[ListenerSettings, ListenerSettings], ...] = ()
+    """Listeners that stay bound and get other settings: before and after."""
+    added: tuple[ConnectorSettings, ...] = ()
+    """Connections to begin to make."""
+    ended: tuple[ConnectorSettings, ...] = ()
+    """Connections to make no more, and to close. One whose settings have changed is ended and added."""
+    addresses_added: tuple[AddressSettings, ...] = ()
+    addresses_removed: tuple[AddressSettings, ...] = ()
+    profiles: tuple[TlsSettings, ...] = ()
+    """TLS profiles whose names are new."""
+    taken_over: tuple[str, ...] = ()
+    """Names of settings that need no more than to be known."""
+    needs_restart: tuple[str, ...] = ()
+    """Names of settings that are others in the file now, and stay as they were until the next start."""
+
+    def described(self) -> list[str]:
+        """Say what is changed at once, a sentence for each."""
+        said = [f"listener {_place(each)} opened" for each in self.opened]
+        said += [f"listener {_place(each)} closed" for each in self.closed]
+        said += [
+            f"listener {_place(after)}: {', '.join(_differences(before, after))} changed, for new connections"
+            for before, after in self.altered
+        ]
+        said += [f"connector {_place(each)} ended" for each in self.ended]
+        said += [f"connector {_place(each)} added" for each in self.added]
+        said += [f"address {each.prefix or each.pattern} removed" for each in self.addresses_removed]
+        said += [f"address {each.prefix or each.pattern} added" for each in self.addresses_added]
+        said += [f"tls profile {each.name} added" for each in self.profiles]
+        return said + [f"{name} changed" for name in self.taken_over]
+
+
+def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
+    """Compare the settings of a router with those that it should have.
+
+    Args:
+        old: as its file was when it was read last.
+        new: as the file is now, checked.
+    """
+    closed, opened = _without_common(old.listeners, new.listeners)
+    altered = []
+    for after in tuple(opened):
+        before = next((each for each in closed if (each.host, each.port) == (after.host, after.port)), None)
+        if before is not None:
+            altered.append((before, after))
+            closed.remove(before)
+            opened.remove(after)
+    ended, added = _without_common(old.connectors, new.connectors)
+    removed_addresses, added_addresses = _without_common(old.addresses, new.addresses)
+    names = {profile.name for profile in old.tls}
+    changed = _differences(old, new)
+    restart = [name for name in changed if name not in (*TAKEN_OVER, *IN_PARTS)]
+    restart += [f"tls profile {each.name}" for each in new.tls if each.name in names and each not in old.tls]
+    return ChangePlan(
+        opened=tuple(opened),
+        closed=tuple(closed),
+        altered=tuple(altered),
+        ended=tuple(ended),
+        added=tuple(added),
+        addresses_added=tuple(added_addresses),
+        addresses_removed=tuple(removed_addresses),
+        profiles=tuple(each for each in new.tls if each.name not in names),
+        taken_over=tuple(name for name in changed if name in TAKEN_OVER),
+        needs_restart=tuple(restart),
+    )
+
+
+def _without_common(old: Sequence[Socket], new: Sequence[Socket]) -> tuple[list[Socket], list[Socket]]:
+    """Entries of *old* that are not in *new*, and the other way round; equal ones are counted."""
+    gone, come = Counter(old), Counter(new)
+    return list((gone - come).elements()), list((come - gone).elements())
+
+
+def _place(socket: ListenerSettings | ConnectorSettings) -> str:
+    place = f"{socket.host}:{socket.port}"
+    return f"{socket.name} ({place})" if socket.name else place
+
+
+def _differences(before: Settings, after: Settings) -> list[str]:
+    names = [field.name for field in fields_of(type(after))]
+    return [name for name in names if getattr(before, name) != getattr(after, name)]

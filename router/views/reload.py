@@ -1,0 +1,188 @@
+"""Settings are read again while the router runs: SIGHUP, and the operation RELOAD of management.
+
+The file is read and checked in a thread of its own, since a large mesh takes a while and messages go on. Only what is
+right as a whole is looked at further, and what can fail, such as binding, comes first: what fails changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol, TypeVar
+
+import attrs
+
+from mesh_config.change_plan import ChangePlan, plan_change
+from mesh_config.findings import Finding, SettingsError, has_errors
+from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
+from router.core.errors import LocalError
+from router.management.changes import ChangeError
+from router.mesh_watch import ExpectedMesh
+from router.net.connector import Connector
+from router.net.listener import Listener
+from router.runtime import Runtime
+
+Found = tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]
+Read = Callable[[], Found]
+"""Reads and checks the file that the router was started with. Raises: SettingsError."""
+
+Held = TypeVar("Held", Listener, Connector)
+CONFLICT: Final = 409
+FINDINGS_SAID: Final = 5
+"""Faults of a file that the answer tells of; the log has them all."""
+
+
+class Sockets(Protocol):
+    """The daemon, as far as a change of the settings needs it."""
+
+    listeners: list[Listener]
+    connectors: list[Connector]
+
+    def prepare(self, plan: ChangePlan) -> None:
+        """Read the files of TLS and of users that new sockets need. Raises: LocalError, and nothing has changed."""
+
+    def open_listener(self, settings: ListenerSettings) -> Listener:
+        """Bind it and accept. Raises: LocalError."""
+
+    def alter_listener(self, listener: Listener, settings: ListenerSettings) -> None:
+        """Give it other settings for the connections to come; it stays bound."""
+
+    def close_listener(self, listener: Listener) -> None:
+        """Accept no more on it; its connections stay."""
+
+    def add_connector(self, settings: ConnectorSettings) -> Connector:
+        """Begin to connect."""
+
+    def end_connector(self, connector: Connector) -> None:
+        """Connect no more, and close its connection."""
+
+
+class Reloading:
+    """The settings of one running router, as its file had them when it was read last."""
+
+    def __init__(self, runtime: Runtime, sockets: Sockets, read: Read | None) -> None:
+        """*read*: None for a router that was started without a file."""
+        self._runtime = runtime
+        self._sockets = sockets
+        self._read = read
+        self._in_file = runtime.settings
+        self._is_busy = False
+        """The file is being read."""
+
+    def reload(self) -> Generator[None, None, dict[str, list[str]]]:
+        """Read the file, and change what can be changed; pauses while it is read.
+
+        Returns: `applied`, sentences about what was changed, and `needsRestart`, names of settings that were not.
+        Raises:
+            ChangeError: nothing has changed; says why.
+        """
+        try:
+            if self._read is None:
+                raise ChangeError("this router was started without a file", status=501)
+            if self._is_busy:
+                raise ChangeError("the file is being read already", status=CONFLICT)
+            self._is_busy = True
+            try:
+                found = yield from _in_thread(self._read)
+            finally:
+                self._is_busy = False
+            return self._take(*found)
+        except ChangeError as error:
+            self._runtime.log.warning("reload_refused", reason=str(error))
+            raise
+        except SettingsError as error:
+            self._runtime.log.warning("reload_refused", reason=_said(error.findings))
+            raise ChangeError(_said(error.findings)) from error
+
+    def _take(
+        self, new: RouterSettings, mesh: MeshSettings | None, findings: tuple[Finding, ...]
+    ) -> dict[str, list[str]]:
+        if has_errors(findings):
+            raise ChangeError(_said(findings))
+        if new.id != self._in_file.id:
+            raise ChangeError(f"the file is of router `{new.id}` now, and this one is `{self._in_file.id}`")
+        if self._runtime.data_plane.settlement.is_stopping:
+            raise ChangeError("the router is stopping", status=CONFLICT)
+        plan = plan_change(self._in_file, new)
+        self._apply(plan, new)
+        # What needs a restart stays in question until then.
+        self._in_file = _as_it_runs(self._in_file, new, plan)
+        expected = ExpectedMesh.of(mesh) if mesh is not None else None
+        self._runtime.watch.expect(expected, self._runtime.clock())
+        applied = plan.described()
+        for said in applied:
+            self._runtime.log.info("reload_applied", what=said)
+        for name in plan.needs_restart:
+            self._runtime.log.warning("reload_needs_restart", setting=name)
+        self._runtime.log.info("reloaded", applied=len(applied), needs_restart=len(plan.needs_restart))
+        return {"applied": applied, "needsRestart": list(plan.needs_restart)}
+
+    def _apply(self, plan: ChangePlan, new: RouterSettings) -> None:
+        sockets = self._sockets
+        opened: list[Listener] = []
+        try:
+            sockets.prepare(plan)
+            opened.extend(sockets.open_listener(each) for each in plan.opened)
+        except LocalError as error:
+            for listener in opened:
+                sockets.close_listener(listener)
+            raise ChangeError(str(error)) from error
+        for before, after in plan.altered:
+            for listener in _with(sockets.listeners, before):
+                sockets.alter_listener(listener, after)
+        for gone in plan.closed:
+            for listener in _with(sockets.listeners, gone):
+                sockets.close_listener(listener)
+        for left in plan.ended:
+            for connector in _with(sockets.connectors, left):
+                sockets.end_connector(connector)
+        for come in plan.added:
+            sockets.add_connector(come)
+        self._take_over(plan, new)
+
+    def _take_over(self, plan: ChangePlan, new: RouterSettings) -> None:
+        now = self._runtime.settings
+        # Those that management has created stay, unless the file has the same one.
+        places = {(each.prefix, each.pattern) for each in new.addresses}
+        created = [
+            each
+            for each in now.addresses
+            if each not in self._in_file.addresses and (each.prefix, each.pattern) not in places
+        ]
+        self._runtime.take_settings(
+            attrs.evolve(
+                now,
+                listeners=new.listeners,
+                connectors=new.connectors,
+                addresses=(*new.addresses, *created),
+                **{name: getattr(new, name) for name in plan.taken_over},
+            )
+        )
+
+
+def _as_it_runs(old: RouterSettings, new: RouterSettings, plan: ChangePlan) -> RouterSettings:
+    """The new settings, with the old ones where they have not been taken over."""
+    kept = {name: getattr(old, name) for name in plan.needs_restart if not name.startswith("tls profile ")}
+    profiles = {each.name: each for each in (*new.tls, *old.tls)}
+    return attrs.evolve(new, **kept, tls=tuple(profiles.values()))
+
+
+def _with(held: list[Held], settings: object) -> list[Held]:
+    """The first of *held* that has these settings, as a list: management may have taken it away."""
+    return [each for each in held if each.settings == settings][:1]
+
+
+def _in_thread(read: Read) -> Generator[None, None, Found]:
+    """Call *read* in a thread of its own; what it raises is raised here."""
+    reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reload")
+    found = reader.submit(read)
+    reader.shutdown(wait=False)
+    while not found.done():
+        yield
+    return found.result()
+
+
+def _said(findings: tuple[Finding, ...]) -> str:
+    errors = [str(each) for each in findings if has_errors([each])]
+    more = f"; and {len(errors) - FINDINGS_SAID} more" if len(errors) > FINDINGS_SAID else ""
+    return "; ".join(errors[:FINDINGS_SAID]) + more

@@ -1,0 +1,192 @@
+"""A running router reads its file again: what it changes, what it says needs a restart, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from mesh_config.generators import generate
+from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings, Treatment
+from router.cli.manage import manage
+from router.cli.management import ManagementClient, RefusedError
+from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
+
+pytestmark = pytest.mark.interop
+WAIT_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
+    """R1 to R3, each joined to each: without one link it is a mesh still."""
+    with MeshProcesses(generate("ring", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        yield mesh
+        assert set(mesh.terminate().values()) == {0}
+
+
+@pytest.fixture
+def mesh(processes: MeshProcesses) -> Iterator[MeshProcesses]:
+    """The mesh, as it was before at the end of each test."""
+    before = processes.file.read_text(encoding="utf-8")
+    settings = processes.settings
+    yield processes
+    processes.settings = settings
+    processes.file.write_text(before, encoding="utf-8")
+    for router in processes.routers:
+        reload(processes, router)
+    processes.wait_converged()
+
+
+def reload(mesh: MeshProcesses, router: str) -> dict[str, list[str]]:
+    with ManagementClient(mesh.url(router), timeout_s=WAIT_S) as client:
+        body = client.request("RELOAD", {}).body
+    assert isinstance(body, dict)
+    return body
+
+
+def settings(mesh: MeshProcesses, router: str) -> RouterSettings:
+    return mesh.settings.routers[router]
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def dialler(mesh: MeshProcesses) -> str:
+    """A router that connects to another."""
+    return next(key for key, router in mesh.settings.routers.items() if router.connectors)
+
+
+def test_a_file_that_is_the_same_changes_nothing(mesh: MeshProcesses) -> None:
+    assert reload(mesh, "R1") == {"applied": [], "needsRestart": []}
+
+
+def test_a_listener_is_opened_and_closed(mesh: MeshProcesses) -> None:
+    port = ReservedPort()
+    before = settings(mesh, "R1")
+    more = ListenerSettings(host=LOOPBACK, port=port.number)
+    mesh.change(attrs.evolve(before, listeners=(*before.listeners, more)))
+    assert reload(mesh, "R1")["applied"] == [f"listener {LOOPBACK}:{port.number} opened"]
+    assert accepts(port.number)
+    mesh.change(before)
+    assert reload(mesh, "R1")["applied"] == [f"listener {LOOPBACK}:{port.number} closed"]
+    wait_until(lambda: not accepts(port.number), "nobody accepts", WAIT_S)
+    port.close()
+
+
+def test_a_listener_with_another_limit_keeps_its_connections(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as held:
+        limited = tuple(
+            attrs.evolve(each, max_connections=1) if each.role is Role.NORMAL else each for each in before.listeners
+        )
+        mesh.change(attrs.evolve(before, listeners=limited))
+        said = held.request("RELOAD", {}).body
+        assert isinstance(said, dict)
+        (what,) = said["applied"]
+        assert what.endswith("max_connections changed, for new connections")
+        with socket.create_connection((LOOPBACK, limited[0].port), timeout=WAIT_S) as other:
+            assert other.recv(1) == b""  # it is one too many
+        assert held.read("router")["id"] == "R1"
+        mesh.change(before)
+        held.request("RELOAD", {})
+    assert reload(mesh, "R1")["applied"] == []
+
+
+def test_a_connector_that_left_the_file_is_ended_and_one_that_came_back_connects(mesh: MeshProcesses) -> None:
+    name = dialler(mesh)
+    before = settings(mesh, name)
+    left = before.connectors[0]
+    mesh.change(attrs.evolve(before, connectors=before.connectors[1:]))
+    mesh[name].send_signal(signal.SIGHUP)
+    mesh.wait_converged()  # by way of the third
+    ended = [line.fields["what"] for line in mesh[name].log_lines("reload_applied")]
+    assert f"connector {left.host}:{left.port} ended" in ended
+    mesh.change(before)
+    assert reload(mesh, name)["applied"] == [f"connector {left.host}:{left.port} added"]
+    mesh.wait_converged()
+
+
+def test_addresses_are_taken_over_and_those_that_management_made_stay(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    news = AddressSettings(prefix="news", treatment=Treatment.MULTICAST)
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+        client.request(
+            "CREATE", {"type": "router.config.address", "name": "made"}, {"prefix": "made", "distribution": "closest"}
+        )
+        mesh.change(attrs.evolve(before, addresses=(*before.addresses, news)))
+        client.request("RELOAD", {})
+        rows = {row["prefix"]: row["distribution"] for row in client.query("router.config.address")}
+        assert (rows["news"], rows["made"]) == ("multicast", "closest")
+        mesh.change(before)
+        client.request("RELOAD", {})
+        rows = {row["prefix"]: row["distribution"] for row in client.query("router.config.address")}
+        assert "news" not in rows
+        assert "made" in rows
+
+
+def test_what_needs_a_restart_is_said_each_time(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    mesh.change(attrs.evolve(before, site="elsewhere", forwarding=attrs.evolve(before.forwarding, address_bytes=200)))
+    for _ in range(2):
+        assert reload(mesh, "R1") == {"applied": [], "needsRestart": ["site", "forwarding"]}
+    assert {it.fields["setting"] for it in mesh["R1"].log_lines("reload_needs_restart")} == {"site", "forwarding"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("routers: {R1: {listeners: [{port: 5672}], lsteners: []}}", "did you mean `listeners`"),
+        ("routers: {R1: {}, R2: {listeners: [{port: 7}, {port: 7}]}}", "R2"),
+        ("routers: {R7: {}}", "no router `R1`"),
+        ("routers: [", "mesh.yaml"),
+    ],
+    ids=["a wrong key", "a fault of another router", "without this router", "no YAML"],
+)
+def test_a_file_with_a_fault_changes_nothing(mesh: MeshProcesses, text: str, said: str) -> None:
+    before = reload_state(mesh)
+    mesh.file.write_text(text, encoding="utf-8")
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client, pytest.raises(RefusedError, match=said):
+        client.request("RELOAD", {})
+    assert mesh["R1"].log_lines("reload_refused")[-1].level == "warning"
+    assert reload_state(mesh) == before
+
+
+def test_a_listener_that_cannot_be_bound_takes_all_else_with_it(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    free = ReservedPort()
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        more = [ListenerSettings(host=LOOPBACK, port=port) for port in (free.number, taken.getsockname()[1])]
+        mesh.change(
+            attrs.evolve(before, listeners=(*before.listeners, *more), addresses=(AddressSettings(prefix="never"),))
+        )
+        with pytest.raises(RefusedError, match="cannot listen"):
+            reload(mesh, "R1")
+    wait_until(lambda: not accepts(free.number), "the one that could be bound is closed", WAIT_S)
+    free.close()
+    assert "never" not in reload_state(mesh)[1]
+
+
+def test_the_command_shows_what_was_changed(mesh: MeshProcesses) -> None:
+    mesh.change(attrs.evolve(settings(mesh, "R3"), shutdown_s=2.0, site="there"))
+    found = CliRunner().invoke(manage, ["reload", "--url", mesh.url("R1"), "--router", "R3"])
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.output) == {"applied": ["shutdown_s changed"], "needsRestart": ["site"]}
+
+
+def reload_state(mesh: MeshProcesses) -> tuple[list[str], list[str]]:
+    """Listeners and addresses of R1."""
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+        listeners = sorted(row["identity"] for row in client.query("listener"))
+        return listeners, sorted(str(row["prefix"]) for row in client.query("router.config.address"))
