@@ -51,6 +51,8 @@ OTHERS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 REPLIES_S = 0.25
 """While stopping, from the moment when all is settled until connections of clients are closed."""
+HAND_BACK_S = 0.25
+"""And then, in which they send what waited for credit, and get it back."""
 FAULT_PAUSE_S = 1.0
 """After a fault of ours with a deadline, which may be due still."""
 HANDSHAKE_TIMEOUT_S = 10.0
@@ -503,6 +505,8 @@ class Daemon:
                     quiet = trio.Event()
                     runtime.quieted = quiet.set
                     await quiet.wait()
+                runtime.hand_back()
+                await trio.sleep(HAND_BACK_S)
         if not runtime.connections:
             return
         runtime.close_all()

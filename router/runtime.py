@@ -14,6 +14,7 @@ from mesh_config.models import AddressSettings, ConnectionSettings, RouterSettin
 from router import logs
 from router.binding import heap_trim
 from router.control_pacer import PIECE_S, ControlPacer
+from router.core.addressing.address import AddressKind
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.controlplane import ControlPlane
 from router.core.errors import RemoteProtocolError
@@ -35,7 +36,7 @@ from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
 from router.core.policy.denial import Denied
 from router.core.policy.policy import Policy
 from router.dataplane.internal_errors import InternalErrorCallbacks
-from router.dataplane.links import EgressLink, IngressLink, Transfer
+from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Transfer
 from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.denial_log import DenialLog
@@ -59,6 +60,9 @@ TRIM_DELAY_S = 1.0
 """Links go in crowds: when none has gone for so long, the crowd is gone."""
 CONNECTION_WEIGHT = 10
 """Weight of a connection, in links."""
+
+HANDED_BACK = 1000
+"""Messages of a link that its client may get back when the router stops."""
 
 REFUSED_LINES = 10
 """Addresses named in the log, those with the most messages first,"""
@@ -555,6 +559,20 @@ class Runtime(RunToCompletion):
             for link in connection.links.values():
                 if isinstance(link, IngressLink) and not connection.port.is_router:
                     self.data_plane.settlement.top_up(link)
+        self.settle()
+
+    def hand_back(self) -> None:
+        """Let clients send what they have not got rid of, and release it: they may send it elsewhere.
+
+        Without credit they would keep it until the connection closes. To the driver of oslo.messaging it is in doubt
+        then, and its calls fail.
+        """
+        self.data_plane.set_now(self.clock())
+        self.data_plane.hand_back()
+        for connection in self.connections.values():
+            for link in connection.links.values():
+                if isinstance(link, PublisherLink) and link.entry is not None and link.entry.kind is AddressKind.MOBILE:
+                    link.change_credit(HANDED_BACK)
         self.settle()
 
     @property

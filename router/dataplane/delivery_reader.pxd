@@ -76,7 +76,7 @@ cdef class Reader(LinkEventHandler):
     cdef _watch(self, IngressLink link, Py_ssize_t received)
     @cython.locals(transfer=Transfer, pending=Py_ssize_t, is_complete=bint, data=bytes)
     cdef bint _take(self, IngressLink link, size_t delivery) except -1
-    @cython.locals(controller=CreditController)
+    @cython.locals(controller=CreditController, forwarder=Forwarder, is_first=bint)
     cdef _pass_on(self, IngressLink link, Transfer transfer, bytes data)
     @cython.locals(transfer=Transfer)
     cdef Transfer _begin(self, IngressLink link, size_t delivery)

@@ -446,13 +446,15 @@ class Reader(LinkEventHandler):
     def _pass_on(self, link: IngressLink, transfer: Transfer, data: bytes) -> None:
         """Hand on what was read of a message: to the controller of its link's address, if it has one.
 
-        Where its `user-id` is to be looked at, the forwarder does so first.
+        Where its `user-id` is to be looked at, or it is to be handed back, the forwarder has it first.
         """
         controller = link.controller
-        if controller is not None and transfer.entry is None and transfer.state == NEW and link.user_id is None:
+        forwarder = self._forwarder
+        is_first = transfer.entry is None and transfer.state == NEW
+        if controller is not None and is_first and link.user_id is None and not forwarder.is_handing_back:
             controller.begin(link, transfer, data)
         else:
-            self._forwarder.progress(transfer, data)
+            forwarder.progress(transfer, data)
 
     def _count(self, link: IngressLink, received: int, unread: int) -> None:
         """Note bytes *received* of a message whose end has not come, of those *unread* that were there."""

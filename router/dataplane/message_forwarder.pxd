@@ -31,6 +31,7 @@ cdef class Forwarder:
     cdef CreditManager _credit_manager
     cdef object _faults
     cdef bint _is_last_try
+    cdef public bint is_handing_back
     cdef DatagramFanout _fanout
 
     @cython.locals(state=int, link=EgressLink)

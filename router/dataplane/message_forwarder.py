@@ -12,7 +12,7 @@ from typing import Final
 import cython
 
 from mesh_config.models import ForwardingSettings
-from router.core.addressing.address import with_vhost
+from router.core.addressing.address import AddressKind, with_vhost
 from router.core.errors import RemoteProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
@@ -124,6 +124,8 @@ class Forwarder:
         self._credit_manager = credit_manager
         self._faults = faults
         self._is_last_try = False
+        self.is_handing_back = False
+        """While stopping: what clients publish is released, so that they send it elsewhere."""
         self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
 
     def publish(self, to: str, data: bytes) -> None:
@@ -186,6 +188,9 @@ class Forwarder:
             transfer.entry.ingress += 1
             if publisher.window < publisher.most_window and transfer.entry.is_open:
                 self._settlement.grow(publisher)
+            if self.is_handing_back and transfer.entry.kind is AddressKind.MOBILE:
+                self._settlement.settle(transfer, RELEASE)
+                return
         self.dispatch(transfer)
 
     def _read_address(self, transfer: Transfer, link: IngressLink) -> bool:

@@ -124,6 +124,10 @@ class RouterDataPlane(DataPlaneInterface):
         """Move credit, and what waits: others than before take the messages of an address."""
         self._forwarder.reconsider(entry)
 
+    def hand_back(self) -> None:
+        """Release from now on what clients publish, replies excepted."""
+        self._forwarder.is_handing_back = True
+
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
         self._forwarder.publish(to, data)
