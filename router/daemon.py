@@ -36,6 +36,7 @@ from router.net.service_notifier import ServiceNotifier
 from router.net.unengined_socket import PeerLeft, PeerRefused
 from router.runtime import Runtime
 from router.security.authority import Authority
+from router.stopping import stop_in_order
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
 from router.views.reload import Read, Reloading
@@ -49,10 +50,6 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 OTHERS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that would end a process by default, and don't end a router."""
 
-REPLIES_S = 0.25
-"""While stopping, from the moment when all is settled until connections of clients are closed."""
-HAND_BACK_S = 0.25
-"""And then, in which they send what waited for credit, and get it back."""
 FAULT_PAUSE_S = 1.0
 """After a fault of ours with a deadline, which may be due still."""
 HANDSHAKE_TIMEOUT_S = 10.0
@@ -61,8 +58,6 @@ USERS_S = 5.0
 """Between two looks at the files of users."""
 RELOAD_LOOK_S = 0.01
 """Between two looks whether the file has been read."""
-CLOSE_PATIENCE_S = 1.0
-"""While stopping, how long peers may take to answer our Close."""
 
 STANDSTILL_S = 1.0
 """So late a timer is told of in the log: the process did not run, or something kept it busy."""
@@ -166,7 +161,7 @@ class Daemon:
                 accepting.cancel()
                 for connector in self.connectors:
                     connector.stop()
-                await self._stop()
+                await stop_in_order(runtime, self._settling)
                 nursery.cancel_scope.cancel()
         runtime.recorder.close()
         self._manager.close()
@@ -487,31 +482,6 @@ class Daemon:
             self._paused_until = now + FAULT_PAUSE_S
             runtime.turn_fault(error)
         self._schedule()
-
-    # Stopping
-
-    async def _stop(self) -> None:
-        runtime = self.runtime
-        quiet, empty = trio.Event(), trio.Event()
-        runtime.quieted, runtime.emptied = quiet.set, empty.set
-        runtime.stop_taking()
-        with self._settling:
-            self._settling.deadline = trio.current_time() + self.runtime.settings.shutdown_s
-            await quiet.wait()
-            if runtime.has_clients:
-                # A server of oslo.messaging acknowledges a request before it answers: give the answers some time too.
-                await trio.sleep(REPLIES_S)
-                if not runtime.data_plane.is_quiet():
-                    quiet = trio.Event()
-                    runtime.quieted = quiet.set
-                    await quiet.wait()
-                runtime.hand_back()
-                await trio.sleep(HAND_BACK_S)
-        if not runtime.connections:
-            return
-        runtime.close_all()
-        with trio.move_on_after(CLOSE_PATIENCE_S):
-            await empty.wait()
 
 
 def http_server(
