@@ -14,7 +14,7 @@ acknowledges a request before it answers."""
 HAND_BACK_S: Final = 0.25
 """And then, in which they send what waited for credit, and get it back."""
 CLOSE_PATIENCE_S: Final = 1.0
-"""How long peers may take to answer our Close."""
+"""For peers to answer our Close."""
 
 
 async def stop_in_order(runtime: Runtime, settling: trio.CancelScope) -> None:
