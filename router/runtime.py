@@ -108,6 +108,8 @@ class Runtime(RunToCompletion):
         """Connections that a fault of ours has ended."""
         self._resync = FaultRecovery(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
+        self.is_draining = False
+        """It is about to stop; paths lead elsewhere where they can."""
         self.emptied: Callable[[], None] = lambda: None
         """Called when the last connection is gone."""
         self.work: Callable[[], None] = lambda: None

@@ -221,7 +221,7 @@ RINGS = (
     ),
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
-    Ring("router.stopping", ours=("router.runtime",), others=("trio",)),
+    Ring("router.stopping", ours=("router.runtime", "router.core.events"), others=("trio",)),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.fault_recovery", ours=("router.core",)),
     Ring("router.denial_log", ours=("router.core",), others=("attrs",)),

@@ -20,6 +20,7 @@ from router.core.events import (
     SubscriptionAdded,
     SubscriptionRemoved,
     TopologyChanged,
+    TransitEnded,
     WithdrawAddress,
     WithdrawRouter,
 )
@@ -52,6 +53,8 @@ def event_words(event: Event) -> str:
             return escaped(f"first subscriber of {event.address}, {event.treatment.value}")
         case SubscriptionRemoved():
             return escaped(f"last subscriber of {event.address} left")
+        case TransitEnded():
+            return "paths are to lead elsewhere, since it stops"
         case _:
             return "what is no event"
 

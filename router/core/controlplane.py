@@ -31,6 +31,7 @@ from router.core.events import (
     SubscriptionAdded,
     SubscriptionRemoved,
     TopologyChanged,
+    TransitEnded,
     WithdrawRouter,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -163,6 +164,8 @@ class ControlPlane:
                     self._addresses.add(event)
                 case SubscriptionRemoved():
                     self._addresses.remove(event)
+                case TransitEnded():
+                    self._neighbors.end_transit()
                 case _:
                     raise LocalError(f"the control plane knows no event {type(event).__name__}")
         self.failing = None

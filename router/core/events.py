@@ -78,6 +78,11 @@ class SubscriptionRemoved(Event):
 
 
 @attrs.frozen(kw_only=True)
+class TransitEnded(Event):
+    """This router is about to stop, and paths are to lead elsewhere where they can. Source: the operator."""
+
+
+@attrs.frozen(kw_only=True)
 class Action(ReplayableRecord):
     """Something that the control plane asks for. `Action.from_dict` makes any kind of action."""
 

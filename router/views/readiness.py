@@ -15,7 +15,7 @@ def reasons_not_ready(runtime: Runtime, listeners: Sequence[Listener], connector
     It is ready when its listeners are up and, if it connects to other routers, one of these is its neighbor.
     """
     reasons = []
-    if runtime.data_plane.settlement.is_stopping:
+    if runtime.is_draining or runtime.data_plane.settlement.is_stopping:
         reasons.append("the router is stopping")
     reasons += [f"listener {listener.name} does not listen" for listener in listeners if listener.is_closed]
     if connectors and not runtime.fib.routes:

@@ -26,6 +26,7 @@ from router.core.events import (
     SubscriptionAdded,
     SubscriptionRemoved,
     TopologyChanged,
+    TransitEnded,
     WithdrawAddress,
     WithdrawRouter,
 )
@@ -685,3 +686,33 @@ def test_views() -> None:
     tree = control.tree(B)
     assert (tree.predecessor, dict(tree.children)) == (B, {C: frozenset({C}), D: frozenset({D})})
     assert control.counters()["control_received_HELLO"] == 3
+
+
+def test_the_end_of_transit_is_told_at_once_as_the_cost_of_every_edge_from_here() -> None:
+    play = star()
+    play >> TransitEnded()
+    told = play.rest()
+    (own,) = {action.message for action in told if isinstance(action, SendControl) and action.connection == TO_B} - {
+        None
+    }
+    assert isinstance(own, LinkStateUpdate)
+    assert own.peers == dict.fromkeys((B, C, D), 1_000_000)
+    # To a plain router, which asks then: it is the cost that it knows, and no word of ours.
+    (seq,) = {message.ls_seq for connection, message in sends(told, RouterAdvertisement) if connection == TO_D}
+    assert seq == own.ls_seq
+
+
+def test_paths_lead_round_a_router_without_transit_and_still_to_it() -> None:
+    play = star()
+    play >> got(TO_C, update(C, 2, {A: 1, B: 9})) >> got(TO_B, update(B, 2, {A: 1, C: 9}))
+    far = RouterId("E")
+    play >> got(TO_B, update(B, 3, {A: 1, C: 9, far: 1})) >> got(TO_B, update(far, 1, {B: 1, C: 9}), trace=(far, B))
+    play >> got(TO_C, update(C, 3, {A: 1, B: 9, far: 9}))
+    live(play, play.now + 1.0).rest()
+    costs = {node.id: (node.next_hop, node.cost) for node in play.control.nodes()}
+    assert costs[far] == (B, 2)
+    play >> got(TO_B, update(B, 4, {A: 1_000_000, C: 1_000_000, far: 1_000_000}))
+    live(play, play.now + 1.0).rest()
+    costs = {node.id: (node.next_hop, node.cost) for node in play.control.nodes()}
+    assert costs[far] == (C, 10)
+    assert costs[B] == (B, 1)

@@ -338,6 +338,26 @@ def test_calls_in_flight_settle_while_their_router_stops(new_mesh: NewMesh, new_
     assert attached_to(mesh, caller) == ["A"]
 
 
+def test_a_router_that_is_only_passed_stops_under_load_and_no_call_fails(
+    new_mesh: NewMesh, new_worker: NewWorker
+) -> None:
+    """A - B - C is the way between A and C. B stops while all call; they go by D before it takes no more."""
+    servers, callers, mesh = new_worker("servers"), new_worker("callers"), new_mesh(SQUARE)
+    for router in ("A", "C"):
+        servers.do("open", transport=router, url=oslo_url(mesh, router))
+        servers.do("serve", transport=router, topic=f"load {router}", server=f"load-{router}")
+        callers.do("open", transport=router, url=oslo_url(mesh, router))
+    loads = Loads(callers, servers)
+    loads.start("C to A", "C", "load A", 4)
+    loads.start("A to C", "A", "load C", 4)
+    loads.wait_progress(100)
+    assert mesh.terminate("B") == {"B": 0}
+    loads.wait_progress(100)
+    loads.stop("load-A", "load-C")
+    for name in ("C to A", "A to C"):
+        assert loads.failed(name) == []
+
+
 def test_routers_stopped_one_after_the_other_under_load_lose_no_reply_for_good(
     new_mesh: NewMesh, new_worker: NewWorker
 ) -> None:

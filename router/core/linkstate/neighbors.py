@@ -49,6 +49,9 @@ class AdjacencyEvent(enum.Enum):
     """The active connection to the same neighbor, which was two-way, died or fell silent; this one is next."""
 
 
+TRANSIT_ENDED_COST: Final = 1_000_000
+"""Of an edge from a router that is about to stop. Sums of several fit 31 bits, with which a qdrouterd computes."""
+
 ADJACENCY: Final[Mapping[tuple[AdjacencyState, AdjacencyEvent], AdjacencyState]] = {
     (AdjacencyState.SILENT, AdjacencyEvent.HELLO_WITHOUT_ME): AdjacencyState.ONE_WAY,
     (AdjacencyState.SILENT, AdjacencyEvent.HELLO_WITH_ME): AdjacencyState.TWO_WAY,
@@ -111,6 +114,7 @@ class Neighbors:
         self.active: dict[RouterId, ControlConnection] = {}
         """The two-way connection in use to each neighbor."""
         self.revision = 0
+        self._is_transit_ended = False
         """Raised whenever `active` changes."""
         self.refusals: list[RefusedConnection] = []
         """Connections to close; taken by the caller."""
@@ -228,9 +232,20 @@ class Neighbors:
         }
         return tuple(sorted(heard))
 
+    def end_transit(self) -> None:
+        """Have every edge from here cost the most: paths lead through other routers where these join both ends.
+
+        The way to this router itself costs what its neighbors say, so that what is in flight arrives. The cost is a
+        field of link state that all have, Qpid Dispatch too.
+        """
+        self._is_transit_ended = True
+        self.revision += 1
+
     def costs(self) -> dict[RouterId, int]:
         """Cost of the edge to each neighbor, in the order of their ids."""
         # DEV-15: of the connection in use; in a qdrouterd it may stay that of the one before.
+        if self._is_transit_ended:
+            return {router: max(self.active[router].cost, TRANSIT_ENDED_COST) for router in sorted(self.active)}
         return {router: self.active[router].cost for router in sorted(self.active)}
 
     def speakers(self, now: float) -> list[ConnectionId]:
