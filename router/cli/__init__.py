@@ -23,6 +23,8 @@ COMMANDS = {
     "send": ("router.cli.send", "send"),
     "service-unit": ("router.cli.service_unit", "service_unit"),
     "stat": ("router.cli.stat", "stat"),
+    "top": ("router.cli.top", "top"),
+    "trace": ("router.cli.trace", "trace"),
     "user": ("router.cli.user", "user"),
     "whatif": ("router.cli.whatif", "whatif"),
 }

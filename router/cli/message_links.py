@@ -8,6 +8,8 @@ with Client(access) as client:
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -127,7 +129,7 @@ class Client:
     def __init__(self, access: RouterAccess) -> None:
         """Raises: UnreachableError when there is no connection within the timeout."""
         self.access = access
-        self._connection = access.connect()
+        self._connection = access.connect(container=f"amqp-mesh-{os.getpid()}-{secrets.token_hex(4)}")
         self._links: list[Any] = []
         # Proton forgets it with the connection, and it is needed just then.
         found = self._connection.conn.remote_container if self._connection.conn is not None else None

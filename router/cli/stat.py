@@ -5,25 +5,29 @@ from __future__ import annotations
 import csv
 import json
 import sys
+import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
 import click
-from rich.cells import cell_len
-from rich.console import Console
+from rich.cells import cell_len, set_cell_size
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from router.cli.credit import ADDRESSES_SHOWN, ask_credit, credit_parts, first_addresses
 from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import CommandError, say_error
+from router.cli.live import interval_option, looks_option, watch
 from router.cli.management import ManagementClient, ManagementError, RefusedError
 from router.cli.options import router_option
 from router.cli.problems import problem_parts
 from router.cli.router_access import RouterAccess, access_options
-from router.cli.stat_columns import GENERAL, VIEWS, Entity, View, aligned, cell, general_value, printable
-from router.cli.terminal import UNBOUNDED_WIDTH, console
+from router.cli.row_choice import RowChoice
+from router.cli.stat_columns import GENERAL, VIEWS, Column, Entity, View, aligned, cell, general_value, printable
+from router.cli.terminal import UNBOUNDED_WIDTH, console, write_plain
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
 """With these a formula begins for some spreadsheet, also in full width."""
@@ -32,6 +36,10 @@ NOTHING: Final = ("0", "-", "0s")
 """Cells that say nothing."""
 KEPT: Final = 2
 """Columns, the first ones, that are shown whatever they say."""
+GAP: Final = 2
+"""Blanks between columns."""
+SHORTEST: Final = 12
+"""Characters to which a name is cut where there is no room for more."""
 
 OF_ALL: Final = ("problems", "routers", "mesh")
 """Choices of the whole mesh, not shown to who sees a virtual host alone."""
@@ -51,6 +59,21 @@ WHAT: Final = ("general", "problems", *VIEWS, "credit")
     metavar="N",
     help=f"With credit: at most so many addresses; {ADDRESSES_SHOWN} in a table and all in JSON and CSV by default.",
 )
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only rows for which it holds: `NAME=VALUE`, with `!=`, `<`, `>`, `<=`, `>=` or `~` (contains); NAME is a "
+    "column or an attribute. May be given again.",
+)
+@click.option("--match", metavar="TEXT", help="Only rows that have TEXT in some column.")
+@click.option(
+    "--sort", metavar="NAME", help="Order by a column or an attribute: the largest numbers first, words by alphabet."
+)
+@click.option("--reverse", is_flag=True, help="The other way round.")
+@click.option("--watch", "is_watched", is_flag=True, help="Look again and again, with rates beside counters.")
+@interval_option
+@looks_option
 @click.option("--json", "is_json", is_flag=True, help="Write a JSON list, with all attributes.")
 @click.option("--csv", "is_csv", is_flag=True, help="Write CSV, with all attributes.")
 @click.option(
@@ -69,6 +92,13 @@ def stat(
     is_credit: bool,
     address: str | None,
     limit: int | None,
+    where: tuple[str, ...],
+    match: str | None,
+    sort: str | None,
+    reverse: bool,
+    is_watched: bool,
+    interval: float,
+    looks: int | None,
     is_json: bool,
     is_csv: bool,
     verbose: bool,
@@ -89,35 +119,59 @@ def stat(
         raise click.UsageError("--json and --csv exclude each other")
     if is_credit and what not in ("general", "credit"):
         raise click.UsageError(f"--credit and {what} exclude each other")
+    if is_watched and (is_json or is_csv):
+        raise click.UsageError("--watch goes with a table; see `amqp-mesh top --json`")
     is_table = not (is_json or is_csv)
-    wanted = Wanted("credit" if is_credit else what, address, limit or (ADDRESSES_SHOWN if is_table else None), verbose)
-    if wanted.what != "credit" and (address is not None or limit is not None):
-        raise click.UsageError("--address and --limit go with credit")
-    failed = False
-    found: list[tuple[str, list[dict[str, Any]]]] = []
+    choice = RowChoice(where=where, match=match, sort=sort, is_reversed=reverse)
+    wanted = Wanted(
+        what="credit" if is_credit else what,
+        address=address,
+        limit=limit or (ADDRESSES_SHOWN if is_table else None),
+        is_verbose=verbose,
+        router=router,
+        is_everywhere=all_routers,
+        choice=choice,
+    )
+    _check(wanted, has_address_options=address is not None or limit is not None)
     try:
         with ManagementClient(access) as client:
             attached = client.attached_router()
-            for each in _whom(client, wanted, attached, router, all_routers=all_routers):
-                try:
-                    found.append((each, _ask(client, wanted, each, None if each == attached else each)))
-                except ManagementError as error:
-                    failed = True
-                    say_error(printable(f"{error}{_hint(client, router, error)}"))
+            if is_watched:
+                looking = _Looking(client, wanted, attached, access.suffix)
+                watch(looking.parts, interval_s=interval, looks=looks)
+                return
+            found, errors = _found(client, wanted, attached)
     except ManagementError as error:
         raise CommandError(printable(str(error))) from error
+    _output(wanted, found, errors, "json" if is_json else "csv" if is_csv else "table", access.suffix)
+
+
+def _output(wanted: Wanted, found: Found, errors: Sequence[str], form: str, suffix: str) -> None:
+    """Write what was found; ends the command with 1 when a router did not answer."""
+    for said in errors:
+        say_error(said)
     if not found:
         sys.exit(1)
-    if not is_table and wanted.limit is not None:
+    if form != "table" and wanted.limit is not None:
         found = [(each, first_addresses(rows, wanted.limit)) for each, rows in found]
-    if is_json:
+    if form == "json":
         click.echo(json.dumps([{"router": each, **row} for each, rows in found for row in rows], indent=2))
-    elif is_csv:
+    elif form == "csv":
         _write_csv(found)
     else:
-        _show(wanted, found, access.suffix)
-    if failed:
+        _show(wanted, found, suffix)
+    if errors:
         sys.exit(1)
+
+
+def _check(wanted: Wanted, *, has_address_options: bool) -> None:
+    """Say before anybody is asked what can't be shown. Raises: UsageError."""
+    if wanted.what != "credit" and has_address_options:
+        raise click.UsageError("--address and --limit go with credit")
+    if wanted.choice.is_any:
+        if wanted.what not in VIEWS:
+            raise click.UsageError(f"--where, --match, --sort and --reverse go with {', '.join(VIEWS)}")
+        wanted.choice.apply(VIEWS[wanted.what], ())
 
 
 @attrs.frozen
@@ -130,6 +184,61 @@ class Wanted:
     limit: int | None
     """Of `credit`: at most so many addresses."""
     is_verbose: bool
+    router: str | None
+    is_everywhere: bool
+    choice: RowChoice
+
+
+Found = list[tuple[str, list[dict[str, Any]]]]
+"""Routers, each with its entities."""
+
+
+def _found(client: ManagementClient, wanted: Wanted, attached: str) -> tuple[Found, list[str]]:
+    """Entities of each router that is asked, and reasons why some did not answer."""
+    found: Found = []
+    errors = []
+    for each in _whom(client, wanted, attached, wanted.router, all_routers=wanted.is_everywhere):
+        try:
+            found.append((each, _ask(client, wanted, each, None if each == attached else each)))
+        except ManagementError as error:
+            errors.append(printable(f"{error}{_hint(client, wanted.router, error)}"))
+    return found, errors
+
+
+class _Looking:
+    """Looks of `--watch`, which compare counters with those of the look before."""
+
+    def __init__(self, client: ManagementClient, wanted: Wanted, attached: str, suffix: str) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._attached = attached
+        self._suffix = suffix
+        self._before: dict[tuple[str, str], tuple[float, dict[str, Any]]] = {}
+
+    def parts(self, height: int) -> list[RenderableType]:
+        """The next look, with rates; at most *height* lines of it if that isn't 0."""
+        found, errors = _found(self._client, self._wanted, self._attached)
+        if errors and not found:
+            raise ManagementError(errors[0])
+        self._rate(found)
+        parts: list[RenderableType] = [Text(f"Error: {each}", style="red") for each in errors]
+        parts += _parts(self._wanted, found, self._suffix, is_watched=True)
+        return parts[:height] if height else parts
+
+    def _rate(self, found: Found) -> None:
+        view = VIEWS.get(self._wanted.what)
+        if view is None:
+            return
+        now = time.monotonic()
+        seen = {}
+        for router, rows in found:
+            for row in rows:
+                at, before = self._before.get((router, row["identity"]), (now, row))
+                for title, name in view.counters:
+                    passed = max(0, row[name] - before[name])
+                    row[title] = round(passed / (now - at)) if now > at else None
+                seen[router, row["identity"]] = (now, row)
+        self._before = seen
 
 
 def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) -> list[dict[str, Any]]:
@@ -150,7 +259,9 @@ def _ask(client: ManagementClient, wanted: Wanted, me: str, router: str | None) 
     if wanted.what == "problems":
         return client.query("amqp-mesh.problem", router=router)
     view = VIEWS[wanted.what]
-    return sorted(client.query(view.kind, router=router), key=view.order)
+    # Who looks is no part of what is looked at.
+    rows = [row for row in client.query(view.kind, router=router) if row.get("container") != client.container]
+    return wanted.choice.apply(view, sorted(rows, key=view.order))
 
 
 def _hint(client: ManagementClient, router: str | None, error: ManagementError) -> str:
@@ -198,7 +309,19 @@ def _whom(
 
 
 def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str) -> None:
-    out = console(UNBOUNDED_WIDTH)
+    parts = _parts(wanted, found, suffix)
+    if sys.stdout.isatty():
+        console().print(*parts, sep="\n")
+        return
+    for part in parts:
+        write_plain(part)
+
+
+def _parts(
+    wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]], suffix: str, *, is_watched: bool = False
+) -> list[Table | Text]:
+    """Lines and tables that are shown; of one that renews itself with rates."""
+    width = console(UNBOUNDED_WIDTH).width
     parts: list[Table | Text] = []
     if wanted.what == "problems":
         parts += problem_parts(found, suffix)
@@ -213,21 +336,18 @@ def _show(wanted: Wanted, found: Sequence[tuple[str, Sequence[Entity]]], suffix:
             parts += credit_parts(router, rows, limit=wanted.limit, text=wanted.address, is_verbose=wanted.is_verbose)
             continue
         view = VIEWS[wanted.what]
+        if is_watched:
+            rates = tuple(Column(title, partial(_rate_of, title), is_number=True) for title, _ in view.counters)
+            view = attrs.evolve(view, columns=(*view.columns, *rates))
         count = len(rows)
         parts.append(Text(f"{printable(router)}: {count} {view.noun if count != 1 else _singular(view.noun)}"))
         if rows:
-            parts += _table(view, rows, out.width, is_verbose=wanted.is_verbose)
-    if sys.stdout.isatty():
-        out.print(*parts, sep="\n")
-        return
-    for part in parts:
-        click.echo(part.plain.rstrip() if isinstance(part, Text) else _captured(out, part))
+            parts += _table(view, rows, width, is_verbose=wanted.is_verbose)
+    return parts
 
 
-def _captured(out: Console, table: Table) -> str:
-    with out.capture() as capture:
-        out.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+def _rate_of(title: str, row: Entity) -> object:
+    return row.get(title)
 
 
 def _general(router: Entity) -> Table:
@@ -248,18 +368,63 @@ def _table(view: View, rows: Sequence[Entity], width: int, *, is_verbose: bool) 
         kept = [at for at in range(len(columns)) if at < KEPT or any(row[at] not in NOTHING for row in cells)]
         columns = [columns[at] for at in kept]
         cells = [[row[at] for at in kept] for row in cells]
+    left_out: list[str] = []
+    if not is_verbose:
+        columns, cells, left_out = fitted(columns, cells, width)
     styles = [view.style(row) for row in rows]
     # Text, and no markup: names of containers and addresses are what peers have chosen.
     lines = aligned([[column.title for column in columns], *cells], [column.is_number for column in columns])
     if max(map(cell_len, lines)) <= width:
         # rich takes most of a millisecond for a row of a table, and a router may have 100,000 addresses.
-        return [Text(line, style=style or "") for line, style in zip(lines, ["bold", *styles], strict=True)]
+        parts: list[Table | Text] = [
+            Text(line, style=style or "") for line, style in zip(lines, ["bold", *styles], strict=True)
+        ]
+        return [*parts, Text(f"no room for {', '.join(left_out)}: --wide", style="dim")] if left_out else parts
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for column in columns:
         table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
     for texts, style in zip(cells, styles, strict=True):
         table.add_row(*map(Text, texts), style=style)
     return [table]
+
+
+def fitted(
+    columns: Sequence[Column], cells: Sequence[list[str]], width: int
+) -> tuple[list[Column], list[list[str]], list[str]]:
+    """The same columns in a width: names are cut, then columns left out, the spare ones first.
+
+    Args:
+        columns: of the table, the most telling ones first.
+        cells: of each row.
+        width: characters of a line.
+    Returns: columns, cells, and titles of those that were left out.
+    """
+    kept, shown = list(columns), [list(row) for row in cells]
+    left_out: list[str] = []
+    while len(kept) > KEPT:
+        sizes = [max(map(cell_len, (column.title, *(row[at] for row in shown)))) for at, column in enumerate(kept)]
+        room = width - sum(sizes) - GAP * (len(sizes) - 1)
+        if room >= 0:
+            break
+        texts = [
+            0 if column.is_number else max((cell_len(row[at]) for row in shown), default=0)
+            for at, column in enumerate(kept)
+        ]
+        longest = texts.index(max(texts))
+        if texts[longest] > max(SHORTEST, cell_len(kept[longest].title)):
+            most = max(SHORTEST, cell_len(kept[longest].title), texts[longest] + room)
+            for row in shown:
+                row[longest] = cut(row[longest], most)
+            continue
+        gone = max((at for at, column in enumerate(kept) if column.is_spare and at >= KEPT), default=len(kept) - 1)
+        left_out.insert(0, kept.pop(gone).title)
+        shown = [[*row[:gone], *row[gone + 1 :]] for row in shown]
+    return kept, shown, left_out
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters: the end of it is left out where it is longer."""
+    return text if cell_len(text) <= most else f"{set_cell_size(text, most - 1).rstrip()}\u2026"
 
 
 def _singular(noun: str) -> str:

@@ -24,6 +24,8 @@ class Column:
     is_number: bool = False
     is_detail: bool = False
     """Shown with `--verbose` only."""
+    is_spare: bool = False
+    """Left out first where a line has no room for all."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,14 +40,16 @@ class View:
     """Sort key; the smallest comes first."""
     style: Callable[[Entity], str | None] = lambda _: None
     """Style of a row on a terminal, when it needs attention."""
+    counters: Sequence[tuple[str, str]] = ()
+    """Titles and attributes of counters that have their rate beside them where a table renews itself."""
 
 
-def _text(title: str, attribute: str, *, is_detail: bool = False) -> Column:
-    return Column(title, lambda entity: entity[attribute], is_detail=is_detail)
+def _text(title: str, attribute: str, *, is_detail: bool = False, is_spare: bool = False) -> Column:
+    return Column(title, lambda entity: entity[attribute], is_detail=is_detail, is_spare=is_spare)
 
 
-def _number(title: str, attribute: str, *, is_detail: bool = False) -> Column:
-    return Column(title, lambda entity: entity[attribute], is_number=True, is_detail=is_detail)
+def _number(title: str, attribute: str, *, is_detail: bool = False, is_spare: bool = False) -> Column:
+    return Column(title, lambda entity: entity[attribute], is_number=True, is_detail=is_detail, is_spare=is_spare)
 
 
 def printable(text: str) -> str:
@@ -112,12 +116,12 @@ CONNECTIONS: Final = View(
         _text("container", "container"),
         _text("host", "host"),
         _text("role", "role"),
-        _text("dir", "dir"),
+        _text("dir", "dir", is_spare=True),
         Column("neighbor", _neighbor),
         _number("cost", "cost"),
-        _text("user", "user"),
-        Column("tls", lambda entity: "yes" if entity["isEncrypted"] else "no"),
-        _number("links", "linkCount"),
+        _text("user", "user", is_spare=True),
+        Column("tls", lambda entity: "yes" if entity["isEncrypted"] else "no", is_spare=True),
+        _number("links", "linkCount", is_spare=True),
         Column("uptime", lambda entity: duration(entity["uptimeSeconds"]), is_number=True),
         _text("status", "operStatus"),
         _text("reading", "reading"),
@@ -130,6 +134,7 @@ CONNECTIONS: Final = View(
     ),
     order=lambda entity: (not _is_troubled(entity), entity["role"] != "inter-router", int(entity["identity"])),
     style=lambda entity: "yellow" if _is_troubled(entity) else None,
+    counters=(("in/s", "deliveriesIn"), ("out/s", "deliveriesOut")),
 )
 
 
@@ -158,9 +163,9 @@ LINKS: Final = View(
     columns=(
         Column("state", link_state),
         _number("id", "identity"),
-        _number("conn", "connectionId"),
+        _number("conn", "connectionId", is_spare=True),
         _text("container", "container"),
-        _text("type", "linkType"),
+        _text("type", "linkType", is_spare=True),
         _text("dir", "linkDir"),
         Column("address", lambda entity: address(entity["owningAddr"])),
         _number("credit", "creditAvailable"),
@@ -169,13 +174,14 @@ LINKS: Final = View(
         _number("unsett", "unsettledCount"),
         _number("stuck", "deliveriesStuck"),
         _number("deliv", "deliveryCount"),
-        _number("presett", "presettledCount"),
+        _number("presett", "presettledCount", is_spare=True),
         _number("dropped", "droppedPresettledCount"),
-        _number("acc", "acceptedCount"),
-        _number("rej", "rejectedCount"),
-        _number("rel", "releasedCount"),
-        _number("mod", "modifiedCount"),
+        _number("acc", "acceptedCount", is_spare=True),
+        _number("rej", "rejectedCount", is_spare=True),
+        _number("rel", "releasedCount", is_spare=True),
+        _number("mod", "modifiedCount", is_spare=True),
         _number("msg/s", "rate"),
+        _number("settle/s", "settleRate", is_spare=True),
         _number("window", "capacity", is_detail=True),
         _number("pri", "priority", is_detail=True),
         _text("name", "linkName", is_detail=True),
@@ -211,14 +217,14 @@ ADDRESSES: Final = View(
         Column("state", _address_state),
         Column("address", lambda entity: address(entity["key"])),
         Column("class", lambda entity: {"M": "mobile", "L": "local", "R": "router"}.get(entity["key"][:1], "other")),
-        _text("treatment", "distribution"),
+        _text("treatment", "distribution", is_spare=True),
         Column("local", lambda entity: entity["subscriberCount"] + entity["inProcess"], is_number=True),
         _number("remote", "remoteCount"),
         _number("publ", "publisherCount"),
         _number("credit", "creditAvailable"),
         _number("waiting", "waitingCount"),
         Column("oldest", lambda entity: duration(entity["oldestWaitSeconds"]), is_number=True),
-        _number("unsett", "trackedDeliveries"),
+        _number("unsett", "trackedDeliveries", is_spare=True),
         _number("in", "deliveriesIngress"),
         _number("out", "deliveriesEgress"),
         _number("thru", "deliveriesTransit"),
@@ -236,6 +242,7 @@ ADDRESSES: Final = View(
         entity["key"],
     ),
     style=lambda entity: "yellow" if entity["waitingCount"] or not entity["isOpen"] else None,
+    counters=(("in/s", "deliveriesIngress"), ("out/s", "deliveriesEgress"), ("thru/s", "deliveriesTransit")),
 )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from rich.console import Console
+import click
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 TABLE_WIDTH: Final = 160
 """Columns of a table with sentences, where no terminal shows it."""
@@ -21,3 +23,14 @@ def console(plain_width: int = TABLE_WIDTH, *, stderr: bool = False) -> Console:
         stderr: write to standard error instead.
     """
     return Console(stderr=stderr, highlight=False, width=None if sys.stdout.isatty() else plain_width)
+
+
+def write_plain(part: RenderableType) -> None:
+    """Write a part of an output where no terminal is: without styles, and without blanks at the ends of lines."""
+    if isinstance(part, Text):
+        click.echo(part.plain.rstrip())
+        return
+    out = console(UNBOUNDED_WIDTH)
+    with out.capture() as capture:
+        out.print(part)
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))

@@ -31,6 +31,8 @@ WRONG = (
     "send x --url amqp://127.0.0.1:1",
     "service-unit --nothing",
     "stat --url amqp://127.0.0.1:1",
+    "top --url amqp://127.0.0.1:1",
+    "trace x --url amqp://127.0.0.1:1",
     "user add absent/file alice",
     "user list absent",
     "user passwd absent alice",

@@ -233,7 +233,7 @@ def test_all_commands_come_by_tls_with_a_user(tmp_path: Path) -> None:
             return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
 
         user = ("--user", USER, "--password-file", str(tmp_path / "password"))
-        found = json.loads(run("stat", "connections", "--json", *user).stdout)
+        found = json.loads(run("manage", "query", "--type", "connection", *user).stdout)
         assert [(each["user"], each["isEncrypted"]) for each in found if each["user"] == USER] == [(USER, True)]
         assert run("ping", "--certificate", made.client, "--sasl", "EXTERNAL").returncode in (0, 1)
         with Client(RouterAccess(mesh.url("A"), user=USER, password=PASSWORD)) as client:

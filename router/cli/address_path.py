@@ -1,0 +1,270 @@
+"""Paths of an address through the mesh: from a router, hop by hop, to each router with subscribers.
+
+Each router on the way is asked for what it alone knows: its next hop, its credit for the next one, its subscribers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import attrs
+
+from router.cli.credit import ask_credit
+from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.core.addressing.address import AddressKind, parse_address
+from router.core.ids_and_conditions import RouterId
+from router.management.node import NOT_FOUND
+
+MOST_HOPS: Final = 64
+"""Routers in a path at most: there is a loop while the mesh changes."""
+DISTANCE_MESSAGES: Final = 0.1
+"""Worth of a unit of cost, by default, in messages for each subscriber: docs/explanation/balanced.md."""
+
+NODE: Final = ("id", "isReachable", "nextHop", "cost", "linkCosts", "reason")
+CONNECTION: Final = ("container", "role", "isStandby", "deliveriesOut", "roundTripMicros")
+
+Row = Mapping[str, Any]
+
+
+@attrs.define
+class RouterState:
+    """State of one router, as far as it concerns the address."""
+
+    id: str
+    nodes: dict[str, Row] = attrs.field(factory=dict)
+    """All routers, as this one knows them."""
+    connections: dict[str, Row] = attrs.field(factory=dict)
+    """Those to neighbors, by neighbor."""
+    credit: Row | None = None
+    parties: Sequence[Row] = ()
+    address: Row | None = None
+    rates: dict[str, float] = attrs.field(factory=dict)
+    """Messages a second toward each neighbor, of all addresses."""
+    error: str | None = None
+    """Reason why it can't be asked."""
+
+    @property
+    def subscribers(self) -> list[Row]:
+        """Subscribers that are attached there."""
+        return [row for row in self.parties if row["role"] == "subscriber"]
+
+
+@attrs.frozen(kw_only=True)
+class Hop:
+    """One step of a path."""
+
+    router: str
+    to: str
+    cost: int | None
+    rate: float | None
+    """Messages a second on the link, of all addresses."""
+    round_trip_ms: float | None
+    granted: int | None
+    """Credit that the next router has granted for this address and egress; None where there is no circuit yet."""
+    waiting: int
+    oldest_s: int
+    unsettled: int
+    error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Path:
+    """The way to one router with subscribers."""
+
+    egress: str
+    cost: int | None
+    hops: Sequence[Hop]
+    subscribers: Sequence[Row]
+    """Parties of credit at the egress."""
+    error: str | None
+    """Reason why the path, or its end, isn't known."""
+
+    @property
+    def wait(self) -> float:
+        """Messages that one more would wait for at the egress, with what the distance is worth."""
+        able = [row for row in self.subscribers if row["granted"]]
+        held = sum(row["unsettledCount"] + row["waitingCount"] for row in self.subscribers)
+        return (held // len(able) if able else float("inf")) + DISTANCE_MESSAGES * (self.cost or 0)
+
+
+@attrs.frozen(kw_only=True)
+class Trace:
+    """All paths from one router."""
+
+    address: str
+    start: str
+    treatment: str | None
+    """None for an address that the router doesn't know."""
+    publishers: Sequence[Row]
+    paths: Sequence[Path]
+    """The most likely first."""
+    absent: Sequence[str]
+    """Routers that the first one misses, and why."""
+
+
+class PathFinder:
+    """Asks routers for an address, each once."""
+
+    def __init__(self, client: ManagementClient, attached: str, address: str) -> None:
+        self._client = client
+        self._attached = attached
+        self._address = address
+        self._states: dict[str, RouterState] = {}
+
+    def trace(self, start: str, seconds: float) -> Trace:
+        """Find the paths from a router, and look for *seconds* how much passes on them.
+
+        Raises: ManagementError when the first router can't be asked.
+        """
+        first = self._state(start)
+        if first.error is not None:
+            raise ManagementError(first.error)
+        row = first.address
+        if row is None:
+            return Trace(
+                address=self._address, start=start, treatment=None, publishers=(), paths=(), absent=_absent(first)
+            )
+        egresses = [start] if row["subscriberCount"] or row["inProcess"] else []
+        egresses += [each for each in row["remoteHostRouters"] if each != start]
+        ways = {egress: self._way(start, egress) for egress in egresses}
+        self._measure({state for way, _ in ways.values() for state in way}, seconds)
+        paths = [self._path(egress, *ways[egress]) for egress in egresses]
+        treatment = str(row["distribution"])
+        publishers = [each for each in first.parties if each["role"] == "publisher"]
+        paths.sort(key=_preference(treatment))
+        return Trace(
+            address=self._address,
+            start=start,
+            treatment=treatment,
+            publishers=publishers,
+            paths=paths,
+            absent=_absent(first),
+        )
+
+    def _state(self, router: str) -> RouterState:
+        if router in self._states:
+            return self._states[router]
+        state = self._states[router] = RouterState(router)
+        via = None if router == self._attached else router
+        try:
+            nodes = self._client.query("router.node", NODE, router=via)
+            state.nodes = {str(row["id"]): row for row in nodes}
+            state.connections = self._neighbors(via)
+            state.address = self._address_row(router, via)
+            rows = ask_credit(self._client, router, router=via, text=self._address, limit=1)
+            state.credit, state.parties = (rows[0], rows[1:]) if rows else (None, ())
+        except ManagementError as error:
+            state.error = str(error)
+        return state
+
+    def _neighbors(self, via: str | None) -> dict[str, Row]:
+        rows = self._client.query("connection", CONNECTION, router=via)
+        return {row["container"]: row for row in rows if row["role"] == "inter-router" and not row["isStandby"]}
+
+    def _address_row(self, router: str, via: str | None) -> Row | None:
+        for key in _keys(self._address, router):
+            try:
+                return self._client.read("router.address", identity=key, router=via)
+            except RefusedError as error:
+                if error.status != NOT_FOUND:
+                    raise
+        return None
+
+    def _way(self, start: str, egress: str) -> tuple[list[str], str | None]:
+        """Routers from *start* to *egress*, and why they don't reach it, if so."""
+        way = [start]
+        while way[-1] != egress:
+            state = self._state(way[-1])
+            if state.error is not None:
+                return way, state.error
+            node = state.nodes.get(egress)
+            if node is None or not node["isReachable"]:
+                return way, f"{way[-1]} has no path to {egress}: {(node and node['reason']) or 'unknown there'}"
+            if node["nextHop"] in way or len(way) > MOST_HOPS:
+                return way, f"{way[-1]} leads back to {node['nextHop']}: routers are finding other paths just now"
+            way.append(str(node["nextHop"]))
+        return way, self._state(egress).error
+
+    def _measure(self, routers: Iterable[str], seconds: float) -> None:
+        """Look at the counters of neighbors' connections again."""
+        if seconds <= 0:
+            return
+        asked = sorted(router for router in routers if self._states[router].error is None)
+        began: dict[str, float] = {}
+        for router in asked:
+            state = self._states[router]
+            try:
+                state.connections = self._neighbors(None if router == self._attached else router)
+            except ManagementError as error:
+                state.error = str(error)
+            began[router] = time.monotonic()
+        time.sleep(seconds)
+        for router in asked:
+            state = self._states[router]
+            if state.error is not None:
+                continue
+            try:
+                later = self._neighbors(None if router == self._attached else router)
+            except ManagementError as error:
+                state.error = str(error)
+                continue
+            passed = time.monotonic() - began[router]
+            for neighbor, row in later.items():
+                before = state.connections.get(neighbor)
+                if before is not None and row["deliveriesOut"] >= before["deliveriesOut"]:
+                    state.rates[neighbor] = (row["deliveriesOut"] - before["deliveriesOut"]) / passed
+
+    def _path(self, egress: str, way: Sequence[str], error: str | None) -> Path:
+        hops = [self._hop(one, other, egress) for one, other in pairwise(way)]
+        node = self._states[way[0]].nodes.get(egress)
+        end = self._states.get(egress)
+        return Path(
+            egress=egress,
+            cost=node["cost"] if node is not None else None,
+            hops=hops,
+            subscribers=end.subscribers if end is not None else (),
+            error=error,
+        )
+
+    def _hop(self, one: str, other: str, egress: str) -> Hop:
+        state = self._states[one]
+        own, connection = state.nodes.get(one), state.connections.get(other)
+        circuit = [
+            row
+            for row in state.parties
+            if row["role"] in ("circuit out", "window") and row["neighbor"] == other and row["root"] in (egress, other)
+        ]
+        micros = connection["roundTripMicros"] if connection is not None else None
+        return Hop(
+            router=one,
+            to=other,
+            cost=own["linkCosts"].get(other) if own is not None else None,
+            rate=state.rates.get(other),
+            round_trip_ms=micros / 1000 if micros is not None else None,
+            granted=sum(row["granted"] for row in circuit) if circuit else None,
+            waiting=sum(row["waitingCount"] for row in circuit),
+            oldest_s=max((row["oldestWaitSeconds"] for row in circuit), default=0),
+            unsettled=sum(row["unsettledCount"] for row in circuit),
+            error=state.error,
+        )
+
+
+def _absent(state: RouterState) -> list[str]:
+    return [f"{row['id']} ({row['reason'] or 'no path'})" for row in state.nodes.values() if not row["isReachable"]]
+
+
+def _keys(text: str, me: str) -> list[str]:
+    parsed = parse_address(text, me=RouterId(me))
+    if parsed.kind is AddressKind.MOBILE:
+        return [f"M0{parsed.text}", f"L{parsed.text}"]
+    return [f"L{parsed.text}"] if parsed.kind is AddressKind.LOCAL else []
+
+
+def _preference(treatment: str) -> Any:
+    """Sort key of paths: by the wait where that decides, else by cost."""
+    if treatment == "balanced":
+        return lambda path: (path.error is not None, path.wait, path.cost or 0, path.egress)
+    return lambda path: (path.error is not None, path.cost or 0, path.egress)

@@ -1,0 +1,103 @@
+"""Links of a mesh, looked at again and again: messages a second of each between two looks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.stat_columns import address
+
+LINK: Final = (
+    "identity", "linkType", "linkDir", "container", "owningAddr", "creditAvailable", "zeroCreditSeconds",
+    "undeliveredCount", "unsettledCount", "deliveryCount", "droppedPresettledCount", "rate", "isBlocked",
+)  # fmt: skip
+
+
+@attrs.frozen(kw_only=True)
+class LinkLook:
+    """A client's link at one look."""
+
+    router: str
+    container: str
+    direction: str
+    """`in` when it sends to the router."""
+    address: str | None
+    rate: float
+    """Messages a second since the look before."""
+    waiting: int
+    """Messages of it, or for it, that wait."""
+    waited_s: int
+    """Seconds that the oldest of them has waited."""
+    credit: int
+    unsettled: int
+    is_blocked: bool
+    deliveries: int
+
+
+class LinkWatch:
+    """Looks at the links of routers."""
+
+    def __init__(self, client: ManagementClient, attached: str, routers: Sequence[str] | None) -> None:
+        """*routers* are those to be asked; None for all that there are at each look."""
+        self._client = client
+        self._attached = attached
+        self._routers = routers
+        self._before: dict[tuple[str, str], tuple[float, int]] = {}
+        self.errors: dict[str, str] = {}
+        """Routers that did not answer at the last look, and why."""
+        self.took_s = 0.0
+        """Seconds that the last look took."""
+
+    def look(self) -> list[LinkLook]:
+        """Look once.
+
+        Raises: ManagementError when no router can be asked.
+        """
+        began = time.monotonic()
+        routers = list(self._routers) if self._routers is not None else self._client.routers()
+        found: list[LinkLook] = []
+        seen: dict[tuple[str, str], tuple[float, int]] = {}
+        self.errors = {}
+        for router in routers:
+            try:
+                rows = self._client.query("router.link", LINK, router=None if router == self._attached else router)
+            except ManagementError as error:
+                if router == self._attached or self._routers is not None:
+                    raise
+                self.errors[router] = str(error)
+                continue
+            now = time.monotonic()
+            for row in rows:
+                if row["linkType"] != "endpoint" or row["container"] == self._client.container:
+                    continue  # between routers, and its own
+                found.append(self._look_at(router, row, now))
+                seen[router, row["identity"]] = (now, row["deliveryCount"])
+        self._before = seen
+        self.took_s = time.monotonic() - began
+        return found
+
+    def _look_at(self, router: str, row: Mapping[str, Any], now: float) -> LinkLook:
+        count = int(row["deliveryCount"])
+        before = self._before.get((router, row["identity"]))
+        # At the first look the router's own figure, of the second before.
+        rate = float(row["rate"])
+        if before is not None and now > before[0]:
+            rate = max(0, count - before[1]) / (now - before[0])
+        return LinkLook(
+            router=router,
+            container=row["container"],
+            direction=row["linkDir"],
+            address=address(row["owningAddr"]),
+            rate=rate,
+            waiting=row["undeliveredCount"],
+            waited_s=row["zeroCreditSeconds"],
+            credit=row["creditAvailable"],
+            unsettled=row["unsettledCount"],
+            is_blocked=row["isBlocked"]
+            or (row["linkDir"] == "in" and not row["creditAvailable"] and bool(row["undeliveredCount"])),
+            deliveries=count,
+        )

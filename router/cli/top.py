@@ -1,0 +1,209 @@
+"""`amqp-mesh top`: who sends, takes and waits most, live, in the whole mesh."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from router.cli.did_you_mean import HintingChoice
+from router.cli.errors import CommandError
+from router.cli.link_looks import LinkLook, LinkWatch
+from router.cli.live import interval_option, looks_option, watch
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.options import router_option
+from router.cli.router_access import RouterAccess, access_options
+from router.cli.stat import fitted
+from router.cli.stat_columns import Column, aligned, cell, duration, printable
+from router.cli.terminal import console
+
+ROWS: Final = 20
+"""Lines where no terminal bounds them."""
+HEAD_LINES: Final = 3
+"""Lines of a screen beside the rows."""
+
+ORDERS: Final = {
+    "rate": lambda one: (-one.rate, -one.waiting, one.container),
+    "waiting": lambda one: (-one.waiting, -one.waited_s, -one.rate, one.container),
+    "unsettled": lambda one: (-one.unsettled, -one.rate, one.container),
+    "trouble": lambda one: (not one.is_blocked, -one.waited_s, -one.waiting, -one.rate, one.container),
+}
+BY: Final = ("links", "clients", "addresses", "routers")
+
+
+@click.command(short_help="Show live who sends and waits most.")
+@click.option("--by", type=HintingChoice(BY), default="clients", show_default=True, help="What a row is.")
+@click.option(
+    "--sort",
+    "order",
+    type=HintingChoice(tuple(ORDERS)),
+    default="trouble",
+    show_default=True,
+    help="Largest first; trouble: those without credit first, then what waits, then what passes.",
+)
+@click.option("--match", metavar="TEXT", help="Only what has TEXT in its client, address or router.")
+@click.option("--rows", type=click.IntRange(min=1), help="Rows at most.  [default: as many as the screen has]")
+@click.option("--json", "is_json", is_flag=True, help="Write each look as a line of JSON.")
+@router_option
+@interval_option
+@looks_option
+@access_options
+def top(
+    by: str,
+    order: str,
+    match: str | None,
+    rows: int | None,
+    is_json: bool,
+    router: str | None,
+    interval: float,
+    looks: int | None,
+    access: RouterAccess,
+) -> None:
+    """Show who sends and takes most, and who waits, in the whole mesh: live, until Ctrl-C.
+
+    Each router is asked for its clients' links every --interval seconds. `in/s` is what they send, `out/s` what they
+    are sent; `waits` counts messages that no subscriber has room for yet, `for` how long the oldest has waited, and
+    `unsett` messages without an outcome. BLOCKED: messages wait, and there is no credit; `no credit`: a subscriber that
+    grants none.
+    """
+    try:
+        with ManagementClient(access) as client:
+            attached = client.attached_router()
+            looking = LinkWatch(client, attached, [router] if router is not None else None)
+            shown = partial(_json if is_json else _screen, looking, by, order, match, rows)
+            watch(shown, interval_s=interval, looks=looks, is_plain=is_json)
+    except ManagementError as error:
+        raise CommandError(printable(str(error))) from error
+
+
+@attrs.define
+class Row:
+    """One line: links taken together."""
+
+    router: str
+    container: str
+    address: str
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    waiting: int = 0
+    waited_s: int = 0
+    credit: int = 0
+    unsettled: int = 0
+    links: int = 0
+    is_blocked: bool = False
+    is_idle: bool = False
+    """Whether a subscriber grants no credit."""
+
+    @property
+    def rate(self) -> float:
+        """Messages a second, both ways."""
+        return self.rate_in + self.rate_out
+
+
+def rows_by(found: Iterable[LinkLook], by: str) -> list[Row]:
+    """Take links together.
+
+    Args:
+        found: the links.
+        by: `links` for each by itself, `clients`, `addresses` or `routers`.
+    """
+    rows: dict[tuple[object, ...], Row] = {}
+    for number, link in enumerate(found):
+        key: tuple[object, ...] = {
+            "links": (number,),
+            "clients": (link.router, link.container),
+            "addresses": (link.address,),
+            "routers": (link.router,),
+        }[by]
+        row = rows.get(key)
+        if row is None:
+            row = rows[key] = Row(link.router, link.container, link.address or "-")
+        else:
+            row.router = row.router if row.router == link.router else "*"
+            row.container = row.container if row.container == link.container else "*"
+            row.address = row.address if row.address == (link.address or "-") else "*"
+        if link.direction == "in":
+            row.rate_in += link.rate
+        else:
+            row.rate_out += link.rate
+        row.waiting += link.waiting
+        row.waited_s = max(row.waited_s, link.waited_s)
+        row.credit += link.credit
+        row.unsettled += link.unsettled
+        row.links += 1
+        row.is_blocked |= link.is_blocked
+        row.is_idle |= link.direction == "out" and not link.credit
+    return list(rows.values())
+
+
+def _found(looking: LinkWatch, by: str, order: str, match: str | None) -> tuple[list[LinkLook], list[Row]]:
+    links = looking.look()
+    if match is not None:
+        wanted = match.casefold()
+        links = [
+            each
+            for each in links
+            if any(wanted in str(text).casefold() for text in (each.container, each.address, each.router))
+        ]
+    return links, sorted(rows_by(links, by), key=ORDERS[order])
+
+
+def _screen(
+    looking: LinkWatch, by: str, order: str, match: str | None, most: int | None, height: int
+) -> list[RenderableType]:
+    links, found = _found(looking, by, order, match)
+    shown = found[: most or (max(1, height - HEAD_LINES - len(looking.errors)) if height else ROWS)]
+    sums = [sum(each.rate for each in links if each.direction == way) for way in ("in", "out")]
+    blocked = sum(each.is_blocked for each in links)
+    head = (
+        f"{len(links)} links, {sums[0]:.0f} msg/s in, {sums[1]:.0f} out, "
+        f"{sum(each.waiting for each in links)} waiting, {blocked} blocked; look took {looking.took_s * 1000:.0f} ms"
+    )
+    columns, cells, _ = fitted(COLUMNS, [list(map(cell, _values(row))) for row in shown], console().width)
+    titles = [column.title for column in columns]
+    table = aligned([titles, *cells], [column.is_number for column in columns])
+    styles = ["bold", *("red" if row.is_blocked else "" for row in shown)]
+    parts: list[Any] = [Text(head)]
+    parts += [Text(f"{name}: {printable(error)}", style="red") for name, error in sorted(looking.errors.items())]
+    parts += [Text(line, style=style, no_wrap=True, overflow="crop") for line, style in zip(table, styles, strict=True)]
+    if len(found) > len(shown):
+        parts.append(Text(f"{len(found) - len(shown)} more"))
+    return parts
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    return (
+        "BLOCKED" if row.is_blocked else "no credit" if row.is_idle else "waits" if row.waiting else None,
+        row.router,
+        row.container,
+        row.address,
+        f"{row.rate_in:.0f}",
+        f"{row.rate_out:.0f}",
+        row.waiting or None,
+        duration(row.waited_s) if row.waited_s else None,
+        row.credit,
+        row.unsettled or None,
+        row.links,
+    )
+
+
+TITLES: Final = ("state", "router", "client", "address", "in/s", "out/s", "waits", "for", "credit", "unsett", "links")
+COLUMNS: Final = tuple(
+    Column(title, lambda _: None, is_number=at > TITLES.index("address"), is_spare=title == "links")
+    for at, title in enumerate(TITLES)
+)
+"""Columns of a screen; their texts are those of `_values`."""
+
+
+def _json(
+    looking: LinkWatch, by: str, order: str, match: str | None, most: int | None, height: int
+) -> list[RenderableType]:
+    _, found = _found(looking, by, order, match)
+    rows = [{**attrs.asdict(row), "rate": row.rate} for row in found[:most]]
+    return [Text(json.dumps({"rows": rows, "errors": looking.errors}))]

@@ -1,0 +1,147 @@
+"""`amqp-mesh trace`: the path that a message for an address would take from a router, and what is on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Final
+
+import attrs
+import click
+
+from router.cli.address_path import Hop, Path, PathFinder, Trace
+from router.cli.credit import party_state
+from router.cli.errors import CommandError
+from router.cli.management import ManagementClient, ManagementError
+from router.cli.options import address_argument, router_option
+from router.cli.router_access import RouterAccess, access_options
+from router.cli.stat_columns import Entity, aligned, duration, printable
+
+SHOWN: Final = 10
+"""Subscribers of a router, and publishers, in words."""
+
+CHOICES: Final = {
+    "closest": "a message goes to the nearest with credit",
+    "balanced": "a message goes where its expected wait is the least",
+    "multicast": "a copy goes to each",
+}
+
+
+@click.command(short_help="Show the path of a message for an address.")
+@address_argument
+@router_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="Look for so long how many messages pass on each link; 0 for no look.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Write JSON.")
+@access_options
+def trace(address: str, router: str | None, seconds: float, is_json: bool, access: RouterAccess) -> None:
+    """Show the path that a message for ADDRESS would take from a router: each hop, and the subscribers at its end.
+
+    Each router on the way is asked. For a hop stand its cost, the messages a second on that link (of all addresses),
+    the credit that the next router has granted, what waits for it and for how long, and messages without an outcome.
+    Several routers with subscribers have a path each, the most likely one first.
+
+    Exit status: 1 when nobody subscribes, or no path is free: no credit anywhere; else 0.
+    """
+    try:
+        with ManagementClient(access) as client:
+            attached = client.attached_router()
+            found = PathFinder(client, attached, address).trace(router or attached, seconds)
+    except ManagementError as error:
+        raise CommandError(printable(str(error))) from error
+    if is_json:
+        click.echo(json.dumps(attrs.asdict(found), indent=2))
+    else:
+        click.echo("\n".join(_lines(found)))
+    if not any(_is_free(path) for path in found.paths):
+        sys.exit(1)
+
+
+def _is_free(path: Path) -> bool:
+    """Whether a message could arrive now: somebody at its end has granted credit, or the router itself answers."""
+    return path.error is None and (not path.subscribers or any(row["granted"] for row in path.subscribers))
+
+
+def _lines(found: Trace) -> list[str]:
+    address = printable(found.address)
+    if found.treatment is None:
+        return [
+            f"{found.start}: nobody subscribes to {address} or publishes to it, as far as it reaches",
+            *(f"  router {printable(each)} is absent" for each in found.absent),
+        ]
+    count = f"{len(found.paths)} router{'' if len(found.paths) == 1 else 's'} with subscribers"
+    lines = [f"{address} from {found.start}: {found.treatment}, {count}"]
+    if found.paths:
+        lines[0] += f"; {CHOICES.get(found.treatment, '')}" if len(found.paths) > 1 else ""
+    else:
+        lines.append("  nobody subscribes: publishers have no credit")
+        lines += [f"  router {printable(each)} is absent" for each in found.absent]
+    lines += [f"  {line}" for line in _publishers(found)]
+    for path in found.paths:
+        lines += ["", *_path(found, path)]
+    return lines
+
+
+def _publishers(found: Trace) -> list[str]:
+    blocked = [row for row in found.publishers if row["zeroCreditSeconds"]]
+    if not found.publishers:
+        return []
+    words = f"{len(found.publishers)} publisher{'' if len(found.publishers) == 1 else 's'} at {found.start}"
+    if not blocked:
+        return [words]
+    names = ", ".join(
+        f"{printable(row['container'] or '-')} for {duration(row['zeroCreditSeconds'])}" for row in blocked[:SHOWN]
+    )
+    more = f" and {len(blocked) - SHOWN} more" if len(blocked) > SHOWN else ""
+    return [f"{words}, {len(blocked)} BLOCKED without credit: {names}{more}"]
+
+
+def _path(found: Trace, path: Path) -> list[str]:
+    route = " -> ".join([found.start, *(hop.to for hop in path.hops)])
+    if path.error is not None and (not path.hops or path.hops[-1].to != path.egress):
+        route += f" -> ? -> {path.egress}"
+    lines = [f"{printable(route)}, cost {path.cost if path.cost is not None else '-'}"]
+    if path.hops:
+        rows = [["hop", "cost", "msg/s", "rtt ms", "credit", "waits", "for", "unsett"]]
+        rows += [_hop(hop) for hop in path.hops]
+        lines += [f"  {line}" for line in aligned(rows, [False, *[True] * 7])]
+    if path.error is not None:
+        return [*lines, f"  NO PATH: {printable(path.error)}"]
+    if not path.subscribers:
+        return [*lines, f"  {path.egress} itself answers"]
+    rows = [["subscriber at " + path.egress, "state", "credit", "unsett", "waits", "for"]]
+    rows += [_subscriber(row) for row in path.subscribers[:SHOWN]]
+    lines += [f"  {line}" for line in aligned(rows, [False, False, True, True, True, True])]
+    if len(path.subscribers) > SHOWN:
+        lines.append(f"  and {len(path.subscribers) - SHOWN} more")
+    return lines
+
+
+def _hop(hop: Hop) -> list[str]:
+    return [
+        printable(f"{hop.router} -> {hop.to}"),
+        "-" if hop.cost is None else str(hop.cost),
+        "-" if hop.rate is None else f"{hop.rate:.0f}",
+        "-" if hop.round_trip_ms is None else f"{hop.round_trip_ms:.2f}",
+        "-" if hop.granted is None else str(hop.granted),
+        str(hop.waiting or "-"),
+        duration(hop.oldest_s) if hop.waiting else "-",
+        str(hop.unsettled or "-"),
+    ]
+
+
+def _subscriber(row: Entity) -> list[str]:
+    seconds = row["zeroCreditSeconds"] or row["excludedSeconds"] or row["oldestWaitSeconds"] or 0
+    return [
+        printable(row["container"] or "-"),
+        (party_state(row) or "ready").upper() if not row["granted"] else "ready",
+        str(row["granted"]),
+        str(row["unsettledCount"] or "-"),
+        str(row["waitingCount"] or "-"),
+        duration(seconds) if seconds else "-",
+    ]

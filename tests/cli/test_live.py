@@ -1,0 +1,188 @@
+"""`trace`, `top` and `stat --watch`, as an operator calls them, on a line of three real routers with a slow server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import click
+import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
+
+from mesh_config.generators import generate
+from router.cli import main
+from router.cli.message_links import Client
+from router.cli.router_access import RouterAccess
+from router.cli.row_choice import RowChoice
+from router.cli.stat import fitted
+from router.cli.stat_columns import LINKS, ROUTERS
+from tests.cli.test_messages import call, command
+from tests.helpers.processes import MeshProcesses
+
+WAIT_S = 20
+
+
+@attrs.frozen
+class Stage:
+    """R1 - R2 - R3: at R3 a server that took two requests and answers none, at R1 a publisher of three."""
+
+    mesh: MeshProcesses
+    slow: Client
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with MeshProcesses(generate("line", 3), tmp_path_factory.mktemp("mesh")) as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        with Client(RouterAccess(mesh.url("R3"))) as slow:
+            server = slow.receiver("jobs")
+            server.link.flow(2)
+            words = ("send", "jobs", "x", "--count", "9", "--timeout", "600")
+            publisher = subprocess.Popen(command(mesh, "R1", words), stdout=subprocess.DEVNULL)
+            try:
+                assert slow.wait(lambda: len(server.incoming) == 2, WAIT_S)
+                yield Stage(mesh, slow)
+            finally:
+                publisher.kill()
+                publisher.wait()
+
+
+def as_json(stage: Stage, *words: str) -> Any:
+    done = call(stage.mesh, *words)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.interop
+def test_trace_names_each_hop_with_cost_and_credit_and_the_slow_server(stage: Stage) -> None:
+    found = as_json(stage, "trace", "jobs", "--json", "--seconds", "0.2")
+    assert (found["start"], found["treatment"]) == ("R1", "balanced")
+    assert [row["role"] for row in found["publishers"]] == ["publisher"]
+    (path,) = found["paths"]
+    assert (path["egress"], path["cost"], path["error"]) == ("R3", 2, None)
+    assert [(hop["router"], hop["to"], hop["cost"], hop["granted"]) for hop in path["hops"]] == [
+        ("R1", "R2", 1, 0),
+        ("R2", "R3", 1, 0),
+    ]
+    assert [hop["unsettled"] for hop in path["hops"]] == [2, 2]
+    assert all(hop["rate"] is not None and hop["round_trip_ms"] is not None for hop in path["hops"])
+    assert [(row["granted"], row["unsettledCount"]) for row in path["subscribers"]] == [(0, 2)]
+
+
+@pytest.mark.interop
+def test_trace_says_it_in_lines_and_ends_with_1_when_no_path_is_free(stage: Stage) -> None:
+    done = call(stage.mesh, "trace", "jobs", "--seconds", "0")
+    assert done.returncode == 1
+    assert "R1 -> R2 -> R3, cost 2" in done.stdout
+    assert "NO CREDIT" in done.stdout
+
+
+@pytest.mark.interop
+def test_trace_begins_at_any_router(stage: Stage) -> None:
+    found = as_json(stage, "trace", "jobs", "--json", "--seconds", "0", "--router", "R3")
+    assert [(path["egress"], path["cost"], path["hops"]) for path in found["paths"]] == [("R3", 0, [])]
+
+
+@pytest.mark.interop
+def test_trace_says_that_nobody_subscribes(stage: Stage) -> None:
+    done = call(stage.mesh, "trace", "nobody", "--seconds", "0")
+    assert done.returncode == 1
+    assert done.stdout == "R1: nobody subscribes to nobody or publishes to it, as far as it reaches\n"
+
+
+@pytest.mark.interop
+def test_top_puts_who_is_blocked_first_of_all_routers(stage: Stage) -> None:
+    rows = as_json(stage, "top", "--json", "--looks", "1")["rows"]
+    assert [(row["router"], row["address"], row["is_blocked"], row["is_idle"]) for row in rows] == [
+        ("R1", "jobs", True, False),
+        ("R3", "jobs", False, True),
+    ]
+    (row,) = as_json(stage, "top", "--json", "--looks", "1", "--by", "addresses")["rows"]
+    assert (row["router"], row["address"], row["links"]) == ("*", "jobs", 2)
+
+
+@pytest.mark.interop
+def test_top_writes_a_table_for_each_look(stage: Stage) -> None:
+    lines = call(stage.mesh, "top", "--looks", "2", "--interval", "0.2").stdout.splitlines()
+    assert [line[:2] for line in lines].count("--") == 2
+    assert sum(line.startswith("BLOCKED    R1 ") for line in lines) == 2
+    assert sum(line.startswith("no credit  R3 ") for line in lines) == 2
+
+
+@pytest.mark.interop
+def test_a_watched_table_has_rates_and_is_written_again(stage: Stage) -> None:
+    words = ("stat", "addresses", "--watch", "--looks", "2", "--interval", "0.2", "--wide")
+    titles = [line for line in call(stage.mesh, *words).stdout.splitlines() if line.startswith("state")]
+    assert len(titles) == 2
+    assert all(title in titles[1].split() for title in ("in/s", "out/s", "thru/s"))
+
+
+@pytest.mark.interop
+def test_who_asks_is_not_in_the_tables(stage: Stage) -> None:
+    shown = as_json(stage, "stat", "connections", "--json")
+    assert [row["role"] for row in shown] == ["inter-router", "normal"]  # the neighbor, and the publisher
+    links = as_json(stage, "stat", "links", "--json", "--where", "type=endpoint")
+    assert [row["owningAddr"] for row in links] == ["M0jobs"]
+
+
+# Rows
+
+
+def row(**given: object) -> dict[str, Any]:
+    usual = dict.fromkeys(
+        ("isBlocked", "deliveriesStuck", "creditAvailable", "zeroCreditSeconds", "deliveryCount", "rate"), 0
+    )
+    return {**usual, "container": "c", "owningAddr": "M0x", "linkDir": "in", **given}
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("deliv=7", ["a"]),
+        ("deliv>5", ["a", "b"]),
+        ("deliv > 7", ["b"]),
+        ("deliveryCount<=7", ["a", "c"]),
+        ("container!=a", ["b", "c"]),
+        ("address~BILL", ["b"]),
+        ("address=-", ["c"]),
+    ],
+)
+def test_a_condition_keeps_the_rows_for_which_it_holds(where: str, kept: list[str]) -> None:
+    rows = [
+        row(container="a", deliveryCount=7),
+        row(container="b", deliveryCount=30, owningAddr="M0billing"),
+        row(container="c", deliveryCount=0, owningAddr=None),
+    ]
+    assert [each["container"] for each in RowChoice(where=[where]).apply(LINKS, rows)] == kept
+
+
+def test_the_largest_numbers_come_first_and_words_by_alphabet() -> None:
+    rows = [row(container=name, rate=rate) for name, rate in (("b", 9), ("a", 100), ("c", 20))]
+    assert [each["container"] for each in RowChoice(sort="msg/s").apply(LINKS, rows)] == ["a", "c", "b"]
+    assert [each["container"] for each in RowChoice(sort="container").apply(LINKS, rows)] == ["a", "b", "c"]
+    assert [each["rate"] for each in RowChoice(sort="rate", is_reversed=True).apply(LINKS, rows)] == [9, 20, 100]
+
+
+def test_a_wrong_column_is_answered_with_the_nearest_right_one() -> None:
+    with pytest.raises(click.UsageError, match=r"no column `delv` in links\. Did you mean 'deliv'\?"):
+        RowChoice(sort="delv").apply(LINKS, ())
+    with pytest.raises(click.UsageError, match="--where deliv: NAME=VALUE is expected"):
+        RowChoice(where=["deliv"]).apply(LINKS, ())
+    said = CliRunner().invoke(main, ["stat", "links", "--sort", "containr"])
+    assert said.exit_code == 2
+    assert "Did you mean 'container'?" in said.output
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_a_table_fits_the_width_of_a_terminal(width: int) -> None:
+    titles = [column.title for column in ROUTERS.columns]
+    cells = [["name-of-a-router-" * 3, "up", *["x" * 30] * (len(titles) - 2)]] * 2
+    columns, shown, left_out = fitted(ROUTERS.columns, cells, width)
+    assert [*(column.title for column in columns), *left_out] == titles
+    assert all(sum(map(cell_len, line)) + 2 * (len(line) - 1) <= width for line in shown)
+    assert shown[0][0].startswith("name-of-a-r")
