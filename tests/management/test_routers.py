@@ -350,7 +350,7 @@ def test_stat_asks_another_router_or_all_of_them(mesh: MeshProcesses) -> None:
     assert lines(stat(mesh, "--router", "R2"))[0] == ["router", "R2"]
     table = lines(stat(mesh, "connections", "--all-routers"))
     assert [row for row in table if row and row[0].endswith(":")] == [
-        ["R1:", "2", "connections"],
+        ["R1:", "1", "connection"],
         ["R2:", "1", "connection"],
     ]
     assert [row[1] for row in table if len(row) > 5 and row[3] == "inter-router"] == ["R2", "R1"]
