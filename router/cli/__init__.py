@@ -13,8 +13,10 @@ from router.cli.errors import CommandError
 COMMANDS = {
     "bench": ("router.cli.bench", "bench"),
     "call": ("router.cli.call", "call"),
+    "completion": ("router.cli.completion", "completion"),
     "config": ("router.cli.config", "config"),
     "demo": ("router.cli.demo", "demo"),
+    "man": ("router.cli.completion", "man"),
     "manage": ("router.cli.manage", "manage"),
     "ping": ("router.cli.manage", "ping"),
     "receive": ("router.cli.receive", "receive"),

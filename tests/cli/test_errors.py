@@ -16,6 +16,7 @@ from router.cli.errors import CommandError
 WRONG = (
     "bench nothing",
     "call x --url amqp://127.0.0.1:1",
+    "completion nothing",
     "config check absent.yaml",
     "config generate fat-tree --routers 6",
     "config graph absent.yaml",
@@ -23,6 +24,7 @@ WRONG = (
     "config render absent.yaml",
     "config schema -o absent/file",
     "demo --keep --logs file/folder",
+    "man file/folder",
     "manage read --id x --url amqp://127.0.0.1:1",
     "ping --url amqp://127.0.0.1:1",
     "receive x --url amqp://127.0.0.1:1",
