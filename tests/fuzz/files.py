@@ -18,7 +18,7 @@ from mesh_config.generators import generate
 from mesh_config.loader import load_mesh, read_document
 from mesh_config.render import render_mesh
 from router.binding.message import MalformedMessage, Message, decode_message, encode_message
-from router.cli.management import _plain
+from router.cli.amqp_values import plain
 from router.whatif.formats.importer import completed, import_model
 from router.whatif.formats.live_snapshot import checked_model, collect, measured_demands
 from router.whatif.model.mesh_model import Model
@@ -144,7 +144,7 @@ class Answers:
 def check_snapshot(data: bytes) -> Model | None:
     """What routers tell of a mesh makes a model that can be used, or findings."""
     try:
-        body = _plain(decode_message(data).body)
+        body = plain(decode_message(data).body)
     except MalformedMessage:
         return None
     if not isinstance(body, dict):

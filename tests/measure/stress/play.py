@@ -18,6 +18,20 @@ from mesh_config.generators import generate
 from mesh_config.models import MeshSettings
 from router.bench.connection import Loop
 from router.cli.management import ManagementClient
+from router.dataplane.links import (
+    EgressCircuitLink,
+    EgressDataLink,
+    IngressCircuitLink,
+    IngressDataLink,
+    PublisherLink,
+    SubscriberLink,
+    Transfer,
+)
+from router.dataplane.multicast_repair import KeptMulticast
+from router.dataplane.port import Port
+from router.dataplane.scan_result import Scan
+from router.engine.connection import Connection
+from router.net.pump import Pump
 from tests.helpers.processes import MeshProcesses, RouterProcess, wait_until
 from tests.measure.stress.ends import Publisher, Subscriber, account
 from tests.measure.stress.vandals import ADDRESSES
@@ -29,9 +43,12 @@ GRACE_S = 30.0
 SILENCE_S = 30.0
 QUIET_FOR_S = 0.5
 QUIET_S = 20.0
-GONE = (
-    "Connection", "EgressCircuitLink", "EgressDataLink", "IngressCircuitLink", "IngressDataLink", "Kept",
-    "Port", "PublisherLink", "Pump", "Scan", "SubscriberLink", "Transfer",
+GONE = tuple(
+    each.__name__
+    for each in (
+        Connection, EgressCircuitLink, EgressDataLink, IngressCircuitLink, IngressDataLink, KeptMulticast,
+        Port, PublisherLink, Pump, Scan, SubscriberLink, Transfer,
+    )
 )  # fmt: skip
 """Classes of which there must be no more than before. What is over at an address may wait in the heap of deadlines.
 

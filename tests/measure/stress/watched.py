@@ -18,9 +18,18 @@ from typing import Any
 
 from router.binding.heap_trim import trim
 from router.cli import main
+from router.dataplane.credit_manager import CreditManager
+from router.dataplane.delivery_reader import Reader
+from router.dataplane.message_forwarder import Forwarder
+from router.dataplane.router_data_plane import RouterDataPlane
+from router.dataplane.settlement import Settlement
+from router.dataplane.waiting_messages import WaitingMessages
+from router.runtime import Runtime
 
 FOLDER = "AMQP_MESH_STRESS_FOLDER"
-TABLES = {"CreditManager", "Forwarder", "House", "Reader", "Relay", "Runtime", "Settlement", "WaitingMessages"}
+TABLES = {
+    each.__name__ for each in (CreditManager, Forwarder, Reader, RouterDataPlane, Runtime, Settlement, WaitingMessages)
+}
 """Classes whose tables must be empty when nobody is there."""
 
 
