@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from router.core.errors import LocalError
+from router.security.bounded_file import read_bounded
 
-MOST_FILE_BYTES: Final = 64 * 1024 * 1024
 INTEGER: Final = 0x02
 SEQUENCE: Final = 0x30
 VERSION: Final = 0xA0
@@ -44,13 +44,7 @@ def read_revoked(path: str) -> frozenset[CertificateNumber]:
     Raises:
         LocalError: it cannot be read.
     """
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(MOST_FILE_BYTES + 1)
-    except OSError as error:
-        raise LocalError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(raw) > MOST_FILE_BYTES:
-        raise LocalError(f"{path}: larger than {MOST_FILE_BYTES} bytes")
+    raw = read_bounded(path)
     try:
         lists = [base64.b64decode(match[1]) for match in _LIST.finditer(raw)]
         return frozenset(number for each in lists for number in _revoked_by(each))

@@ -22,6 +22,7 @@ from typing import Final
 import attrs
 
 from router.core.errors import LocalError
+from router.security.bounded_file import read_bounded
 from router.security.sasl_frames import SaslError
 from router.security.scram import (
     DEFAULT_ITERATIONS,
@@ -34,7 +35,6 @@ from router.security.scram import (
     prepare,
 )
 
-MOST_FILE_BYTES: Final = 64 * 1024 * 1024
 REMEMBERED: Final = 10_000
 """Passwords sent by PLAIN that were right and need not be derived again, as keyed hashes."""
 HEADER: Final = (
@@ -66,13 +66,7 @@ def read_users(path: str) -> dict[str, Keys]:
     Raises:
         LocalError: it cannot be read, or has a line that is none; says which, and nothing of what is in it.
     """
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(MOST_FILE_BYTES + 1)
-    except OSError as error:
-        raise LocalError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(raw) > MOST_FILE_BYTES:
-        raise LocalError(f"{path}: larger than {MOST_FILE_BYTES} bytes")
+    raw = read_bounded(path)
     users: dict[str, Keys] = {}
     for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
