@@ -16,6 +16,12 @@ import oslo_messaging
 from oslo_config import cfg
 
 
+def say(line: str) -> None:
+    """Print a line in one write: calls run in threads of their own, and `print` writes a line and its end apart."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 class HelloSender:
     """What can be called. Every method has the caller's context and named arguments."""
 
@@ -25,11 +31,11 @@ class HelloSender:
         self.name = name
 
     def greet(self, context: dict[str, str], who: str) -> str:
-        print(f"greet {who}", flush=True)
+        say(f"greet {who}")
         return f"hello {who}, this is {self.name}"
 
     def note(self, context: dict[str, str], text: str) -> None:
-        print(f"note {text}", flush=True)
+        say(f"note {text}")
 
     def fail(self, context: dict[str, str]) -> None:
         raise ValueError(f"{self.name} was told to fail")
@@ -52,7 +58,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: is_over.set())
     server.start()
-    print(f"{options.name} serves {options.topic}", flush=True)
+    say(f"{options.name} serves {options.topic}")
     is_over.wait()
     server.stop()
     server.wait()

@@ -49,10 +49,10 @@ class Reporter:
 
     def print(self, **more: object) -> None:
         """Everything since the last time, if anything."""
-        with self._lock:
+        with self._lock:  # kept while printing: threads print, and a line and its end are written apart
             lists, self._lists = self._lists, {}
-        if lists or more:
-            print(json.dumps({**lists, **more}), flush=True)
+            if lists or more:
+                print(json.dumps({**lists, **more}), flush=True)
 
     def print_until(self, is_over: threading.Event) -> None:
         """Print now and then."""
