@@ -143,7 +143,7 @@ class Naive:
         calm = (yardstick or self).base.loads
         is_known = any(link.capacity_msgs or link.capacity_bytes for link in (yardstick or self).model.links)
         busiest = [max((v for (*_, k), v in calm.items() if k == kind), default=0) for kind in (0, 1)]
-        for link in now.used.values():
+        for link in now.in_use():
             given = link.capacity_msgs, link.capacity_bytes
             for src in (link.a, link.b):
                 shares = [0.0]
@@ -168,6 +168,12 @@ class State:
         for link in sorted(model.links, key=lambda it: (it.cost, it.id)):
             if link.id not in links and {link.a, link.b} <= self.alive:
                 self.used.setdefault(frozenset((link.a, link.b)), link)
+        self.cheapest: dict[frozenset[str], list[LinkEdge]] = defaultdict(list)
+        """Of each pair of neighbors those links that cost the least, by id."""
+        for link in sorted(model.links, key=lambda it: it.id):
+            ends = frozenset((link.a, link.b))
+            if link.id not in links and ends in self.used and link.cost == self.used[ends].cost:
+                self.cheapest[ends].append(link)
         self.edges: dict[str, dict[str, int]] = {router: {} for router in sorted(self.alive)}
         for link in self.used.values():
             self.edges[link.a][link.b] = self.edges[link.b][link.a] = link.cost
@@ -208,8 +214,14 @@ class State:
         for (dst, kind), sent in self.toward.items():
             self.split_toward(dst, kind, sent)
 
-    def carry(self, src: str, dst: str, kind: int, amount: int) -> None:
-        self.loads[self.used[frozenset((src, dst))].id, src, kind] += amount
+    def in_use(self) -> list[LinkEdge]:
+        """Links over which messages may go."""
+        if self.naive.is_split:
+            return [link for links in self.cheapest.values() for link in links]
+        return list(self.used.values())
+
+    def carry(self, src: str, dst: str, kind: int, amount: int, link: LinkEdge | None = None) -> None:
+        self.loads[(link or self.used[frozenset((src, dst))]).id, src, kind] += amount
         if kind == 0:
             self.delivered_hops += amount
 
@@ -234,7 +246,7 @@ class State:
         return True
 
     def split_toward(self, dst: str, kind: int, sent: Counter[str]) -> None:
-        """What flows to *dst*, the farthest router first, split equally over all next hops."""
+        """What flows to *dst*, the farthest router first, split equally over all links on shortest paths."""
         tree = self.trees[dst]
         for router in reversed(tree.order[1:]):
             hops = [
@@ -242,8 +254,9 @@ class State:
                 for peer, cost in sorted(self.edges[router].items())
                 if tree.distance[peer] + cost == tree.distance[router]
             ]
-            for hop, amount in zip(hops, split(sent[router], len(hops)), strict=True):
-                self.carry(router, hop, kind, amount)
+            ways = [(hop, link) for hop in hops for link in self.cheapest[frozenset((router, hop))]]
+            for (hop, link), amount in zip(ways, split(sent[router], len(ways)), strict=True):
+                self.carry(router, hop, kind, amount, link)
                 sent[hop] += amount
 
     # Addresses.

@@ -1,10 +1,13 @@
 # cython: cdivision=True
-"""Loads where every router splits what it sends equally over all next hops on shortest paths (ECMP).
+"""Loads where every router splits what it sends equally over all links on shortest paths (ECMP).
 
-Not what the mesh does, but what others compute: for comparison with them. Of an amount that can't be split evenly the
-next hops with the lowest ids carry one millionth more. A destination is worked out anew when a failed link was on a
-shortest path toward it, or when other publishers choose it; its routers then hand on what they have, the farthest
-first. Multicasts go along trees, as in the mesh.
+Not what the mesh does, but what others compute: for comparison with them. Of parallel links those that cost the least
+have a share each. Of an amount that can't be split evenly the first ones, by (id of the next hop, id of the link),
+carry one millionth more. A destination is worked out anew when a failed link was on a shortest path toward it, or when
+other publishers choose it; its routers then hand on what they have, the farthest first. Multicasts go along trees, as
+in the mesh.
+
+A lane is a directed link here.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from router.whatif.kernel.link_loads import LinkLoads
 from router.whatif.kernel.spf_trees import SpfTrees
 
 if not cython.compiled:  # else they come by the .pxd
-    from router.whatif.kernel.c_arrays import FAR, bytes_of, ints, longs, shorts
+    from router.whatif.kernel.c_arrays import FAR, NONE, bytes_of, ints, longs, shorts
     from router.whatif.kernel.link_loads import sort_keys
 
 
@@ -42,6 +45,29 @@ class EcmpLoads(LinkLoads):
         self._moves = array("q", bytes(32))
         self.moves = longs(self._moves)
         self.move_count = 0
+        # Links that are down in the base state; what multicasts let each arc carry there.
+        self._was_down = array("b", trees.graph.links_down())
+        self.was_down = bytes_of(self._was_down)
+        self._spread = array("q", bytes(16 * trees.graph.arcs + 16))
+        self.spread = longs(self._spread)
+        self.is_base = True
+
+    def _make_lanes(self, lanes: int) -> None:
+        LinkLoads._make_lanes(self, 2 * self.trees.graph.links)
+
+    def _number_lanes(self, pair: int) -> None:
+        graph = self.trees.graph
+        for place in range(graph.parallel_first[pair], graph.parallel_first[pair + 1]):
+            link = graph.parallel[place]
+            self.numbers[2 * link] = NONE if graph.down[link] else 2 * link
+            self.numbers[2 * link + 1] = NONE if graph.down[link] else 2 * link + 1
+
+    def _restore_numbers(self) -> None:
+        graph = self.trees.graph
+        for index in range(graph.base_down_count, graph.down_count):
+            link = graph.down_links[index]
+            self.numbers[2 * link] = self.base_numbers[2 * link]
+            self.numbers[2 * link + 1] = self.base_numbers[2 * link + 1]
 
     def expect(self, count: int) -> None:
         """Make room for so many moves in one scenario."""
@@ -74,15 +100,79 @@ class EcmpLoads(LinkLoads):
                 self.lost_rate += rate
                 self.lost_bytes += size
                 continue
-            hops = self._count_hops(row, node)
+            ways = self._count_ways(row, node)
             turn = 0
             for arc in range(trees.firsts[node], trees.firsts[node + 1]):
                 if self._was_hop(row, node, arc):
-                    self._carry(arc, _share(rate, hops, turn), _share(size, hops, turn))
+                    width = self._base_width(arc)
                     head = 2 * (row + trees.heads[arc])
-                    self.flows[head] += _share(rate, hops, turn)
-                    self.flows[head + 1] += _share(size, hops, turn)
-                    turn += 1
+                    self.flows[head] += _shares(rate, ways, turn, width)
+                    self.flows[head + 1] += _shares(size, ways, turn, width)
+                    self._put_on_links(arc, True, rate, size, ways, turn)
+                    turn += width
+
+    def settle(self) -> None:
+        """All demands are there: let them flow."""
+        LinkLoads.settle(self)
+        self.is_base = False
+
+    def carry(self, arc: int, rate: int, size: int) -> None:
+        """Add to what one arc carries, as a multicast does: its first link that is up, or was in the base state."""
+        if self.is_base:
+            self.spread[2 * arc] += rate
+            self.spread[2 * arc + 1] += size
+        pair = self.trees.pairs[arc]
+        link = self.trees.used_links[pair]
+        if link == NONE:
+            link = self.trees.graph.base_links[pair]
+        self._carry(self._lane(arc, link), rate, size)
+
+    def _lane(self, arc: int, link: int) -> int:
+        """The directed link that leads where an arc of its routers does."""
+        return 2 * link + (arc != self.trees.graph.forths[self.trees.pairs[arc]])
+
+    # Parallel links.
+
+    def _base_width(self, arc: int) -> int:
+        """Links of an arc that share what goes over it in the base state: those that cost the least."""
+        graph = self.trees.graph
+        pair = self.trees.pairs[arc]
+        width = 0
+        for place in range(graph.parallel_first[pair], graph.parallel_first[pair + 1]):
+            link = graph.parallel[place]
+            width += not self.was_down[link] and graph.link_costs[link] == self.base_costs[arc]
+        return width
+
+    def _width(self, arc: int) -> int:
+        """The same now."""
+        graph = self.trees.graph
+        pair = self.trees.pairs[arc]
+        width = 0
+        for place in range(graph.parallel_first[pair], graph.parallel_first[pair + 1]):
+            link = graph.parallel[place]
+            width += not graph.down[link] and graph.link_costs[link] == self.trees.costs[arc]
+        return width
+
+    def _put_on_links(self, arc: int, is_base: bool, rate: int, size: int, ways: int, turn: int) -> None:
+        """Let the links of an arc carry their shares, in the base state or now.
+
+        Args:
+            arc: one on a shortest path.
+            is_base: which of its links are up, and what they cost: that of the base state.
+            rate: of what its router splits; *size* likewise. Negative amounts take shares away.
+            size: see *rate*.
+            ways: links over which the router splits.
+            turn: place among them of the first link of this arc.
+        """
+        trees = self.trees
+        graph = trees.graph
+        pair = trees.pairs[arc]
+        cost = self.base_costs[arc] if is_base else trees.costs[arc]
+        for place in range(graph.parallel_first[pair], graph.parallel_first[pair + 1]):
+            link = graph.parallel[place]
+            if graph.link_costs[link] == cost and not (self.was_down[link] if is_base else graph.down[link]):
+                self._carry(self._lane(arc, link), _shares(rate, ways, turn, 1), _shares(size, ways, turn, 1))
+                turn += 1
 
     def _was_hop(self, row: int, node: int, arc: int) -> bool:
         """Whether the arc of a router is on a shortest path in the base state."""
@@ -95,11 +185,12 @@ class EcmpLoads(LinkLoads):
         through = self.trees.distances[row + self.trees.heads[arc]] + self.trees.costs[arc]
         return through < FAR and through == self.trees.distances[row + node]
 
-    def _count_hops(self, row: int, node: int) -> int:
-        """Next hops in the base state."""
+    def _count_ways(self, row: int, node: int) -> int:
+        """Links over which a router splits in the base state."""
         count = 0
         for arc in range(self.trees.firsts[node], self.trees.firsts[node + 1]):
-            count += self._was_hop(row, node, arc)
+            if self._was_hop(row, node, arc):
+                count += self._base_width(arc)
         return count
 
     # Failures.
@@ -110,12 +201,24 @@ class EcmpLoads(LinkLoads):
         n = trees.size
         graph = trees.graph
         for index in range(graph.hit_count):
-            arc = graph.forths[graph.hits[index]]
-            if trees.costs[arc] != self.base_costs[arc]:
-                back = trees.backs[arc]
+            pair = graph.hits[index]
+            arc = graph.forths[pair]
+            back = trees.backs[arc]
+            self._number_lanes(pair)
+            self._shift_multicasts(pair, arc)
+            self._shift_multicasts(pair, back)
+            if trees.costs[arc] != self.base_costs[arc] or self._width(arc) != self._base_width(arc):
                 for dst in range(n):
                     if self._was_hop(dst * n, trees.heads[back], arc) or self._was_hop(dst * n, trees.heads[arc], back):
                         self.is_stale[dst] = 1
+
+    def _shift_multicasts(self, pair: int, arc: int) -> None:
+        """Of parallel links another one is the first that is up: it has what goes along trees."""
+        before, now = self.trees.graph.base_links[pair], self.trees.used_links[pair]
+        if now != NONE and now != before:
+            rate, size = self.spread[2 * arc], self.spread[2 * arc + 1]
+            self._carry(self._lane(arc, before), -rate, -size)
+            self._carry(self._lane(arc, now), rate, size)
 
     def move(self, src: int, dst: int, rate: int, size: int) -> None:
         """Add to what *src* sends to *dst*; negative amounts take away. Loads follow with `finish`."""
@@ -159,24 +262,26 @@ class EcmpLoads(LinkLoads):
         now, before = 2 * node, 2 * (row + node)
         rate, size = self.arriving[now], self.arriving[now + 1]
         old_rate, old_size = self.flows[before], self.flows[before + 1]
-        old_hops = self._count_hops(row, node)
-        hops = 0
+        old_ways = self._count_ways(row, node)
+        ways = 0
         for arc in range(trees.firsts[node], trees.firsts[node + 1]):
-            hops += self._is_hop(row, node, arc)
-        if hops == 0:
+            if self._is_hop(row, node, arc):
+                ways += self._width(arc)
+        if ways == 0:
             self.lost_rate += rate
             self.lost_bytes += size
         turn = old_turn = 0
         for arc in range(trees.firsts[node], trees.firsts[node + 1]):
             if self._was_hop(row, node, arc):
-                self._carry(arc, -_share(old_rate, old_hops, old_turn), -_share(old_size, old_hops, old_turn))
-                old_turn += 1
+                self._put_on_links(arc, True, -old_rate, -old_size, old_ways, old_turn)
+                old_turn += self._base_width(arc)
             if self._is_hop(row, node, arc):
-                self._carry(arc, _share(rate, hops, turn), _share(size, hops, turn))
+                self._put_on_links(arc, False, rate, size, ways, turn)
+                width = self._width(arc)
                 head = trees.heads[arc]
-                self.arriving[2 * head] += _share(rate, hops, turn)
-                self.arriving[2 * head + 1] += _share(size, hops, turn)
-                turn += 1
+                self.arriving[2 * head] += _shares(rate, ways, turn, width)
+                self.arriving[2 * head + 1] += _shares(size, ways, turn, width)
+                turn += width
 
     def restore(self) -> None:
         """As if nothing had failed."""
@@ -188,6 +293,11 @@ class EcmpLoads(LinkLoads):
         LinkLoads.restore(self)
 
 
-def _share(amount: int, shares: int, turn: int) -> int:
-    """The part of an amount that the *turn*-th of so many gets."""
-    return amount // shares + (1 if turn < amount % shares else 0)
+def _shares(amount: int, parts: int, turn: int, count: int) -> int:
+    """Of an amount in so many parts those of *count* who follow each other, the first of them the *turn*-th of all.
+
+    What can't be split evenly goes to the first, one each. A negative amount is split as if it weren't.
+    """
+    if amount < 0:
+        return -_shares(-amount, parts, turn, count)
+    return count * (amount // parts) + max(0, min(count, amount % parts - turn))

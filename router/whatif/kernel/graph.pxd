@@ -37,6 +37,7 @@ cdef class Graph:
     cdef void _connect(self) noexcept
     cpdef array arc_costs(self)
     cpdef array dead_now(self)
+    cpdef array links_down(self)
     @cython.locals(pair=int)
     cdef void take_down(self, int link) noexcept
     @cython.locals(arc=int, pair=int, place=int)

@@ -91,6 +91,10 @@ class Graph:
         """By router, 1 when it has failed, type code `b`."""
         return self._dead
 
+    def links_down(self) -> array[int]:
+        """By link, 1 when it has failed, type code `b`."""
+        return self._down
+
     def take_down(self, link: int) -> None:
         """A link fails; once is enough."""
         if not self.down[link]:

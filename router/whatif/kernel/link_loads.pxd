@@ -1,12 +1,16 @@
 import cython
 
 from router.whatif.kernel.c_arrays cimport FAR, NONE, array, bytes_of, ints, longs
+from router.whatif.kernel.graph cimport Graph
 from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
 cdef class LinkLoads:
     cdef SpfTrees trees
-    cdef array _flows, _carried, _base_carried
+    cdef readonly int lanes
+    cdef array _flows, _numbers, _base_numbers, _carried, _base_carried
+    cdef int* numbers
+    cdef int* base_numbers
     cdef long long* flows
     cdef long long* carried
     cdef long long* base_carried
@@ -21,6 +25,10 @@ cdef class LinkLoads:
     cdef int* new_slots
 
     cpdef expect(self, Py_ssize_t count)
+    @cython.locals(pair=int, lane=int)
+    cdef _make_lanes(self, int lanes)
+    @cython.locals(graph=Graph, link=int, arc=int)
+    cdef void _number_lanes(self, int pair) noexcept
     cdef _make_scratch(self, int n)
     @cython.locals(at=cython.Py_ssize_t)
     cdef void demand(self, int src, int dst, long long rate, long long size) noexcept
@@ -47,6 +55,8 @@ cdef class LinkLoads:
     cdef void finish(self) noexcept
     @cython.locals(place=int)
     cdef void restore(self) noexcept
+    @cython.locals(graph=Graph, index=int, arc=int)
+    cdef void _restore_numbers(self) noexcept
 
 @cython.locals(gap=int, index=int, place=int, key=cython.longlong)
 cdef void sort_keys(long long* keys, int count) noexcept

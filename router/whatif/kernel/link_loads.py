@@ -6,7 +6,8 @@ through each router on that tree. A failure changes the next hop of few routers;
 taken off the old path, as far as the next router whose hop changed, and what of it still comes by is put on the new
 path. All of it are sums of whole numbers, so nothing depends on the order.
 
-Amounts are pairs, messages and bytes, next to each other. Source of the routing rule: `router/core/linkstate/spf.py`.
+Amounts are pairs, messages and bytes, next to each other. They are kept by lane, which is here an arc: all that goes
+over it goes over the one link that is used. Source of the routing rule: `router/core/linkstate/spf.py`.
 """
 
 from __future__ import annotations
@@ -29,13 +30,34 @@ class LinkLoads:
         n = trees.size
         self._flows = array("q", bytes(16 * n * n))
         self.flows = longs(self._flows)
-        self._carried = array("q", bytes(16 * trees.graph.arcs + 16))
-        self.carried = longs(self._carried)
-        self._base_carried = array("q", bytes(16 * trees.graph.arcs + 16))
-        self.base_carried = longs(self._base_carried)
         self.lost_rate = self.lost_bytes = 0
         self.base_lost_rate = self.base_lost_bytes = 0
+        self._make_lanes(trees.graph.arcs)
         self._make_scratch(n)
+
+    def _make_lanes(self, lanes: int) -> None:
+        """Of each lane its directed link, NONE when that is down, and its load; now and in the base state."""
+        self.lanes = lanes
+        self._numbers = array("i", bytes(4 * lanes + 4))
+        self.numbers = ints(self._numbers)
+        self._base_numbers = array("i", bytes(4 * lanes + 4))
+        self.base_numbers = ints(self._base_numbers)
+        self._carried = array("q", bytes(16 * lanes + 16))
+        self.carried = longs(self._carried)
+        self._base_carried = array("q", bytes(16 * lanes + 16))
+        self.base_carried = longs(self._base_carried)
+        for pair in range(self.trees.graph.adjacencies):
+            self._number_lanes(pair)
+        for lane in range(lanes):
+            self.base_numbers[lane] = self.numbers[lane]
+
+    def _number_lanes(self, pair: int) -> None:
+        """Note the directed links of two neighbors that are up now."""
+        graph = self.trees.graph
+        link = graph.used_links[pair]
+        arc = graph.forths[pair]
+        self.numbers[arc] = NONE if link == NONE else 2 * link
+        self.numbers[graph.backs[arc]] = NONE if link == NONE else 2 * link + 1
 
     def _make_scratch(self, n: int) -> None:
         """For one destination: entries of the log that concern it, and what is to be moved at each router."""
@@ -69,7 +91,7 @@ class LinkLoads:
         """All demands are there: let them flow."""
         for dst in range(self.trees.size):
             self._gather(dst)
-        for place in range(2 * self.trees.graph.arcs):
+        for place in range(2 * self.lanes):
             self.base_carried[place] = self.carried[place]
         self.base_lost_rate = self.lost_rate
         self.base_lost_bytes = self.lost_bytes
@@ -122,6 +144,8 @@ class LinkLoads:
         """The trees were repaired: move what flows to where it flows now."""
         trees = self.trees
         count = 0
+        for index in range(trees.graph.hit_count):
+            self._number_lanes(trees.graph.hits[index])
         for index in range(trees.log_size):
             if trees.log_new_slots[index] != trees.log_slots[index]:
                 dst = trees.log_nodes[index]
@@ -232,10 +256,19 @@ class LinkLoads:
 
     def restore(self) -> None:
         """As if nothing had failed."""
-        for place in range(2 * self.trees.graph.arcs):
+        for place in range(2 * self.lanes):
             self.carried[place] = self.base_carried[place]
+        self._restore_numbers()
         self.lost_rate = self.base_lost_rate
         self.lost_bytes = self.base_lost_bytes
+
+    def _restore_numbers(self) -> None:
+        """The directed links of the base state again."""
+        graph = self.trees.graph
+        for index in range(graph.hit_count):
+            arc = graph.forths[graph.hits[index]]
+            self.numbers[arc] = self.base_numbers[arc]
+            self.numbers[graph.backs[arc]] = self.base_numbers[graph.backs[arc]]
 
 
 def sort_keys(keys: array[int], count: int) -> None:

@@ -53,8 +53,7 @@ cdef class Kernel:
     @cython.locals(graph=Graph, count=cython.longlong, index=int, place=int, part=int)
     cdef long long _count_dead_ends(self) noexcept
     @cython.locals(
-        trees=SpfTrees, carried=cython.p_longlong, most=double, share=double, busiest=int, tail=int, arc=int, link=int,
-        number=int,
+        traffic=LinkLoads, carried=cython.p_longlong, most=double, share=double, busiest=int, lane=int, number=int
     )
     cdef void _find_busiest(self) noexcept
     cdef double share(self, long long rate, long long size, int link) noexcept
@@ -63,7 +62,7 @@ cdef class Kernel:
     @cython.locals(audience=AddressDelivery, count=int, address=int)
     cdef int _count_dead_addresses(self) noexcept
     @cython.locals(
-        graph=Graph, traffic=LinkLoads, found=cython.p_longlong, tail=int, arc=int, pair=int, link=int, number=int
+        traffic=LinkLoads, numbers=cython.p_int, carried=cython.p_longlong, found=cython.p_longlong, lane=int, number=int
     )
     cdef array _carried(self, bint is_base)
     @cython.locals(trees=SpfTrees, slot=int)

@@ -309,17 +309,14 @@ class Kernel:
 
     def _find_busiest(self) -> None:
         """The directed link with the highest utilisation; of equal ones the first."""
-        trees = self.state.trees
-        carried = self.state.traffic.carried
+        traffic = self.state.traffic
+        carried = traffic.carried
         most = 0.0
         busiest = NONE
-        for tail in range(trees.size):
-            for arc in range(trees.firsts[tail], trees.firsts[tail + 1]):
-                link = trees.used_links[trees.pairs[arc]]
-                if link == NONE:
-                    continue
-                share = self.share(carried[2 * arc], carried[2 * arc + 1], link)
-                number = 2 * link + (tail > trees.heads[arc])
+        for lane in range(traffic.lanes):
+            number = traffic.numbers[lane]
+            if number != NONE:
+                share = self.share(carried[2 * lane], carried[2 * lane + 1], number >> 1)
                 if share > most or (share == most and number < busiest):
                     most = share
                     busiest = number
@@ -385,22 +382,18 @@ class Kernel:
 
     def _carried(self, is_base: bool) -> array[int]:
         """Loads by directed link, messages and bytes alternating, now or with nothing failed."""
-        graph = self.origin.graph if is_base else self.state.graph
         traffic = self.origin.traffic if is_base else self.state.traffic
-        cells = array("q", bytes(32 * graph.links))
-        if graph.links == 0:
+        numbers = traffic.base_numbers if is_base else traffic.numbers
+        carried = traffic.base_carried if is_base else traffic.carried
+        cells = array("q", bytes(32 * len(self.network.links)))
+        if not cells:
             return cells
         found = longs(cells)
-        for tail in range(graph.size):
-            for arc in range(graph.firsts[tail], graph.firsts[tail + 1]):
-                pair = graph.pairs[arc]
-                link = graph.base_links[pair] if is_base else graph.used_links[pair]
-                if link != NONE:
-                    number = 2 * link + (tail > graph.heads[arc])
-                    found[2 * number] = traffic.base_carried[2 * arc] if is_base else traffic.carried[2 * arc]
-                    found[2 * number + 1] = (
-                        traffic.base_carried[2 * arc + 1] if is_base else traffic.carried[2 * arc + 1]
-                    )
+        for lane in range(traffic.lanes):
+            number = numbers[lane]
+            if number != NONE:
+                found[2 * number] = carried[2 * lane]
+                found[2 * number + 1] = carried[2 * lane + 1]
         return cells
 
     def lost_pairs(self, *, with_dead_ends: bool = False) -> tuple[Ints, Ints]:

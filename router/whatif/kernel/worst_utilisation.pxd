@@ -1,8 +1,8 @@
 import cython
 
 from router.whatif.kernel.c_arrays cimport CAUSES, NONE, array, doubles, ints, longs
+from router.whatif.kernel.link_loads cimport LinkLoads
 from router.whatif.kernel.mesh_kernel cimport Kernel
-from router.whatif.kernel.spf_trees cimport SpfTrees
 
 
 @cython.final
@@ -19,8 +19,8 @@ cdef class WorstUtilisations:
     @cython.locals(number=int)
     cpdef clear(self)
     @cython.locals(
-        trees=SpfTrees, carried=cython.p_longlong, tail=int, arc=int, link=int, number=int, rate=cython.longlong,
-        size=cython.longlong, share=double,
+        traffic=LinkLoads, carried=cython.p_longlong, lane=int, number=int, rate=cython.longlong, size=cython.longlong,
+        share=double,
     )
     cpdef offer(self, long long scenario)
     @cython.locals(first=Py_ssize_t, place=int, at=Py_ssize_t, index=Py_ssize_t)

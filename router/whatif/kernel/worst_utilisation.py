@@ -56,20 +56,18 @@ class WorstUtilisations:
 
     def offer(self, scenario: int) -> None:
         """Take the loads as they are now for those of a scenario, whose number is not offered twice."""
-        trees = self.kernel.state.trees
-        carried = self.kernel.state.traffic.carried
-        for tail in range(trees.size):
-            for arc in range(trees.firsts[tail], trees.firsts[tail + 1]):
-                link = trees.used_links[trees.pairs[arc]]
-                if link == NONE:
-                    continue
-                number = 2 * link + (tail > trees.heads[arc])
-                rate = carried[2 * arc]
-                size = carried[2 * arc + 1]
-                if rate > self.bases[2 * number] or size > self.bases[2 * number + 1]:
-                    share = self.kernel.share(rate, size, link)
-                    if share > self.floors[number] or (share == self.floors[number] and self.counts[number] == CAUSES):
-                        self._insert(number, share, rate, size, scenario)
+        traffic = self.kernel.state.traffic
+        carried = traffic.carried
+        for lane in range(traffic.lanes):
+            number = traffic.numbers[lane]
+            if number == NONE:
+                continue
+            rate = carried[2 * lane]
+            size = carried[2 * lane + 1]
+            if rate > self.bases[2 * number] or size > self.bases[2 * number + 1]:
+                share = self.kernel.share(rate, size, number >> 1)
+                if share > self.floors[number] or (share == self.floors[number] and self.counts[number] == CAUSES):
+                    self._insert(number, share, rate, size, scenario)
 
     def _insert(self, number: int, share: float, rate: int, size: int, scenario: int) -> None:
         first = CAUSES * number

@@ -266,6 +266,16 @@ def test_of_parallel_links_one_that_is_up_is_in_use() -> None:
     assert "Of 3 parallel links none is up." in told("A--B", "A")
 
 
+def test_of_parallel_links_the_cheapest_share_where_traffic_is_split() -> None:
+    def told(link: str, *down: str) -> str:
+        subject = BaseAndScenario(mesh("A-B A-B A-B:2"), links=down, is_split=True)
+        return said(explain_link(subject, link))
+
+    assert "Of 3 parallel links it shares evenly with A--B#2." in told("A--B")
+    assert "Of 3 parallel links A--B and A--B#2 share evenly." in told("A--B#3")
+    assert "Of 3 parallel links it stands by, A--B is in use." in told("A--B#3", "A--B#2")
+
+
 def test_a_pair_tells_what_takes_the_path_away_that_is_left() -> None:
     found = explain_pair(tailed("A--B"), "A", "D")
     assert "Without any one of these too there is no path. 1 router: C; 2 links: A--C and C--D." in said(found)

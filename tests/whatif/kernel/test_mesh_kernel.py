@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mesh_config.models import Treatment
 from router.whatif.kernel import scenario_loop
 from router.whatif.kernel.mesh_kernel import Kernel
-from router.whatif.kernel.network_arrays import Network, NetworkError
+from router.whatif.kernel.network_arrays import MICRO, Network, NetworkError
 from router.whatif.model.demands import Demand
 from router.whatif.model.elements import AddressNode, SubscriberSite
 from router.whatif.model.mesh_model import Model
@@ -249,6 +249,48 @@ def test_of_parallel_links_the_next_one_takes_over() -> None:
     kernel.fail([2, 1], [])
     assert kernel.loads()[0].tolist() == [10**6, 10**6, 0, 0, 0, 0]
     assert (kernel.unreachable_pairs, kernel.stretch_p50) == (0, 2000)
+
+
+def test_of_parallel_links_those_that_cost_the_least_share_where_traffic_is_split() -> None:
+    model = model_of([("A", "B")] * 3 + [("A", "C"), ("C", "B")], costs=[4, 2, 2, 1, 1], demands=everybody("AB", 3.0))
+    kernel = Kernel(Network.of(model), is_split=True)
+    ids = kernel.network.links
+    assert ids == ("A--B", "A--B#2", "A--B#3", "A--C", "B--C")
+
+    def sent() -> list[float]:
+        return (kernel.loads()[0][::2] / MICRO).tolist()  # type: ignore[no-any-return]
+
+    assert sent() == [0, 1, 1, 1, 1]
+    kernel.fail([1], [])
+    assert sent() == [0, 0, 1.5, 1.5, 1.5]
+    assert kernel.changed_links().tolist() == list(range(2, 10))
+    kernel.restore()
+    kernel.fail([1, 2], [])
+    assert sent() == [0, 0, 0, 3, 3]
+    kernel.restore()
+    kernel.fail([1, 2, 3], [])
+    assert sent() == [3, 0, 0, 0, 0]
+    kernel.restore()
+    kernel.fail([0], [])  # that nobody used
+    assert sent() == [0, 1, 1, 1, 1]
+
+
+def test_a_multicast_takes_the_next_parallel_link_where_traffic_is_split() -> None:
+    model = model_of(
+        [("A", "B")] * 2,
+        addresses=[AddressNode(text="all", treatment=Treatment.MULTICAST)],
+        subscribers=[SubscriberSite(address="all", router="B")],
+        demands=[Demand(src="A", address="all", msgs_per_s=2.0, msg_bytes=10.0)],
+    )
+    kernel = Kernel(Network.of(model), is_split=True)
+    assert kernel.loads()[0].tolist() == [2_000_000, 0, 0, 0]
+    kernel.fail([0], [])
+    assert kernel.loads()[0].tolist() == [0, 0, 2_000_000, 0]
+    kernel.restore()
+    kernel.fail([], [1])
+    assert kernel.loads()[0].tolist() == [0, 0, 0, 0]
+    kernel.restore()
+    assert kernel.loads()[0].tolist() == [2_000_000, 0, 0, 0]
 
 
 def test_numpy_numbers_are_taken_too_and_the_same_failure_twice_counts_once() -> None:

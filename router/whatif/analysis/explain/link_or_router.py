@@ -61,10 +61,16 @@ def _link(subject: BaseAndScenario, place: int) -> str:
 
 
 def _standing(subject: BaseAndScenario, link: LinkEdge, parallel: Sequence[LinkEdge]) -> str:
-    """Tell which of parallel links is in use."""
-    used = min((each for each in parallel if subject.is_up(each)), key=lambda each: (each.cost, each.id), default=None)
-    if used is None:
+    """Tell which of parallel links is in use, or which are."""
+    living = sorted((each for each in parallel if subject.is_up(each)), key=lambda each: (each.cost, each.id))
+    if not living:
         return "none is up"
+    used = living[0]
+    sharing = [each.id for each in living if each.cost == used.cost]
+    if subject.is_split and len(sharing) > 1:
+        if link.id in sharing:
+            return f"it shares evenly with {listed([other for other in sharing if other != link.id])}"
+        return f"{listed(sharing)} share evenly"
     if used is link:
         return "it is the one in use"
     return f"it stands by, {used.id} is in use" if subject.is_up(link) else f"{used.id} is in use"
