@@ -7,6 +7,7 @@ import enum
 import json
 import re
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import attrs
 
@@ -57,6 +58,9 @@ class Finding:
 
 class SettingsError(Exception):
     """A file, or one router of it, cannot be used; `findings` has everything that is wrong with it."""
+
+    is_of_input: ClassVar[bool] = True
+    """Whether what was given is at fault; else what was to be done with it has failed."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings: tuple[Finding, ...] = tuple(findings)

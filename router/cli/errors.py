@@ -59,12 +59,12 @@ def faults_of(path: object, exit_code: int = FAILED) -> Iterator[None]:
 
     Args:
         path: named where the system names no file.
-        exit_code: status with which the command ends then.
+        exit_code: status with which the command ends then; with FAILED when no input is at fault.
     """
     try:
         yield
     except SettingsError as error:
-        raise FindingsError(error, exit_code) from error
+        raise FindingsError(error, exit_code if error.is_of_input else FAILED) from error
     except OSError as error:
         raise file_error(error, error.filename or path, exit_code) from error
 

@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from router.cli import main
-from router.cli.errors import CommandError
+from router.cli.errors import BAD_INPUT, CommandError, faults_of
+from router.whatif.pipeline.spark_failures import task_error
+from router.whatif.pipeline.unfinished_run import FailedRunError, run_error
 
 WRONG = (
     "bench nothing",
@@ -93,3 +95,19 @@ def test_a_message_keeps_its_lines_and_nothing_else_that_moves_the_cursor() -> N
     assert (
         CommandError("its log ends with:\n  \x1b[2Jgone\r").format_message() == "its log ends with:\n  \\x1b[2Jgone\\r"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (run_error(Path("run"), "something else is there"), 2),
+        (run_error(Path("run"), "processes die as soon as they start working", kind=FailedRunError), 1),
+        (task_error(RuntimeError("MemoryError"), Path("run")), 1),
+        (OSError(28, "No space left on device"), 2),
+    ],
+    ids=["input", "processes", "tasks", "system"],
+)
+def test_the_exit_status_tells_bad_input_from_work_that_failed(error: Exception, status: int) -> None:
+    with pytest.raises(CommandError) as caught, faults_of("run", BAD_INPUT):
+        raise error
+    assert caught.value.exit_code == status

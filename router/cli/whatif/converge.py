@@ -95,7 +95,8 @@ def converge(output: str, is_resumed: bool, **asked: Any) -> None:
     and what they send and compute meanwhile. The result is the table `convergence` in the folder OUT, which may be that
     of a run. Each mesh, choice of timers and seed is a task of its own.
 
-    Exit status: 2 for input that can't be used, 130 when interrupted, 1 when some mesh does not come to agree, else 0.
+    Exit status: 2 for input that can't be used, 130 when interrupted, 1 when it fails or some mesh does not come to
+    agree, else 0.
     """
     with interruptions(output), faults_of(output, BAD_INPUT):
         wrong = _converge(output, is_resumed=is_resumed, **asked)

@@ -45,7 +45,7 @@ def explain(
     The scenario is one of RUN, by its number as in reports and tables, or whatever --down names. It is the answer when
     nothing else is asked for; together with --link, --router, --pair or --address these are explained as they are then.
 
-    Exit status: 2 when there is nothing of that name, else 0.
+    Exit status: 2 when there is nothing of that name or input can't be used, else 0.
     """
     if sum(asked is not None for asked in (link, router, pair, address)) > 1:
         raise click.UsageError("--link, --router, --pair, --address: only one of them can be given")

@@ -45,7 +45,7 @@ def import_(
 
     FILE is a mesh file as `amqp-mesh run` takes it, GraphML as the Topology Zoo has it, JSON of TopoHub, or a network
     of SNDlib. MODEL becomes a folder; a model that is there already is replaced. With an error in any file nothing is
-    written. Exit status: 1 when a file has errors, else 0.
+    written. Exit status: 1 when a file has errors or MODEL can't be written, else 0.
     """
     importing = importlib.import_module("router.whatif.formats.importer")
     try:

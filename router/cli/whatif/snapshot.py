@@ -49,7 +49,9 @@ def snapshot(
 
     URL is a client listener of any router, such as amqp://127.0.0.1:5672; it leads to all others. The model has the
     routers and their sites, links with costs, delays and counters, and addresses with subscribers and credit. MODEL
-    becomes a folder; a model that is there already is replaced. Exit status: 1 when a router cannot be asked, else 0.
+    becomes a folder; a model that is there already is replaced.
+
+    Exit status: 1 when a router cannot be asked, a file has errors or MODEL can't be written, else 0.
     """
     if demands is not None and measure is not None:
         raise click.UsageError("--demands and --measure exclude each other")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.unfinished_run import run_error, write_run_files
+from router.whatif.pipeline.unfinished_run import FailedRunError, run_error, write_run_files
 from router.whatif.scenarios.scenario_plan import Chunk
 
 TRIAL_S: Final = 0.7
@@ -69,7 +69,8 @@ def run(
         before = len(rest)
         rest = _run_pool(works, rest, folder, workers=min(count, len(rest)), on_done=on_done)
         if len(rest) == before:
-            raise run_error(folder, "processes die as soon as they start working", "more memory, or fewer --workers")
+            words = "processes die as soon as they start working"
+            raise run_error(folder, words, "more memory, or fewer --workers", kind=FailedRunError)
 
 
 def _run_pool(

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from router.whatif.pipeline.unfinished_run import RunError, run_error
+from router.whatif.pipeline.unfinished_run import FailedRunError, run_error
 
 MAX_WORDS: Final = 200
 """Characters of what Spark itself says."""
@@ -35,7 +35,7 @@ _CAUSES: Final = (
 _PYTHON_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
 
 
-class TaskError(RunError):
+class TaskError(FailedRunError):
     """Tasks of Spark died, more often than Spark tries them; `findings` has why."""
 
 

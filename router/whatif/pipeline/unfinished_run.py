@@ -31,9 +31,15 @@ class RunError(SettingsError):
     """A run that can't be begun, resumed or ended; `findings` has why."""
 
 
-def run_error(place: Path, message: str, expected: str = "") -> RunError:
-    """A RunError of one finding."""
-    return RunError([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
+class FailedRunError(RunError):
+    """A run that failed on its way, of which nothing that was asked for is at fault."""
+
+    is_of_input = False
+
+
+def run_error(place: Path, message: str, expected: str = "", *, kind: type[RunError] = RunError) -> RunError:
+    """A RunError, or one of another kind, of one finding."""
+    return kind([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
 
 
 def write_atomically(target: Path, data: bytes, *, folder: Path | None = None) -> None:
