@@ -1,7 +1,8 @@
 """A model as the arrays that the kernel computes on: routers, links and addresses are places in sorted order.
 
 Rates are whole numbers of millionths (of a message or a byte) per second, so that sums are exact in whatever order they
-are made: an incremental result equals a full one bit for bit, and so do two machines' results.
+are made: an incremental result equals a full one bit for bit, and so do two machines' results. Where all bytes together
+would not fit into 64 bits they are counted in a larger unit, a power of two of millionths, see `Network.byte_shift`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ MICRO: Final = 1_000_000
 MAX_ROUTERS: Final = 32_000
 """Places of routers are numbers of 16 bits."""
 MAX_RATE: Final = 2**62
-"""Sum that all demands together may come to, in millionths; sums of them fit into 64 bits."""
+"""Sum that all demands together may come to, in their units; sums of them fit into 64 bits."""
+MAX_BYTE_SHIFT: Final = 20
+"""Binary digits: the largest unit in which bytes are counted is 1.05 byte/s."""
 MAX_CREDIT: Final = 4_000_000
 """Messages; more credit than this at one router counts as this."""
 CREDIT_UNIT: Final = MICRO * MICRO
@@ -57,7 +60,7 @@ class Network:
     link_delay_us: Longs
     """One way, microseconds; -1 where it is not known."""
     link_capacity: Floats
-    """By link: millionths of messages/s and of bytes/s in each direction; infinite where not given."""
+    """By link: millionths of messages/s and bytes/s in their unit, in each direction; infinite where not given."""
     free_capacity: Floats
     """The same two of links of which neither is given; 0: what the busiest direction of this mesh has. Infinite, so
     that such links are never busy, where any link's capacity is known: that tells nothing of the others."""
@@ -94,6 +97,9 @@ class Network:
     publisher_rate: Longs
     publisher_bytes: Longs
     """Demands for addresses, summed by router and address, sorted by them."""
+    byte_shift: int = 0
+    """Amounts of bytes are in units of two to this power of millionths, the least in which sums of all of them fit.
+    Floating point divides by it without a remainder, so shares of a capacity are the same in any unit."""
 
     @classmethod
     def of(cls, model: Model) -> Network:
@@ -105,12 +111,13 @@ class Network:
             raise NetworkError(f"{len(model.routers)} routers; expected {MAX_ROUTERS} at most")
         routers = tuple(router.id for router in model.routers)
         place = {router: number for number, router in enumerate(routers)}
-        parts = _links(model, place)
+        parts = _addresses(model, place)
+        shift = _byte_shift(model, _copies(parts["treatment"], parts["subscriber_first"]))
+        parts |= _links(model, place, shift)
         parts |= _arcs(len(routers), parts["link_a"], parts["link_b"], parts["link_cost"])
-        parts |= _pair_demands(model, routers)
-        parts |= _addresses(model, place)
-        parts |= _publishers(model, routers)
-        network = cls(routers=routers, **parts)
+        parts |= _pair_demands(model, routers, shift)
+        parts |= _publishers(model, routers, shift)
+        network = cls(routers=routers, byte_shift=shift, **parts)
         network.check()
         return network
 
@@ -119,20 +126,18 @@ class Network:
 
         Raises: NetworkError
         """
-        sites = np.diff(self.subscriber_first)
-        # A multicast is lost as often as it has subscribers' routers.
-        copies = np.maximum(1, np.where(self.treatment == TREATMENTS.index(Treatment.MULTICAST), sites, 1))
-        for unit, pairs, published in (
-            ("messages/s", self.demand_rate, self.publisher_rate),
-            ("bytes/s", self.demand_bytes, self.publisher_bytes),
+        copies = _copies(self.treatment, self.subscriber_first)
+        for unit, pairs, published, shift, most_shift in (
+            ("messages/s", self.demand_rate, self.publisher_rate, 0, 0),
+            ("bytes/s", self.demand_bytes, self.publisher_bytes, self.byte_shift, MAX_BYTE_SHIFT),
         ):
             total = (
                 pairs.astype(np.float64).sum() + (published.astype(np.float64) * copies[self.publisher_address]).sum()
             )
             if total > MAX_RATE:
                 raise NetworkError(
-                    f"all demands together come to {total / MICRO:.3g} {unit}, a multicast counted for each router "
-                    f"with subscribers; expected {MAX_RATE / MICRO:.3g} at most"
+                    f"all demands together come to {total * 2**shift / MICRO:.3g} {unit}, a multicast counted for each "
+                    f"router with subscribers; expected {MAX_RATE * 2**most_shift / MICRO:.3g} at most"
                 )
         longest = int(self.link_cost.max(initial=1)) * len(self.routers)
         if longest >= 2**30:
@@ -153,7 +158,14 @@ class Network:
         """
         if base.has_capacities:
             return self
-        return attrs.evolve(self, link_capacity=np.full_like(self.link_capacity, np.inf), free_capacity=busiest)
+        # Growth may have made the unit of bytes another one.
+        same = busiest * (1.0, 2.0 ** (base.byte_shift - self.byte_shift))
+        return attrs.evolve(self, link_capacity=np.full_like(self.link_capacity, np.inf), free_capacity=same)
+
+    def byte_rates(self, amounts: NDArray[Any]) -> Floats:
+        """Amounts of bytes, in this network's unit, as millionths of bytes/s."""
+        found: Floats = amounts * 2.0**self.byte_shift
+        return found
 
     @property
     def has_capacities(self) -> bool:
@@ -176,28 +188,49 @@ class Network:
         return (self.links[link], one, other) if direction == 0 else (self.links[link], other, one)
 
 
-def micro(amounts: Floats) -> Longs:
-    """Convert amounts to whole millionths, rounded, half to even.
+def _copies(treatment: Ints, subscriber_first: Ints) -> NDArray[np.int64]:
+    """Count how often a message to each address may be lost: a multicast once for each router with subscribers."""
+    sites = np.diff(subscriber_first)
+    copies = np.where(treatment == TREATMENTS.index(Treatment.MULTICAST), sites, 1)
+    found: NDArray[np.int64] = np.maximum(1, copies).astype(np.int64)
+    return found
+
+
+def _byte_shift(model: Model, copies: NDArray[np.int64]) -> int:
+    """See `Network.byte_shift`; MAX_BYTE_SHIFT where no unit is large enough."""
+    demands = model.demands
+    addresses = np.append(demands.places([address.text for address in model.addresses]), NOBODY)
+    # NOBODY, as a name's place and as an address's, takes the last of each.
+    times = np.append(copies, 1)[addresses[demands.address]]
+    total = float((demands.msgs_per_s * demands.msg_bytes * times).sum()) * MICRO
+    return next((shift for shift in range(MAX_BYTE_SHIFT) if total <= MAX_RATE * 2**shift), MAX_BYTE_SHIFT)
+
+
+def micro(amounts: Floats, unit: str, shift: int = 0) -> Longs:
+    """Convert amounts to whole millionths, or to a larger unit, rounded, half to even.
 
     Args:
         amounts: each 0 or more.
+        unit: of them, for errors.
+        shift: see `Network.byte_shift`.
     Returns: of the same shape.
     Raises: NetworkError when sums of them would not fit into 64 bits.
     """
-    if amounts.sum() * MICRO > MAX_RATE:
+    if amounts.sum() * MICRO > MAX_RATE * 2**shift:
         raise NetworkError(
-            f"all demands together come to {amounts.sum():.3g}/s; expected {MAX_RATE / MICRO:.3g} at most"
+            f"all demands together come to {amounts.sum():.3g} {unit}; "
+            f"expected {MAX_RATE * 2**shift / MICRO:.3g} at most"
         )
-    return np.rint(amounts * MICRO).astype(np.int64)
+    return np.rint(amounts * MICRO / (1 << shift)).astype(np.int64)
 
 
-def _links(model: Model, place: dict[str, int]) -> dict[str, Any]:
+def _links(model: Model, place: dict[str, int], byte_shift: int) -> dict[str, Any]:
     links = model.links
     delays = [-1 if link.delay_ms is None else round(link.delay_ms * 1000) for link in links]
     capacity = [
         [
-            np.inf if value is None else max(1, round(value * MICRO))
-            for value in (link.capacity_msgs, link.capacity_bytes)
+            np.inf if value is None else max(1, round(value * MICRO)) / unit
+            for value, unit in ((link.capacity_msgs, 1), (link.capacity_bytes, 2**byte_shift))
         ]
         for link in links
     ]
@@ -247,24 +280,29 @@ def _summed(keys: tuple[Ints, Ints], amounts: tuple[Longs, Longs]) -> tuple[NDAr
     return one[starts], two[starts], *sums
 
 
-def _pair_demands(model: Model, routers: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+def _amounts(rates: Floats, sizes: Floats, byte_shift: int) -> tuple[Longs, Longs]:
+    """Messages/s and bytes/s in their units."""
+    return micro(rates, "messages/s"), micro(rates * sizes, "bytes/s", byte_shift)
+
+
+def _pair_demands(model: Model, routers: tuple[str, ...], byte_shift: int) -> dict[str, NDArray[Any]]:
     demands = model.demands
     places = demands.places(routers)
     mask = demands.dst != NOBODY
     src, dst = (places[column[mask]] for column in (demands.src, demands.dst))
     rates = demands.msgs_per_s[mask]
-    dst, src, rate, size = _summed((dst, src), (micro(rates), micro(rates * demands.msg_bytes[mask])))
+    dst, src, rate, size = _summed((dst, src), _amounts(rates, demands.msg_bytes[mask], byte_shift))
     return {"demand_src": src, "demand_dst": dst, "demand_rate": rate, "demand_bytes": size}
 
 
-def _publishers(model: Model, routers: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+def _publishers(model: Model, routers: tuple[str, ...], byte_shift: int) -> dict[str, NDArray[Any]]:
     demands = model.demands
     at_router = demands.places(routers)
     at_address = demands.places([address.text for address in model.addresses])
     mask = demands.address != NOBODY
     rates = demands.msgs_per_s[mask]
     keys = at_router[demands.src[mask]], at_address[demands.address[mask]]
-    src, address, rate, size = _summed(keys, (micro(rates), micro(rates * demands.msg_bytes[mask])))
+    src, address, rate, size = _summed(keys, _amounts(rates, demands.msg_bytes[mask], byte_shift))
     return {"publisher_src": src, "publisher_address": address, "publisher_rate": rate, "publisher_bytes": size}
 
 

@@ -56,7 +56,7 @@ class LinkEdge:
         "What it can carry in each direction.", default=None, unit="messages/s", low=1e-6, high=9 * 10**12
     )
     capacity_bytes: float | None = setting(
-        "What it can carry in each direction.", default=None, unit="bytes/s", low=1e-6, high=9 * 10**12
+        "What it can carry in each direction.", default=None, unit="bytes/s", low=1e-6, high=4 * 10**18
     )
     failures_per_year: float | None = _failures()
     repair_hours: float | None = _repair()

@@ -18,8 +18,10 @@ SHOWN: Final = 20
 """Faults of one kind that are told one by one; more would bury the others."""
 
 MICRO: Final = 1e6
-"""Rates are added up as whole millionths, exactly, in 64 bits."""
-MAX_TOTAL: Final = (2**63 - 1) / MICRO
+"""Rates are added up as whole millionths, exactly, in 64 bits; so many bytes that this would not do, as whole bytes."""
+MAX_MSGS_PER_S: Final = 2**62 / MICRO
+MAX_BYTES_PER_S: Final = 2**82 / MICRO
+"""The kernel's own bounds, `MAX_RATE` and `MAX_BYTE_SHIFT`."""
 
 KEYS: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
     "routers": lambda it: (it.id,),
@@ -143,10 +145,13 @@ def _amounts(demands: Demands) -> Iterator[Finding]:
             yield at.finding(fault.message, expected=fault.expected, nearest=fault.nearest)
         yield from _more(wrong, f"demands have a {field.name} out of range")
     if is_sound:
-        for unit, amounts in (("msg/s", demands.msgs_per_s), ("bytes/s", demands.msgs_per_s * demands.msg_bytes)):
-            if amounts.sum() > MAX_TOTAL:
+        for unit, amounts, most in (
+            ("msg/s", demands.msgs_per_s, MAX_MSGS_PER_S),
+            ("bytes/s", demands.msgs_per_s * demands.msg_bytes, MAX_BYTES_PER_S),
+        ):
+            if amounts.sum() > most:
                 message = f"all demands together come to {amounts.sum():.3g} {unit}"
-                yield _place("demands").finding(message, expected=f"at most {MAX_TOTAL:.3g}")
+                yield _place("demands").finding(message, expected=f"at most {most:.3g}")
 
 
 def _values(part: str, items: tuple[Any, ...]) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ BASE_SCHEMA: Final = pa.schema(
     [
         ("link", _LONG),
         ("rate", _LONG),
-        ("bytes", _LONG),
+        ("bytes", pa.float64()),
         ("capacity_rate", pa.float64()),
         ("capacity_bytes", pa.float64()),
         ("limit_rate", pa.float64()),
@@ -59,7 +59,7 @@ BASE_SCHEMA: Final = pa.schema(
 )
 """By directed link, millionths; capacities are infinite where the model has none, limits as in `Kernel.limits`."""
 WORST_SCHEMA: Final = pa.schema(
-    [("link", _LONG), ("scenario", _LONG), ("share", pa.float64()), ("rate", _LONG), ("bytes", _LONG)]
+    [("link", _LONG), ("scenario", _LONG), ("share", pa.float64()), ("rate", _LONG), ("bytes", pa.float64())]
 )
 """By directed link, utilisation, millionths."""
 
@@ -201,7 +201,7 @@ class Evaluator:
             pa.array(unreachable),
             pa.array(dead_ends),
             pa.array(lost / MICRO),
-            pa.array(lost_bytes / MICRO),
+            pa.array(self.network.byte_rates(lost_bytes) / MICRO),
             pa.array(dead),
             pa.array(starved),
             pa.array(most),
@@ -241,13 +241,15 @@ class Evaluator:
         """Loads of the chunk among the highest of all that was played here: all chunks together have them all."""
         link, number, *amounts = self._worst.rows()
         own = (number >= chunk.first) & (number < chunk.stop)
-        columns = [link.astype(np.int64), number, *amounts]
+        share, rate, size = amounts
+        columns = [link.astype(np.int64), number, share, rate, self.network.byte_rates(size)]
         return pa.table([pa.array(column[own]) for column in columns], schema=WORST_SCHEMA)
 
     def _base_loads(self) -> pa.Table:
-        loads = self.kernel.base_loads()
+        rates, sizes = self.kernel.base_loads()
         limits = np.repeat(np.column_stack((self.network.link_capacity, self.kernel.limits())), 2, axis=0)
-        columns = (np.arange(len(limits), dtype=np.int64), *loads, *limits.T)
+        limits[:, 1::2] = self.network.byte_rates(limits[:, 1::2])
+        columns = (np.arange(len(limits), dtype=np.int64), rates, self.network.byte_rates(sizes), *limits.T)
         return pa.table([pa.array(np.ascontiguousarray(column)) for column in columns], schema=BASE_SCHEMA)
 
 

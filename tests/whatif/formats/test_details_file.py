@@ -155,7 +155,10 @@ groups:
         ":4: error: routers[1].id: `id` is missing; expected text",
         ":6: error: links[0].cost: 0 is out of range; expected a whole number from 1 to 65535; did you mean `1`?",
         ":6: error: links[0].id: no link `B--A`; expected a link of the model; did you mean `A--B`?",
-        ':7: error: links[1].capacity_bytes: the text "fast"; expected a number from 1e-06 to 9000000000000 (bytes/s)',
+        (
+            ':7: error: links[1].capacity_bytes: the text "fast";'
+            " expected a number from 1e-06 to 4000000000000000000 (bytes/s)"
+        ),
         (
             ":8: error: links[2].a: unknown key `a`; expected one of id, cost, delay_ms, capacity_msgs, capacity_bytes,"
             " failures_per_year, repair_hours"

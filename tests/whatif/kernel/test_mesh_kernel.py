@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -361,6 +362,51 @@ def test_demands_that_do_not_fit_are_refused() -> None:
     )
     with pytest.raises(NetworkError, match=r"5e\+12 messages/s.* expected 4\.61e\+12 at most"):
         Network.of(model)
+
+
+def test_more_bytes_than_64_bits_have_millionths_are_counted_in_a_larger_unit() -> None:
+    def kernel(size: float, capacity: float) -> Kernel:
+        demands = [
+            Demand(src=src, dst=dst, msgs_per_s=3e4, msg_bytes=size) for src, dst in ("AB", "BA", "AC", "CA", "BC")
+        ]
+        model = model_of([("A", "B"), ("B", "C"), ("A", "C")], demands=demands)
+        links = [attrs.evolve(link, capacity_bytes=capacity) for link in model.links]
+        return Kernel(Network.of(attrs.evolve(model, links=links)))
+
+    small, large = kernel(1e6, 7e10), kernel(1e12, 7e16)
+    assert (small.network.byte_shift, large.network.byte_shift) == (0, 15)
+    for failed in ([], [0], [0, 1]):
+        for each in (small, large):
+            each.fail(failed, [])
+        assert large.max_utilisation == pytest.approx(small.max_utilisation, rel=1e-12)
+        assert large.max_utilisation_link == small.max_utilisation_link
+        sizes = [each.network.byte_rates(each.loads()[1]) / MICRO for each in (small, large)]
+        assert sizes[1] == pytest.approx(1e6 * sizes[0], rel=1e-12)
+        assert large.loads()[0].tolist() == small.loads()[0].tolist()
+        lost = [float(each.network.byte_rates(np.array(each.lost_bytes))) / MICRO for each in (small, large)]
+        assert lost[1] == pytest.approx(1e6 * lost[0], rel=1e-12)
+        for each in (small, large):
+            each.restore()
+
+
+def test_bytes_beyond_the_largest_unit_are_refused() -> None:
+    demands = [Demand(src="A", address="all", msgs_per_s=1e9, msg_bytes=1e9)]
+    model = model_of(
+        [("A", "B"), ("B", "C"), ("C", "D"), ("D", "E")],
+        addresses=[AddressNode(text="all", treatment=Treatment.MULTICAST)],
+        subscribers=[SubscriberSite(address="all", router=router) for router in "ABCDE"],
+        demands=demands,
+    )
+    with pytest.raises(NetworkError, match=r"5e\+18 bytes/s, a multicast .* expected 4\.84e\+18 at most"):
+        Network.of(model)
+
+
+def test_a_variant_with_another_unit_of_bytes_is_measured_as_its_base() -> None:
+    model = model_of([("A", "B")], demands=everybody("AB", 1e6, 1e6))
+    base = Kernel(Network.of(model))
+    grown = Network.of(attrs.evolve(model, demands=everybody("AB", 8e6, 1e6)))
+    assert (base.network.byte_shift, grown.byte_shift) == (0, 2)
+    assert Kernel(grown.measured_as(base.network, base.busiest())).max_utilisation == 8.0
 
 
 def test_nobody_can_write_to_a_base_state_through_what_is_read() -> None:

@@ -83,7 +83,8 @@ def _directions(subject: BaseAndScenario, place: int) -> Listing:
     for directed in (2 * place, 2 * place + 1):
         _, src, dst = subject.network.directed_link(directed)
         share = percent(float(used[directed]))
-        rows.append((src, dst, rates[directed] / MICRO, sizes[directed] / MICRO, share))
+        size = float(subject.network.byte_rates(sizes[directed])) / MICRO
+        rows.append((src, dst, rates[directed] / MICRO, size, share))
     return Listing(title="What it carries", columns=("from", "to", "msg/s", "bytes/s", "used"), rows=tuple(rows))
 
 
