@@ -182,14 +182,20 @@ RINGS = (
         others=("jinja2",),
     ),
     # Nothing else knows Spark.
+    Ring("router.whatif.pipeline.spark_session", ours=("router.whatif.pipeline",), others=("attrs", "py4j", "pyspark")),
     Ring(
         "router.whatif.pipeline.spark_engine",
         ours=("router.whatif.pipeline", "router.whatif.scenarios"),
-        others=("attrs", "py4j", "pyarrow", "pyspark"),
+        others=("attrs", "pyarrow", "pyspark"),
+    ),
+    Ring(
+        "router.whatif.pipeline.spark_tables",
+        ours=("router.whatif.pipeline", "router.whatif.kernel.network_arrays", "router.whatif.wording"),
+        others=("pyspark",),
     ),
     Ring(
         "router.whatif.pipeline.spark_parallel_map",
-        ours=("router.whatif.pipeline.spark_engine",),
+        ours=("router.whatif.pipeline.spark_session",),
         others=("pyarrow", "pyspark"),
     ),
     Ring(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from router.whatif.pipeline.spark_engine import SparkAddress, start
+from router.whatif.pipeline.spark_session import SparkAddress, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,6 +16,9 @@ LINE_S: Final = 5.0
 TENTH_S: Final = 1.0
 """Between lines about tenths."""
 
+ADDRESS: Final = "://"
+"""In what is done when somebody may want to look there."""
+
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
 
@@ -39,7 +42,13 @@ def _bar() -> Iterator[Progress]:
     )
     with bars.Progress(*columns, console=console, transient=True) as shown:
         task = shown.add_task("", total=None)
-        yield lambda what, done, total: shown.update(task, description=what, completed=done, total=total or None)
+
+        def on_progress(what: str, done: int, total: int) -> None:
+            if ADDRESS in what:  # it is to stay there when something else begins
+                console.print(what, highlight=False, markup=False)
+            shown.update(task, description=what, completed=done, total=total or None)
+
+        yield on_progress
 
 
 @contextmanager

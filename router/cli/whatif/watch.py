@@ -104,7 +104,7 @@ def _watch(
     **capacities: float | None,
 ) -> None:
     stream = importlib.import_module("router.whatif.telemetry.counter_stream")
-    spark = importlib.import_module("router.whatif.pipeline.spark_engine")
+    spark = importlib.import_module("router.whatif.pipeline.spark_session")
     folders = importlib.import_module("router.whatif.formats.model_folder")
     links = () if model is None else folders.read_model(model).links
     what = stream.Watch(urls=urls, connect=CONNECT, checkpoint=checkpoint, out=output, links=links, **capacities)

@@ -26,10 +26,10 @@ from mesh_config.generators import KINDS, MAX_ROUTERS, generate
 from mesh_config.models import LinkStateSettings
 from mesh_config.values import expectation, fault_of, fields_of
 from router.whatif.convergence.twin import Row, TwinCase, TwinTopology, run_case
+from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.local_engine import prepare_worker
 from router.whatif.pipeline.table_files import from_rows, write_table
 from router.whatif.pipeline.table_layouts import CONVERGENCE, RUN
-from router.whatif.pipeline.unfinished_run import write_atomically
 
 Progress = Callable[[str, int, int], None]
 Done = Callable[[int, list[Row]], None]
@@ -198,7 +198,7 @@ def run(
 
 def _play(cases: Sequence[TwinCase], engine: Engine, stage: Path, on_done: Done) -> None:
     if engine.wants_spark:
-        spark = importlib.import_module("router.whatif.pipeline.spark_engine")
+        spark = importlib.import_module("router.whatif.pipeline.spark_session")
         tasks = importlib.import_module("router.whatif.pipeline.spark_parallel_map")
         address = spark.SparkAddress(
             master=engine.master, remote=engine.remote, settings=engine.settings, workers=engine.workers

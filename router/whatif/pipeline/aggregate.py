@@ -50,20 +50,34 @@ def write_links(folder: Path, plan: Plan) -> None:
         write_table(folder, whole.combine_chunks(), layout.name)
 
 
-def _links(variant: str, elements: FailureCandidates, base: pa.Table, worst: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Rows of one variant for `link_load` and `link_worst`."""
+def load_rows(variant: str, elements: FailureCandidates, base: pa.Table) -> pa.Table:
+    """Make the rows of one variant for `link_load`.
+
+    Args:
+        variant: its name.
+        elements: of it.
+        base: of `base_loads`, all directed links in their order, which stays.
+    """
     rates, sizes = base.column("rate").to_numpy(), base.column("bytes").to_numpy()
     capacity = [base.column(name).to_numpy() for name in ("capacity_rate", "capacity_bytes")]
     limit_rate, limit_bytes = (base.column(name).to_numpy() for name in ("limit_rate", "limit_bytes"))
-    utilisation = np.maximum(rates / limit_rate, sizes / limit_bytes)
-    names = [pa.array([variant] * len(rates), pa.string()), *_directed(elements)]
     load = [
-        *names,
+        pa.array([variant] * len(rates), pa.string()),
+        *_directed(elements),
         pa.array(rates / MICRO),
         pa.array(sizes / MICRO),
         *(pa.array(column / MICRO, mask=np.isinf(column)) for column in capacity),
-        pa.array(utilisation),
+        pa.array(np.maximum(rates / limit_rate, sizes / limit_bytes)),
     ]
+    return pa.table(load, schema=LINK_LOAD.schema)
+
+
+def _links(variant: str, elements: FailureCandidates, base: pa.Table, worst: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Rows of one variant for `link_load` and `link_worst`."""
+    load = load_rows(variant, elements, base)
+    names = load.columns[:4]
+    rates, sizes = base.column("rate").to_numpy(), base.column("bytes").to_numpy()
+    utilisation = load.column("utilisation").to_numpy()
     schema = LINK_WORST.schema
     worst = _highest(worst)
     counts = np.bincount(worst.column("link"), minlength=len(rates))
@@ -80,7 +94,7 @@ def _links(variant: str, elements: FailureCandidates, base: pa.Table, worst: pa.
     lists = (worst.column("scenario"), *worse)
     for name, column in zip(schema.names[-len(lists) :], lists, strict=True):
         highest.append(pa.ListArray.from_arrays(offsets, pa.array(np.asarray(column)), type=schema.field(name).type))
-    return pa.table(load, schema=LINK_LOAD.schema), pa.table(highest, schema=schema)
+    return load, pa.table(highest, schema=schema)
 
 
 def _directed(elements: FailureCandidates) -> tuple[pa.Array, pa.Array, pa.Array]:

@@ -7,6 +7,7 @@ their chunk, and a table is the files of all chunks in the order of their names.
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -126,6 +127,15 @@ class Evaluator:
 
     def evaluate(self, chunk: Chunk) -> list[OutputFile]:
         """The files of a chunk; that of the scenarios comes last."""
+        parts: Counter[str] = Counter()
+        pieces = []
+        for name, rows in self.tables(chunk):
+            pieces.append(output_file(file_name(name, chunk.number, parts[name]), rows))
+            parts[name] += 1
+        return pieces
+
+    def tables(self, chunk: Chunk) -> Iterator[tuple[str, pa.Table]]:
+        """Play a chunk: the rows that it adds to each table, in parts; its scenarios come last, and in one part."""
         if chunk.number in self._offered:  # tried again: no scenario may be offered twice
             self._worst.clear()
             self._offered.clear()
@@ -133,25 +143,24 @@ class Evaluator:
         tables: list[pa.Table] = []
         pairs = _Pairs()
         impacts: list[tuple[int, ...]] = []
-        pieces: list[OutputFile] = []
         for section, first, batch in self._plan.batches(chunk.first, chunk.stop):
             outcomes = []
             for number, outcome in enumerate(self._play(batch), start=first):
                 outcomes.append(outcome)
                 self._note(number, pairs, impacts)
                 if pairs.count >= PAIR_ROWS:
-                    pieces.append(_piece(PAIR_IMPACT.name, chunk, self._pair_table(pairs), len(pieces)))
+                    yield PAIR_IMPACT.name, self._pair_table(pairs)
             tables.append(self._scenarios(section, first, batch, outcomes))
         if pairs.count:
-            pieces.append(_piece(PAIR_IMPACT.name, chunk, self._pair_table(pairs), len(pieces)))
+            yield PAIR_IMPACT.name, self._pair_table(pairs)
         if impacts:
-            pieces.append(_piece(ADDRESS_IMPACT.name, chunk, self._impacts(impacts)))
+            yield ADDRESS_IMPACT.name, self._impacts(impacts)
         worst = self._worst_loads(chunk)
         if worst.num_rows:
-            pieces.append(_piece(WORST_LOADS, chunk, worst))
+            yield WORST_LOADS, worst
         if chunk.first == self._plan.sections[0].first:
-            pieces.append(_piece(BASE_LOADS, chunk, self._base_loads()))
-        return [*pieces, _piece(SCENARIO.name, chunk, pa.concat_tables(tables))]
+            yield BASE_LOADS, self._base_loads()
+        yield SCENARIO.name, pa.concat_tables(tables)
 
     def _play(self, batch: Batch) -> Iterator[tuple[int | float, ...]]:
         """The summary of each scenario, which has failed when it is given and is taken back afterwards."""
@@ -275,10 +284,11 @@ class _Pairs:
         return np.repeat(numbers, counts), src, dst, before, now
 
 
-def _piece(table: str, chunk: Chunk, rows: pa.Table, part: int = 0) -> OutputFile:
+def output_file(name: str, rows: pa.Table) -> OutputFile:
+    """A file with rows of a table."""
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="zstd")
-    return OutputFile(name=file_name(table, chunk.number, part), data=sink.getvalue())
+    return OutputFile(name=name, data=sink.getvalue())
 
 
 def _repeated(text: str, count: int) -> pa.Array:

@@ -14,8 +14,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
+from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.unfinished_run import FailedRunError, run_error, write_run_files
+from router.whatif.pipeline.unfinished_run import FailedRunError, run_error
 from router.whatif.scenarios.scenario_plan import Chunk
 
 TRIAL_S: Final = 0.7

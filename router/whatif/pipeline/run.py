@@ -8,7 +8,7 @@ import importlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network, NetworkError
 from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline import aggregate, local_engine
+from router.whatif.pipeline import aggregate, local_engine, played_units
 from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, VariantWork
 from router.whatif.pipeline.table_layouts import FORMAT
 from router.whatif.pipeline.unfinished_run import UnfinishedRun
@@ -35,6 +35,7 @@ SPARK_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 """Set by spark-submit, and by who wants Spark Connect: then `auto` means Spark."""
 
 PLAYING: Final = "playing scenarios"
+MAKING: Final = "writing tables"
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is; the last is 0 where that isn't known."""
 Finish = Callable[[Path], None]
@@ -116,25 +117,21 @@ def run(
     try:
         chunks = plan.chunks()
         rest = [chunk for chunk in chunks if chunk.number not in done]
-        works = _works(variants, plan, rest, identity)
-        engine = _play(stage, works, rest, options, len(plan), on_progress)
-        on_progress("writing tables", 0, 0)
-        aggregate.write_links(stage.path, plan)
-        aggregate.write_empty(stage.path)
+        left = sum(chunk.stop - chunk.first for chunk in rest)
+        made = _make(stage.path, plan, rest, _Works(variants, plan, identity), options, on_progress)
         wall_s = time.monotonic() - began
-        facts = {"engine": engine, "started": started.isoformat(timespec="seconds"), "wall_s": wall_s}
-        aggregate.write_run(
-            stage.path,
-            _run_row(stage.path, model, request, plan, options) | facts | {"scenarios_per_s": len(plan) / wall_s},
-        )
+        measured = {"started": started.isoformat(timespec="seconds"), "wall_s": wall_s}
+        measured["scenarios_per_s"] = len(plan) / wall_s
+        aggregate.write_run(stage.path, _run_row(model, request, plan, options, made) | measured)
         if finish is not None:
             on_progress("writing the report", 0, 0)
             finish(stage.path)
         stage.finish()
     finally:
         stage.close()  # what is done stays there, to be resumed
-    left = sum(chunk.stop - chunk.first for chunk in rest)
-    return RunSummary(scenarios=len(plan), resumed=len(plan) - left, engine=engine, wall_s=time.monotonic() - began)
+    return RunSummary(
+        scenarios=len(plan), resumed=len(plan) - left, engine=made.engine, wall_s=time.monotonic() - began
+    )
 
 
 def _identity(model: Model, request: Request, plan: Plan, options: Options) -> dict[str, object]:
@@ -150,25 +147,32 @@ def _identity(model: Model, request: Request, plan: Plan, options: Options) -> d
     }
 
 
-def _works(
-    variants: Sequence[tuple[str, Model]], plan: Plan, chunks: Sequence[Chunk], identity: Mapping[str, object]
-) -> dict[int, VariantWork]:
-    """Collect what must be known of each variant that has something left to be played."""
-    networks = {place: _network(*variants[place]) for place in sorted({0, *(chunk.variant for chunk in chunks)})}
-    if len(variants) > 1:
-        busiest = Kernel(networks[0], is_split=identity["routing"] == ECMP).busiest()
-        networks = {place: network.measured_as(networks[0], busiest) for place, network in networks.items()}
-    found = {}
-    for place in sorted({chunk.variant for chunk in chunks}):
-        text = json.dumps([identity, variants[place][0]], sort_keys=True).encode()
-        found[place] = VariantWork(
-            key=hashlib.sha256(text).hexdigest(),
-            network=encode_network(networks[place]),
-            plan=plan.of_variant(place),
-            pairs=str(identity["pairs"]),
-            routing=str(identity["routing"]),
-        )
-    return found
+@attrs.frozen
+class _Works:
+    """Knowledge of variants that is needed to play them."""
+
+    variants: Sequence[tuple[str, Model]]
+    plan: Plan
+    identity: Mapping[str, object]
+
+    def of(self, chunks: Iterable[Chunk]) -> dict[int, VariantWork]:
+        """Of each variant that has one of *chunks*."""
+        places = sorted({chunk.variant for chunk in chunks})
+        networks = {place: _network(*self.variants[place]) for place in sorted({0, *places})}
+        if len(self.variants) > 1:
+            busiest = Kernel(networks[0], is_split=self.identity["routing"] == ECMP).busiest()
+            networks = {place: network.measured_as(networks[0], busiest) for place, network in networks.items()}
+        found = {}
+        for place in places:
+            text = json.dumps([self.identity, self.variants[place][0]], sort_keys=True).encode()
+            found[place] = VariantWork(
+                key=hashlib.sha256(text).hexdigest(),
+                network=encode_network(networks[place]),
+                plan=self.plan.of_variant(place),
+                pairs=str(self.identity["pairs"]),
+                routing=str(self.identity["routing"]),
+            )
+        return found
 
 
 def _network(name: str, model: Model) -> Network:
@@ -182,16 +186,31 @@ def _network(name: str, model: Model) -> Network:
         raise NetworkError(f"variant {name}: {error}") from error
 
 
-def _play(
-    stage: UnfinishedRun,
-    works: Mapping[int, VariantWork],
-    chunks: Sequence[Chunk],
-    options: Options,
-    total: int,
-    on_progress: Progress,
-) -> str:
-    """Work all chunks out. Returns: the engine in words."""
-    done = total - sum(chunk.stop - chunk.first for chunk in chunks)
+@attrs.frozen(kw_only=True)
+class _Made:
+    """Result of an engine, beside the tables."""
+
+    engine: str
+    """In words."""
+    coverage: float | None
+    """As in the table `run`."""
+
+
+def _make(
+    folder: Path, plan: Plan, rest: Sequence[Chunk], works: _Works, options: Options, on_progress: Progress
+) -> _Made:
+    """Play what is left to be played, and make the tables.
+
+    Args:
+        folder: of the run.
+        plan: of all of it.
+        rest: chunks that have not been played.
+        works: of the variants.
+        options: of the run.
+        on_progress: told what is being done.
+    """
+    total = len(plan)
+    done = total - sum(chunk.stop - chunk.first for chunk in rest)
 
     def on_done(chunk: Chunk) -> None:
         nonlocal done
@@ -199,29 +218,43 @@ def _play(
         on_progress(PLAYING, done, total)
 
     if not options.wants_spark:
+        played_units.units_to_files(folder, plan.chunks())
         on_progress(PLAYING, done, total)
-        local_engine.run(works, chunks, stage.path, workers=options.workers, on_done=on_done)
-        return LOCAL
-    if not chunks:
-        return SPARK
+        local_engine.run(works.of(rest), rest, folder, workers=options.workers, on_done=on_done)
+        on_progress(MAKING, 0, 0)
+        aggregate.write_links(folder, plan)
+        aggregate.write_empty(folder)
+        return _Made(engine=LOCAL, coverage=aggregate.coverage(folder, plan))
+
+    def on_start(pages: str | None) -> None:
+        if pages is not None:
+            on_progress(f"Spark's pages: {pages}", done, total)
+        on_progress(PLAYING, done, total)
+
     on_progress("starting Spark", done, total)
     spark = importlib.import_module("router.whatif.pipeline.spark_engine")
-    address = spark.SparkAddress(
+    address = importlib.import_module("router.whatif.pipeline.spark_session").SparkAddress(
         master=options.master, remote=options.remote, settings=options.settings, workers=options.workers
     )
-    words: str = spark.run(
-        address,
-        works,
-        chunks,
-        stage.path,
-        on_start=lambda: on_progress(PLAYING, done, total),
-        on_done=on_done,
+    left = played_units.chunks_in_files(folder).difference(
+        *(range(unit.first, unit.last + 1) for unit in played_units.committed_units(folder))
     )
-    return words
+    in_files = [chunk for chunk in plan.chunks() if chunk.number in left]
+    made = spark.run(
+        address,
+        works.of([*rest, *in_files]),
+        rest,
+        folder,
+        left=in_files,
+        has_rates=plan.variants[0].elements.has_rates,
+        on_start=on_start,
+        on_done=on_done,
+        on_tables=lambda: on_progress(MAKING, 0, 0),
+    )
+    return _Made(engine=made.engine, coverage=made.coverage)
 
 
-def _run_row(folder: Path, model: Model, request: Request, plan: Plan, options: Options) -> dict[str, Any]:
-    covered = aggregate.coverage(folder, plan)
+def _run_row(model: Model, request: Request, plan: Plan, options: Options, made: _Made) -> dict[str, Any]:
     sections = json.loads(plan.to_json())
     text = json.dumps({"request": json.loads(request.to_json()), **sections}, sort_keys=True, separators=(",", ":"))
     return {
@@ -235,8 +268,9 @@ def _run_row(folder: Path, model: Model, request: Request, plan: Plan, options: 
         "scenarios": len(plan),
         "routers": len(model.routers),
         "links": len(model.links),
-        "coverage": covered,
-        "residual": None if covered is None else 1.0 - covered,
+        "coverage": made.coverage,
+        "residual": None if made.coverage is None else 1.0 - made.coverage,
+        "engine": made.engine,
         "version": __version__,
         "speed": SPEED,
     }

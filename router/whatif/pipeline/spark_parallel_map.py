@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from router.whatif.pipeline.spark_engine import cores, jobs
+from router.whatif.pipeline.spark_session import cores, jobs
 
 SCHEMA: Final = "data binary"
 

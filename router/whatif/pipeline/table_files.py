@@ -1,7 +1,8 @@
 """Tables of what-if runs as files: validated, written, read, compared.
 
-Each table is a folder of Parquet files, in the order of their names, so that a folder may grow by files that are
-complete when they appear.
+Each table is a folder of Parquet files. Those of the local engine lie beside each other, in the order of their names.
+Those of Spark lie in folders that have a column's value in their names, such as `variant=base/family=links%3A2`, in the
+order of their first rows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +19,8 @@ import pyarrow.parquet as pq
 from router.whatif.pipeline.table_layouts import Layout, TableError, layout_of, plain
 
 SUFFIX: Final = ".parquet"
+COMMITTED: Final = "_SUCCESS"
+"""Written last into a folder by Spark's committer."""
 
 
 def faults(table: pa.Table, layout: Layout) -> list[str]:
@@ -96,10 +100,36 @@ def files_of(folder: Path, name: str) -> list[Path]:
 
     Raises: TableError when there are none
     """
-    found = sorted((folder / layout_of(name).name).glob(f"*{SUFFIX}"))
+    layout = layout_of(name)
+    place = folder / layout.name
+    found = sorted(place.rglob(f"*{SUFFIX}"))
     if not found:
-        raise TableError(f"{folder / name}: no such table")
-    return found
+        raise TableError(f"{place}: no such table")
+    if all(file.parent == place for file in found):
+        return found
+    return sorted(found, key=lambda file: _first_value(file, place, layout.key[0]))
+
+
+def partition_of(file: Path, place: Path) -> dict[str, str]:
+    """Columns of which all rows of a file have one value, from the names of its folders.
+
+    Args:
+        file: of a table.
+        place: folder of the table.
+    """
+    words = (part.partition("=") for part in file.relative_to(place).parent.parts)
+    return {name: unquote(value) for name, _, value in words}
+
+
+def _first_value(file: Path, place: Path, column: str) -> Any:
+    """The lowest value of a column in a file of Spark's, which has rows."""
+    partition = partition_of(file, place)
+    if column in partition:
+        return partition[column]
+    metadata = pq.read_metadata(file)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    leaves = (group.column(number) for group in groups for number in range(group.num_columns))
+    return min(leaf.statistics.min for leaf in leaves if leaf.path_in_schema == column)
 
 
 def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -107,15 +137,55 @@ def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) ->
 
     Raises: TableError
     """
-    schema = layout_of(name).schema
+    layout = layout_of(name)
+    names = layout.names if columns is None else tuple(columns)
+    wanted = pa.schema([layout.schema.field(each) for each in names], layout.schema.metadata)
     parts = []
     for file in files_of(folder, name):
-        found = _column_faults(pq.read_schema(file), layout_of(name))
+        partition = partition_of(file, folder / layout.name)
+        part = pq.ParquetFile(file)
+        found = _column_faults(_whole_schema(part.schema_arrow, partition, layout), layout)
         if found:
             raise TableError("\n".join(f"{file}: {fault}" for fault in found))
-        parts.append(pq.ParquetFile(file).read(columns=None if columns is None else list(columns)))
-    wanted = schema if columns is None else pa.schema([schema.field(column) for column in columns], schema.metadata)
-    return pa.concat_tables([part.cast(wanted) for part in parts])
+        rows = part.read([each for each in names if each not in partition])
+        parts.append(_with_partition(rows, partition).select(names).cast(wanted))
+    return pa.concat_tables(parts)
+
+
+def read_rows(folder: Path, name: str, values: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Rows of a table in which columns have certain values, in the order of its key.
+
+    Args:
+        folder: of the run.
+        name: of the table.
+        values: by column.
+    Raises: TableError
+    """
+    layout = layout_of(name)
+    found: list[dict[str, Any]] = []
+    for file in files_of(folder, name):
+        partition = partition_of(file, folder / layout.name)
+        if all(values.get(column, value) == value for column, value in partition.items()):
+            wanted = [(column, "=", value) for column, value in values.items() if column not in partition]
+            rows = pq.read_table(file, filters=wanted or None, partitioning=None)
+            found += _with_partition(rows, partition).select(layout.names).to_pylist()
+    return found
+
+
+def _with_partition(rows: pa.Table, partition: Mapping[str, str]) -> pa.Table:
+    for name, value in partition.items():
+        rows = rows.append_column(name, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
+    return rows
+
+
+def _whole_schema(schema: pa.Schema, partition: Mapping[str, str], layout: Layout) -> pa.Schema:
+    """A file's, with what its folders have; in the order of the layout, but for a file that has all by itself."""
+    known = [name for name in partition if name in layout.names]
+    if not partition:
+        return schema
+    fields = {field.name: field for field in (*schema, *(pa.field(name, pa.string()) for name in known))}
+    order = {name: place for place, name in enumerate(layout.names)}
+    return pa.schema(sorted(fields.values(), key=lambda field: order.get(field.name, len(order))))
 
 
 def comparable(table: pa.Table, name: str) -> pa.Table:

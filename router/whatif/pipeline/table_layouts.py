@@ -492,8 +492,12 @@ def plain(kind: pa.DataType) -> pa.DataType:
 _HEAD: Final = f"""# Tables of what-if runs
 
 Made from the program. Each table is a folder of Parquet files in the folder of a run: read it with
-`pandas.read_parquet(FOLDER)`, `spark.read.parquet(FOLDER)` or `SELECT * FROM 'FOLDER/*.parquet'`. This is format
-{FORMAT}; each file's metadata has it, with the unit and meaning of each column. Rows are sorted by the key.
+`pandas.read_parquet(FOLDER)`, `spark.read.parquet(FOLDER)` or `SELECT * FROM 'FOLDER/**/*.parquet'`. This is format
+{FORMAT}; the metadata of files has unit and meaning of each column. Rows are sorted by the key.
+
+Tables that Spark has written have folders for the values of `variant`, and those with scenarios also of `family`, such
+as `scenario/variant=base/family=links%3A2`: whoever reads a part of the table reads that part of the files alone.
+Readers of partitioned Parquet give both as columns, of `pair_impact` and `address_impact` too.
 
 Rates and loads are exact sums of millionths, divided once at the end: no result depends on the order in which things
 are added, on the engine or on the number of workers.

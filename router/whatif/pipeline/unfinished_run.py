@@ -1,7 +1,8 @@
 """The folder of a run while it is under way: beside its place, under another name, until everything is in it.
 
-A chunk is done when the file of its scenarios is there, which is written last; a file appears whole or not at all. So a
-run that was killed can be resumed, and what stands under the final name is complete.
+A chunk is done when the file of its scenarios is there, which is written last and appears whole or not at all, or when
+the unit of work that it is in has been committed by Spark. So a run that was killed can be resumed, and what stands
+under the final name is complete.
 """
 
 from __future__ import annotations
@@ -9,22 +10,20 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final
 
 from mesh_config.findings import Finding, SettingsError, Severity
 from router.whatif.pipeline.aggregate import STAGE
-from router.whatif.pipeline.chunk_evaluator import OutputFile
-from router.whatif.pipeline.table_files import SUFFIX
-from router.whatif.pipeline.table_layouts import RUN, SCENARIO
+from router.whatif.pipeline.atomic_files import write_atomically
+from router.whatif.pipeline.played_units import LEFT, PLAYED, chunks_in_files, clear_uncommitted, committed_units
+from router.whatif.pipeline.table_layouts import RUN
 
 IDENTITY: Final = "input.json"
 LOCK: Final = "lock"
-_PART: Final = re.compile(r"part-(\d+)-000" + re.escape(SUFFIX))
 
 
 class RunError(SettingsError):
@@ -40,27 +39,6 @@ class FailedRunError(RunError):
 def run_error(place: Path, message: str, expected: str = "", *, kind: type[RunError] = RunError) -> RunError:
     """A RunError, or one of another kind, of one finding."""
     return kind([Finding(severity=Severity.ERROR, file=str(place), message=message, expected=expected)])
-
-
-def write_atomically(target: Path, data: bytes, *, folder: Path | None = None) -> None:
-    """Write a file that appears whole or not at all.
-
-    Args:
-        target: path of the file; what is there is replaced.
-        data: all of it.
-        folder: where it is until it is whole, on the same file system; None: that of *target*.
-    """
-    beside = (folder or target.parent) / f".{secrets.token_hex(8)}.tmp"
-    beside.write_bytes(data)
-    beside.replace(target)
-
-
-def write_run_files(folder: Path, pieces: Iterable[OutputFile]) -> None:
-    """Write files in their order, each as a whole or not at all."""
-    for piece in pieces:
-        target = folder / piece.name
-        target.parent.mkdir(exist_ok=True)
-        write_atomically(target, piece.data, folder=folder)
 
 
 class UnfinishedRun:
@@ -96,6 +74,7 @@ class UnfinishedRun:
             write_atomically(file, text.encode())
         for rest in self.path.glob("*.tmp"):
             rest.unlink()
+        clear_uncommitted(self.path)
         return self._done()
 
     def close(self) -> None:
@@ -107,12 +86,12 @@ class UnfinishedRun:
             self._lock = None
 
     def _done(self) -> set[int]:
-        names = (path.name for path in (self.path / SCENARIO.name).glob(f"*{SUFFIX}"))
-        return {int(match[1]) for match in map(_PART.fullmatch, names) if match is not None}
+        units = committed_units(self.path)
+        return chunks_in_files(self.path).union(*(range(unit.first, unit.last + 1) for unit in units))
 
     def finish(self) -> None:
         """Everything is there: give the folder its name. A run that has that name is replaced."""
-        for name in STAGE:
+        for name in (*STAGE, PLAYED, LEFT):
             shutil.rmtree(self.path / name, ignore_errors=True)
         for rest in (*self.path.glob("*.log"), self.path / IDENTITY, self.path / LOCK):
             rest.unlink()

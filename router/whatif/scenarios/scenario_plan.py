@@ -315,9 +315,14 @@ def _member(
     return None
 
 
+def second_of_work(routers: int) -> float:
+    """Scenarios that one core plays in about a second, on a mesh of so many routers."""
+    return float(CHUNK_SCENARIOS * (CHUNK_ROUTERS / max(routers, 1)) ** 1.7)
+
+
 def chunk_size(routers: int, scenarios: int) -> int:
     """Scenarios in a chunk: about a second of work, a power of two, and less where there would be few chunks."""
-    enough = min(CHUNK_SCENARIOS * (CHUNK_ROUTERS / max(routers, 1)) ** 1.7, scenarios / CHUNKS, LARGEST_CHUNK)
+    enough = min(second_of_work(routers), scenarios / CHUNKS, LARGEST_CHUNK)
     size = SMALLEST_CHUNK
     while size < enough:
         size *= 2

@@ -27,8 +27,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.query import StreamingQuery
 
 from router.whatif.model.elements import LinkEdge
+from router.whatif.pipeline.atomic_files import write_atomically
 from router.whatif.pipeline.table_layouts import LINK_RATE
-from router.whatif.pipeline.unfinished_run import run_error, write_atomically
+from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.telemetry import link_counters
 
 FORMAT: Final = "amqp_mesh_counters"

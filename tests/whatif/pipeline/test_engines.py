@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import importlib
+import json
+import math
 import os
+import random
+import re
+import shutil
 import signal
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from router.cli import main
+from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.model.elements import RouterNode
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline import spark_engine as engine
+from router.whatif.pipeline import spark_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.run import SPARK_VARIABLES, Options, run
 from router.whatif.pipeline.spark_failures import TaskError
 from router.whatif.pipeline.spark_parallel_map import map_tasks
-from router.whatif.pipeline.table_files import files_of, read_table
+from router.whatif.pipeline.spark_session import SparkAddress, pages
+from router.whatif.pipeline.spark_tables import exact_sum
+from router.whatif.pipeline.table_files import files_of, partition_of, read_table
+from router.whatif.pipeline.table_layouts import layout_of
 from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.scenarios.run_request import Request
 from router.whatif.scenarios.scenario_plan import Chunk
-from tests.whatif.runs import TABLES, assert_equal, everything, made
+from tests.whatif.runs import TABLES, assert_equal, everything, made, nothing_beside
 
 REQUEST = Request(
     families="links:1,routers:2,srlg,sites,links:1+routers:1,links:3",
@@ -32,10 +45,21 @@ REQUEST = Request(
     seed=5,
 )
 
+GROWING = Request(families="links:1,routers:1,srlg", growth="1:3:0.4")
+"""Of six variants, of which each is a unit of work or more."""
+
 
 @pytest.fixture(scope="module")
 def model() -> Model:
     return everything(16, 30)
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of Spark's."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    made(model, REQUEST, folder, engine="spark", pairs="changed")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -52,25 +76,129 @@ def test_spark_makes_the_tables_of_this_process(spark: SparkSession, model: Mode
     assert summary.engine == "spark local[2,2]"
     assert_equal(local, tmp_path / "run")
     assert [done for what, done, _ in seen if what == "playing scenarios"][-1] == summary.scenarios
-    for name in TABLES:  # more than is asked of it: the very files
-        if name != "run":
-            assert [path.read_bytes() for path in files_of(local, name)] == [
-                path.read_bytes() for path in files_of(tmp_path / "run", name)
-            ]
+    assert nothing_beside(tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(TABLES)
 
 
-def test_a_run_that_one_engine_began_another_one_can_end(
-    spark: SparkSession, model: Model, local: Path, tmp_path: Path
-) -> None:
-    def interrupt(what: str, done: int, total: int) -> None:
-        if done > 600:
+def test_spark_writes_a_folder_for_each_variant_and_family(spark: SparkSession, whole: Path, local: Path) -> None:
+    """Spark's readers find these columns again, also in tables that don't have them else."""
+    scenario = read_table(local, "scenario")
+    wanted = set(zip(*(scenario.column(name).to_pylist() for name in ("variant", "family")), strict=True))
+    folders = {tuple(partition_of(file, whole / "scenario").values()) for file in files_of(whole, "scenario")}
+    assert folders == wanted
+    for name in ("scenario", "pair_impact", "address_impact"):
+        frame = spark.read.parquet(str(whole / name))
+        assert set(frame.columns) == {*layout_of(name).names, "variant", "family"}
+        assert frame.count() == read_table(local, name).num_rows
+        assert (whole / name / "_SUCCESS").exists()
+    field = spark.read.parquet(str(whole / "scenario")).schema["delay_p99_ms"]
+    assert field.metadata["unit"] == "ms"
+
+
+class Interrupt:
+    """Ends a run when more than so many scenarios have been played, or when tables are made."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        self.played: list[int] = []
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if what == "playing scenarios":
+            self.played.append(done)
+        if (what == "playing scenarios" and done > self.after) or what == "writing tables":
             raise KeyboardInterrupt
 
+
+@pytest.fixture(scope="module")
+def uninterrupted(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("uninterrupted") / "run"
+    made(model, GROWING, folder, engine="local", workers=1)
+    return folder
+
+
+@pytest.mark.parametrize(("first", "second"), [("local", "spark"), ("spark", "local")])
+def test_a_run_that_one_engine_began_another_one_can_end(
+    first: str, second: str, spark: SparkSession, model: Model, uninterrupted: Path, tmp_path: Path
+) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(model, REQUEST, tmp_path / "run", Options(engine="local", pairs="changed"), on_progress=interrupt)
-    summary = made(model, REQUEST, tmp_path / "run", engine="spark", pairs="changed", is_resumed=True)
-    assert 0 < summary.resumed < summary.scenarios
-    assert_equal(local, tmp_path / "run")
+        run(model, GROWING, tmp_path / "run", Options(engine=first), on_progress=Interrupt(60))
+    summary = made(model, GROWING, tmp_path / "run", engine=second, is_resumed=True)
+    assert 60 < summary.resumed < summary.scenarios
+    assert_equal(uninterrupted, tmp_path / "run")
+    assert nothing_beside(tmp_path / "run")
+
+
+def test_spark_goes_on_where_it_was(spark: SparkSession, model: Model, uninterrupted: Path, tmp_path: Path) -> None:
+    out, begun = tmp_path / "run", tmp_path / ".run.partial" / "played" / "unit=0000090-0000099" / "_temporary"
+    options = Options(engine="spark", is_resumed=True)
+    with pytest.raises(KeyboardInterrupt):
+        run(model, GROWING, out, options, on_progress=Interrupt(60))
+    begun.mkdir(parents=True)  # what a task was writing when all ended
+    again = Interrupt(10**9)
+    with pytest.raises(KeyboardInterrupt):
+        run(model, GROWING, out, options, on_progress=again)
+    assert 60 < min(again.played) < max(again.played), "what was committed isn't played again"
+    assert not begun.exists()
+    summary = made(model, GROWING, out, engine="spark", is_resumed=True)
+    assert summary.resumed == summary.scenarios, "all had been played: only tables were made"
+    assert_equal(uninterrupted, out)
+    assert nothing_beside(out)
+
+
+def test_every_command_opens_a_run_of_spark_without_a_report(
+    spark: SparkSession, model: Model, whole: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    write_answers(tmp_path / "run", model)
+    for words in (
+        ["explain", "--router", "r00"],
+        ["explain", "--link", model.links[0].id],
+        ["explain", "--address", "news", "--scenario", "7"],
+        ["check", "--max-util", "9", "--no-single-point-of-failure", "--enough-credit"],
+        ["credit"],
+        ["diff", str(tmp_path / "run")],
+        ["suggest"],
+        ["report"],
+    ):
+        asked = CliRunner().invoke(main, ["whatif", words[0], str(tmp_path / "run"), *words[1:]])
+        assert asked.exit_code in (0, 1), (words, asked.output)
+        assert isinstance(asked.exception, SystemExit | None), (words, asked.exception)
+
+
+def test_the_pages_of_spark_say_what_its_jobs_are_about(spark: SparkSession, whole: Path) -> None:
+    address = pages(spark)
+    assert address is not None
+    assert address.startswith("http://127.0.0.1:"), "nobody else needs to see them"
+    place = f"{address}/api/v1/applications/{spark.sparkContext.applicationId}/jobs"
+    with urllib.request.urlopen(place) as answer:  # noqa: S310 - the scheme is http
+        said = {job.get("description", "") for job in json.load(answer)}
+    assert any(re.fullmatch(r"what-if: play scenarios 0 to \d+ of variant base", words) for words in said)
+    for name in ("scenario", "pair_impact", "address_impact", "link_load", "link_worst"):
+        assert f"what-if: make table {name} of what was played" in said
+    assert "what-if: sum up the probabilities of scenarios" in said
+
+
+def test_a_table_without_rows_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:
+    model = Model(routers=[RouterNode(id="A"), RouterNode(id="B")])
+    for engine in ("local", "spark"):
+        made(model, Request(families="routers:1"), tmp_path / engine, engine=engine, pairs="none")
+    assert_equal(tmp_path / "local", tmp_path / "spark")
+    assert spark.read.parquet(str(tmp_path / "spark" / "pair_impact")).count() == 0
+
+
+def test_folders_may_have_names_that_mean_something_in_paths(spark: SparkSession, model: Model, tmp_path: Path) -> None:
+    request = Request(families="links:1")
+    for engine in ("local", "spark"):
+        made(model, request, tmp_path / "{a}[1] b%20*" / engine, engine=engine)
+    assert_equal(tmp_path / "{a}[1] b%20*" / "local", tmp_path / "{a}[1] b%20*" / "spark")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_exact_sum_is_that_of_fsum(seed: int, spark: SparkSession) -> None:
+    rng = random.Random(seed)
+    values = [rng.uniform(-1, 1) * 2.0 ** rng.randint(-300, 300) for _ in range(500)] + [5e-324, 0.0, 1.7e308, 1.0]
+    frame = spark.createDataFrame([(value,) for value in values] + [(None,)], "value double").repartition(3)
+    assert exact_sum(frame, "value") == math.fsum(values)
 
 
 def test_ecmp_is_the_same_on_spark(spark: SparkSession, model: Model, tmp_path: Path) -> None:
@@ -113,7 +241,7 @@ def test_what_a_task_raises_comes_out(spark: SparkSession, model: Model, tmp_pat
     )
     chunk = Chunk(number=0, variant=0, first=0, stop=1)
     with pytest.raises(TaskError, match="a task of Spark failed: ") as caught:
-        engine.run(engine.SparkAddress(), {0: work}, [chunk], tmp_path, on_done=lambda chunk: None)
+        spark_engine.run(SparkAddress(), {0: work}, [chunk], tmp_path, on_done=lambda chunk: None)
     assert len(str(caught.value).splitlines()) == 1
 
 

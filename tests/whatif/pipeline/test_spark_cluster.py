@@ -104,7 +104,9 @@ def test_a_cluster_that_loses_a_worker_loses_no_scenario(
     (row,) = read_table(tmp_path / "run", "run").to_pylist()
     assert row["engine"] == f"spark {cluster.url}"
     # Who looks at the event log, or at Spark's pages, finds what each job was about.
-    assert re.search(r"what-if: play scenarios \d+ to \d+ of variant [01]", text_of(events))
+    logged_text = text_of(events)
+    assert re.search(r"what-if: play scenarios \d+ to \d+ of variant (base|growth 2)", logged_text)
+    assert "what-if: make table link_worst of what was played" in logged_text
 
 
 def test_spark_connect_makes_the_same_tables(model: Model, local: Path, grid: pa.Table, tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_spark_connect_makes_the_same_tables(model: Model, local: Path, grid: pa
     assert row["engine"] == f"spark {address}"
 
 
-def test_this_process_works_while_spark_starts_beside_it(model: Model, local: Path, tmp_path: Path) -> None:
+def test_spark_on_this_machine_makes_the_same_tables(model: Model, local: Path, tmp_path: Path) -> None:
     with command(model, tmp_path, "--engine", "spark", "--workers", "2") as process:
         assert process.stderr is not None
         said = process.stderr.read()

@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
@@ -23,7 +22,7 @@ from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.elements import LinkEdge
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.run_folder import is_split, model_of, variant_of
-from router.whatif.pipeline.table_files import files_of, read_table
+from router.whatif.pipeline.table_files import read_rows, read_table
 from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.wording import BASE, failure
@@ -209,9 +208,7 @@ class BaseAndScenario:
         """Rows of a table of the run that have these values; none without a run, or when it has no such table."""
         if self.folder is None or not (self.folder / table).is_dir():
             return []
-        wanted = [(column, "=", value) for column, value in values.items()]
-        found = [pq.read_table(file, filters=wanted) for file in files_of(self.folder, table)]
-        return [row for part in found for row in part.to_pylist()]
+        return read_rows(self.folder, table, values)
 
     def variant_rows(self, table: str, **values: object) -> list[dict[str, Any]]:
         """The same of a table by scenario: rows of the scenarios of this variant."""

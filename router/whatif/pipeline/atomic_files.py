@@ -1,0 +1,30 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from router.whatif.pipeline.chunk_evaluator import OutputFile
+
+
+def write_atomically(target: Path, data: bytes, *, folder: Path | None = None) -> None:
+    """Write a file that appears whole or not at all.
+
+    Args:
+        target: path of the file; what is there is replaced.
+        data: all of it.
+        folder: where it is until it is whole, on the same file system; None: that of *target*.
+    """
+    beside = (folder or target.parent) / f".{secrets.token_hex(8)}.tmp"
+    beside.write_bytes(data)
+    beside.replace(target)
+
+
+def write_run_files(folder: Path, pieces: Iterable[OutputFile]) -> None:
+    """Write files in their order, each as a whole or not at all."""
+    for piece in pieces:
+        target = folder / piece.name
+        target.parent.mkdir(exist_ok=True)
+        write_atomically(target, piece.data, folder=folder)

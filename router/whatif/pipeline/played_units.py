@@ -1,0 +1,133 @@
+"""Played parts of an unfinished run: units of work that Spark has committed, and chunks that are files.
+
+Either engine can go on with what the other one has left, since the rows are the same.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from router.whatif.pipeline.atomic_files import write_run_files
+from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, file_name, output_file
+from router.whatif.pipeline.play_rows import EMPTY, TABLE, table_of
+from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
+from router.whatif.scenarios.scenario_plan import Chunk
+
+PLAYED: Final = "played"
+"""Folder in that of the run with a folder for each unit."""
+LEFT: Final = "left"
+"""Folder in that of the run with the files of chunks, when Spark goes on with a run that the local engine began."""
+TABLES: Final = (PAIR_IMPACT.name, ADDRESS_IMPACT.name, WORST_LOADS, BASE_LOADS, SCENARIO.name)
+"""Of the scenarios that are played, in the order in which they are written."""
+
+_UNIT: Final = re.compile(r"unit=(\d+)-(\d+)")
+_PART: Final = re.compile(r"part-(\d+)-\d+" + re.escape(SUFFIX))
+
+
+@attrs.frozen
+class PlayedUnit:
+    """A unit of work: consecutive chunks, by the numbers of the first and the last."""
+
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"unit={self.first:07}-{self.last:07}"
+
+    @classmethod
+    def of_name(cls, name: str) -> PlayedUnit | None:
+        """That of a folder, None where it is of none."""
+        match = _UNIT.fullmatch(name)
+        return None if match is None else cls(int(match[1]), int(match[2]))
+
+
+def committed_units(folder: Path) -> list[PlayedUnit]:
+    """Units of the run in *folder* that Spark has committed, by their first chunks."""
+    found = (PlayedUnit.of_name(path.parent.name) for path in (folder / PLAYED).glob(f"*/{COMMITTED}"))
+    return sorted((unit for unit in found if unit is not None), key=lambda unit: unit.first)
+
+
+def chunks_in_files(folder: Path) -> set[int]:
+    """Numbers of the chunks whose files the local engine has written into the run in *folder*, all of them."""
+    places = (folder / SCENARIO.name, folder / LEFT / SCENARIO.name)
+    names = (path.name for place in places for path in place.glob(f"part-*{SUFFIX}"))
+    return {int(match[1]) for match in map(_PART.fullmatch, names) if match is not None}
+
+
+def clear_uncommitted(folder: Path) -> None:
+    """Remove what Spark has begun and not committed: of units and of tables."""
+    for unit in (folder / PLAYED).glob("unit=*"):
+        if not (unit / COMMITTED).exists():
+            shutil.rmtree(unit)
+
+
+def set_files_aside(folder: Path) -> None:
+    """Put the files of chunks where tables that Spark makes aren't in their way."""
+    for name in TABLES:
+        for file in sorted((folder / name).glob(f"part-*{SUFFIX}")):
+            if _PART.fullmatch(file.name):
+                target = folder / LEFT / name / file.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+
+
+def tables_in_files(folder: Path, chunk: Chunk) -> Iterator[tuple[str, pa.Table]]:
+    """Read the files of a chunk that have been set aside. Yields what `Evaluator.tables` would."""
+    for name in TABLES:
+        for file in sorted((folder / LEFT / name).glob(f"part-{chunk.number:07}-*{SUFFIX}")):
+            yield name, pq.ParquetFile(file).read()
+
+
+def units_to_files(folder: Path, chunks: Sequence[Chunk]) -> None:
+    """Make files of chunks of what Spark has committed in the run in *folder*, for the local engine to go on.
+
+    Args:
+        folder: of the run.
+        chunks: of the whole plan, by number.
+    """
+    for name in TABLES:
+        if (folder / name / COMMITTED).exists():  # a table of all of them, which will be made again
+            shutil.rmtree(folder / name)
+        for file in sorted((folder / LEFT / name).glob(f"*{SUFFIX}")):
+            (folder / name).mkdir(exist_ok=True)
+            file.replace(folder / name / file.name)
+    for unit in committed_units(folder):
+        own = chunks[unit.first : unit.last + 1]
+        parts = {name: _rows_of(folder / PLAYED / unit.name, name) for name in TABLES}
+        for chunk in own:
+            write_run_files(
+                folder,
+                [
+                    output_file(file_name(name, chunk.number), rows)
+                    for name, whole in parts.items()
+                    if (rows := _rows_of_chunk(name, whole, chunk, is_first=chunk == own[0])).num_rows
+                ],
+            )
+        shutil.rmtree(folder / PLAYED / unit.name)
+
+
+def _rows_of(unit: Path, name: str) -> pa.Table:
+    files = sorted((unit / f"{TABLE}={name}").glob(f"*{SUFFIX}"))
+    return pa.concat_tables([EMPTY[name], *(table_of(pq.ParquetFile(file).read([name]), name) for file in files)])
+
+
+def _rows_of_chunk(name: str, whole: pa.Table, chunk: Chunk, *, is_first: bool) -> pa.Table:
+    if name == BASE_LOADS:
+        return whole.sort_by("link") if is_first else whole.slice(0, 0)
+    number = whole.column("scenario")
+    own = whole.filter(pc.and_(pc.greater_equal(number, chunk.first), pc.less(number, chunk.stop)))
+    # Tasks end in any order, and their files have names of chance.
+    order = [column for column in ("scenario", "src", "dst", "address", "link") if column in own.column_names]
+    return own.sort_by([(column, "ascending") for column in order])

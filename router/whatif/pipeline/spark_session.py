@@ -1,0 +1,238 @@
+"""Sessions of Spark: on this machine, on a cluster, through Spark Connect; how they are started, named, watched, ended.
+
+Only DataFrames are used elsewhere, since Spark Connect has nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import DataFrame, SparkSession
+
+import router
+from router.whatif.pipeline.spark_failures import task_error
+from router.whatif.pipeline.unfinished_run import run_error
+
+LOG: Final = "spark.log"
+LOOPBACK: Final = "127.0.0.1"
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.app.name": "amqp-mesh whatif",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+"""Settings of Spark unless the caller says otherwise."""
+
+HERE: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    # Its pages are at whatever port is free, and for this machine alone, see `_launch_variables`.
+    "spark.ui.port": "0",
+    # A session that lives for a minute: half of the start is what the second compiler would do.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""Further ones when Spark works on this machine alone."""
+PARTITIONS_PER_CORE: Final = 4
+"""Of what is shuffled on this machine; those that are small are put together by adaptive execution."""
+
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
+"""Exceptions with which a job ends when its tasks die: of Spark Connect, or a driver in Java."""
+
+
+@attrs.frozen(kw_only=True)
+class SparkAddress:
+    """Address of Spark."""
+
+    master: str | None = None
+    """Such as `local[2]` or `spark://host:7077`; None: as spark-submit says, else this machine."""
+    remote: str | None = None
+    """A server of Spark Connect: `sc://host:15002`."""
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    """Further settings of Spark."""
+    workers: int | None = None
+    """Tasks at the same time on this machine; None: as many as there are processors."""
+
+
+def describe(session: SparkSession, address: SparkAddress) -> str:
+    """Describe where it runs."""
+    try:
+        return f"spark {session.sparkContext.master}"
+    except PySparkException:
+        return f"spark {address.remote or os.environ.get('SPARK_REMOTE', 'connect')}"
+
+
+def start(address: SparkAddress, log: Path) -> SparkSession:
+    """A session, that of this thread if it has one. What a new one logs goes to the file *log*.
+
+    Raises: RunError when Spark can't be started.
+    """
+    # Else workers take the python3 that they find first.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    remote = address.remote or (None if address.master else os.environ.get("SPARK_REMOTE"))
+    try:
+        return _connect(remote, address) if remote else _launch(address, log)
+    except (*SPARK_ERRORS, ImportError, OSError) as error:
+        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:] if log.exists() else []
+        words = str(error).strip().splitlines()[:2]
+        expected = ""
+        if remote and isinstance(error, ImportError):  # grpcio and others, which only Spark Connect needs
+            expected = "pip install 'amqp-mesh[connect]'"
+        raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}", expected) from error
+
+
+@contextlib.contextmanager
+def session(address: SparkAddress, log: Path) -> Iterator[SparkSession]:
+    """Start a session as `start` does; one that is new is stopped at the end, which else ends with a traceback.
+
+    Raises: RunError when Spark can't be started.
+    """
+    before = SparkSession.getActiveSession()
+    found = start(address, log)
+    try:
+        yield found
+    finally:
+        if found is not before:
+            found.stop()
+
+
+def _connect(remote: str, address: SparkAddress) -> SparkSession:
+    # Not by the usual builder, which refuses a process that has a session of the other kind.
+    builder = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(remote)
+    for key, value in address.settings.items():
+        builder = builder.config(key, value)
+    session: Any = builder.getOrCreate()
+    found: SparkSession = session
+    return found
+
+
+def _launch(address: SparkAddress, log: Path) -> SparkSession:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    conf = SparkConf(loadDefaults=False)
+    master = address.master or (None if is_submitted else os.environ.get("MASTER"))
+    if master is None and not is_submitted:
+        # A task that fails is tried again.
+        master = f"local[{_cores_here(address)},2]"
+    settings = dict(SETTINGS)
+    if master is not None:
+        settings["spark.master"] = master
+        if master.startswith("local") or LOOPBACK in master or "localhost" in master:
+            settings |= HERE
+            settings["spark.sql.shuffle.partitions"] = str(PARTITIONS_PER_CORE * _cores_here(address))
+    for key, value in (settings | dict(address.settings)).items():
+        conf.set(key, value)
+    gateway = None
+    if SparkContext._gateway is None and not is_submitted:  # else it is used
+        launch: Any = launch_gateway  # which has no types
+        with log.open("ab") as file, _launch_variables(is_here=settings.keys() >= HERE.keys()):
+            gateway = launch(conf, {"stdout": file, "stderr": subprocess.STDOUT})
+    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+@contextlib.contextmanager
+def _launch_variables(*, is_here: bool) -> Iterator[None]:
+    """Variables of the environment that Spark is to start with.
+
+    Args:
+        is_here: whether it works on this machine alone: then its pages are seen from here alone, too.
+    """
+    root = str(Path(router.__file__).parent.parent)
+    path = os.environ.get("PYTHONPATH")
+    # Workers on this machine find the modules that this process has, though they be installed nowhere.
+    wanted = {"PYTHONPATH": os.pathsep.join([root, path] if path else [root])}
+    if is_here:
+        wanted["SPARK_LOCAL_IP"] = LOOPBACK
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def pages(session: SparkSession) -> str | None:
+    """Address of Spark's pages about this session; None where there are none, or it isn't known here."""
+    try:
+        url: str | None = session.sparkContext.uiWebUrl
+    except PySparkException:  # Spark Connect doesn't say
+        return None
+    return url
+
+
+def functions_of(frame: DataFrame) -> Any:
+    """The module of functions of columns, which is another one for DataFrames of Spark Connect."""
+    return importlib.import_module(f"{_package_of(frame)}.functions")
+
+
+def window_of(frame: DataFrame) -> Any:
+    """The class `Window`, of which there are two in the same way."""
+    return importlib.import_module(f"{_package_of(frame)}.window").Window
+
+
+def _package_of(frame: DataFrame) -> str:
+    # pyspark's own choice goes by the process, which may have sessions of both kinds.
+    is_remote = type(frame).__module__.startswith("pyspark.sql.connect.")
+    return "pyspark.sql.connect" if is_remote else "pyspark.sql"
+
+
+def _cores_here(address: SparkAddress) -> int:
+    return address.workers or len(os.sched_getaffinity(0))
+
+
+def cores(session: SparkSession) -> int:
+    """Tasks that run at the same time, as far as can be told before any ran."""
+    try:
+        return max(1, int(session.sparkContext.defaultParallelism))
+    except PySparkException:  # Spark Connect doesn't say
+        return len(os.sched_getaffinity(0))
+
+
+def name_job(session: SparkSession, words: str) -> None:
+    """Let the jobs that this thread starts have a name in Spark's pages and event log; Spark Connect has none."""
+    with contextlib.suppress(PySparkException):
+        session.sparkContext.setJobDescription(words)
+
+
+@contextlib.contextmanager
+def jobs(session: SparkSession, place: Path) -> Iterator[None]:
+    """Wait for jobs: when one fails the others end as well.
+
+    Args:
+        session: that runs them.
+        place: named in errors.
+    Raises: TaskError when tasks died.
+    """
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(*SPARK_ERRORS, OSError):  # it may be gone
+            cancel(session)
+        if isinstance(error, SPARK_ERRORS):
+            raise task_error(error, place) from error
+        raise
+
+
+def cancel(session: SparkSession) -> None:
+    """End what is running, so that whoever waits for it does so no longer."""
+    try:
+        session.sparkContext.cancelAllJobs()
+    except PySparkException:
+        session.interruptAll()

@@ -1,0 +1,165 @@
+"""Tables of a run as DataFrames of what has been played: sorted, ranked and summed up by Spark, written by executors.
+
+All of it is the DataFrame API, so that it runs through Spark Connect too. What local tables have, these have, bit for
+bit: sums of probabilities are exact, and all else is copied, compared or divided once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from router.whatif.kernel.network_arrays import MICRO
+from router.whatif.pipeline.aggregate import KEPT
+from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS
+from router.whatif.pipeline.play_rows import FAMILY, SPARK_SCHEMA, TABLE, VARIANT, ddl
+from router.whatif.pipeline.spark_session import functions_of, window_of
+from router.whatif.pipeline.table_layouts import (
+    ADDRESS_IMPACT,
+    LINK_LOAD,
+    LINK_WORST,
+    PAIR_IMPACT,
+    SCENARIO,
+    Layout,
+    plain,
+)
+from router.whatif.wording import BASE, MAINTENANCE
+
+BY_SCENARIO: Final = (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT)
+"""Tables that are partitioned by variant and family."""
+BY_VARIANT: Final = (LINK_LOAD, LINK_WORST)
+"""Tables that are partitioned by variant."""
+
+_MANTISSA_BITS: Final = 53
+_GLOB: Final = re.compile(r"[][{}*?\\]")
+"""Characters that mean something in paths that Spark reads."""
+
+
+def read_played(session: SparkSession, place: str) -> DataFrame:
+    """Rows in the form of `play_rows`, of all units of work that are there.
+
+    Args:
+        session: of Spark.
+        place: of the folder with a folder for each of them.
+    """
+    return session.read.schema(SPARK_SCHEMA).parquet(_GLOB.sub(r"\\\g<0>", place))
+
+
+def by_scenario(played: DataFrame, layout: Layout) -> DataFrame:
+    """Make a table that has rows by scenario, sorted by its key within ranges of scenarios.
+
+    Args:
+        played: as `read_played` gives it.
+        layout: one of BY_SCENARIO.
+    """
+    sql = functions_of(played)
+    own = [sql.col(f"{layout.name}.{name}").alias(name) for name in layout.names if name not in (VARIANT, FAMILY)]
+    rows = played.where(sql.col(TABLE) == layout.name).select(VARIANT, FAMILY, *own)
+    return rows.repartitionByRange("scenario").sortWithinPartitions(VARIANT, FAMILY, *layout.key)
+
+
+def link_load(played: DataFrame) -> DataFrame:
+    """Make the table `link_load`, sorted by its key."""
+    sql = functions_of(played)
+    rows = played.where(sql.col(TABLE) == BASE_LOADS).select(f"{LINK_LOAD.name}.*")
+    return rows.coalesce(1).sortWithinPartitions(*LINK_LOAD.key)
+
+
+def link_worst(played: DataFrame) -> DataFrame:
+    """Make the table `link_worst`, sorted by its key: of each directed link the KEPT worst scenarios, by a window."""
+    sql = functions_of(played)
+    worst = played.where(sql.col(TABLE) == WORST_LOADS).select(VARIANT, f"{WORST_LOADS}.*")
+    window = window_of(played).partitionBy(VARIANT, "link").orderBy(sql.col("share").desc(), sql.col("scenario"))
+    ranked = worst.withColumn("rank", sql.row_number().over(window)).where(sql.col("rank") <= KEPT)
+    cause = sql.struct("rank", "scenario", _real(sql, "rate"), _real(sql, "bytes"), "share")
+    causes = ranked.groupBy(VARIANT, sql.col("link").alias("place")).agg(
+        sql.sort_array(sql.collect_list(cause)).alias("causes")
+    )
+    loads = played.where(sql.col(TABLE) == BASE_LOADS)
+    links = loads.select(sql.col(f"{BASE_LOADS}.link").alias("place"), f"{LINK_LOAD.name}.*")
+    joined = links.join(causes, [VARIANT, "place"], "left")
+    none = sql.array().cast("array<struct<rank: int, scenario: bigint, rate: double, bytes: double, share: double>>")
+    joined = joined.withColumn("causes", sql.coalesce("causes", none))
+    first = sql.get("causes", sql.lit(0))
+    columns = {
+        "base_msgs_per_s": sql.col("msgs_per_s"),
+        "base_utilisation": sql.col("utilisation"),
+        "worst_msgs_per_s": sql.coalesce(first["rate"], "msgs_per_s"),
+        "worst_bytes_per_s": sql.coalesce(first["bytes"], "bytes_per_s"),
+        "worst_utilisation": sql.coalesce(first["share"], "utilisation"),
+        "scenarios": sql.col("causes.scenario"),
+        "scenario_msgs_per_s": sql.col("causes.rate"),
+        "scenario_bytes_per_s": sql.col("causes.bytes"),
+        "scenario_utilisation": sql.col("causes.share"),
+    }
+    chosen = joined.select(*(columns.get(name, sql.col(name)).alias(name) for name in LINK_WORST.names))
+    return chosen.repartition(1).sortWithinPartitions(*LINK_WORST.key)
+
+
+def _real(sql: Any, name: str) -> Column:
+    """Of millionths."""
+    found: Column = (sql.col(name).cast("double") / sql.lit(float(MICRO))).alias(name)
+    return found
+
+
+def coverage(played: DataFrame) -> float:
+    """Sum of the probabilities of scenarios of the mesh as it is, without maintenance, which have some."""
+    sql = functions_of(played)
+    here = (sql.col(TABLE) == SCENARIO.name) & (sql.col(VARIANT) == BASE) & (sql.col(FAMILY) != MAINTENANCE)
+    rows = played.where(here).select(sql.col(f"{SCENARIO.name}.probability").alias("probability"))
+    return min(1.0, exact_sum(rows, "probability"))
+
+
+def exact_sum(rows: DataFrame, name: str) -> float:
+    """Sum up reals as `math.fsum` does: exactly, and rounded once, in whatever order they come.
+
+    A real is a whole number of at most 53 bits times a power of two. Spark sums these up for each power, and there are
+    a few dozen of such sums.
+
+    Args:
+        rows: of which none but *name* is used; nulls count nothing.
+        name: of a column of finite reals.
+    """
+    sql = functions_of(rows)
+    value = sql.col(name)
+    # One too high or too low does no harm: there are bits to spare.
+    power = sql.floor(sql.log2(sql.abs(value))).cast("int")
+    shift = sql.lit(_MANTISSA_BITS) - sql.col("power")
+    half = sql.floor(shift / 2).cast("int")
+    # By two factors, since one alone may be beyond what a real can be.
+    whole = sql.col("value") * sql.pow(sql.lit(2.0), half) * sql.pow(sql.lit(2.0), shift - half)
+    sums = (
+        rows.where(value.isNotNull() & (value != 0))
+        .select(value.alias("value"), power.alias("power"))
+        .select("power", whole.cast("bigint").cast("decimal(20,0)").alias("whole"))
+        .groupBy("power")
+        .agg(sql.sum("whole").alias("whole"))
+        .toArrow()
+        .to_pylist()
+    )
+    exact = sum(
+        (Fraction(int(row["whole"])) * Fraction(2) ** (row["power"] - _MANTISSA_BITS) for row in sums), Fraction()
+    )
+    return float(exact)
+
+
+def described(frame: DataFrame, layout: Layout) -> DataFrame:
+    """The same with unit and meaning of each column, which Spark keeps with the files."""
+    sql = functions_of(frame)
+    about = {column.name: {"comment": column.doc, "unit": column.unit} for column in layout.columns}
+    return frame.select(*(sql.col(name).alias(name, metadata=about.get(name, {})) for name in frame.columns))
+
+
+def empty(session: SparkSession, layout: Layout) -> DataFrame:
+    """A table without rows."""
+    fields = ", ".join(f"{column.name} {ddl(plain(column.kind))}" for column in layout.columns)
+    return session.createDataFrame([], fields)
+
+
+def partitions_of(layout: Layout) -> Sequence[str]:
+    """Columns by which a table has folders."""
+    return (VARIANT, FAMILY) if layout in BY_SCENARIO else (VARIANT,)
