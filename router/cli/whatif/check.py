@@ -46,6 +46,31 @@ def _share_option(name: str, help_text: str) -> Callable[[F], F]:
     return click.option(name, callback=_share, metavar="SHARE", help=f"{help_text} 0.8 or 80%.")
 
 
+def _named(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """Limits by name, of texts such as `rpc=20`; a name may have a `=` of its own.
+
+    Raises: click.BadParameter
+    """
+    found: dict[str, float] = {}
+    for value in values:
+        name, _, text = value.rpartition("=")
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not name or not 0 <= number < 1e9:
+            word = (param.metavar or "NAME=MS").partition("=")[0]
+            raise click.BadParameter(f"{value!r}; expected {word}=MS, with a number of milliseconds", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"{value!r}: `{name}` has a limit already", ctx, param)
+        found[name] = number
+    return found
+
+
+def _named_option(name: str, metavar: str, help_text: str) -> Callable[[F], F]:
+    return click.option(name, callback=_named, metavar=metavar, multiple=True, help=help_text)
+
+
 def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], F]:
     return click.option(name, type=kind, metavar=metavar, help=help_text)
 
@@ -66,6 +91,8 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @_limit("--max-starved-publishers", click.IntRange(min=0), "Most publishers that find no subscriber.", "N")
 @_limit("--max-stretch", click.FloatRange(min=1), "Most that 99 % of the paths cost, by what they did.", "X")
 @_limit("--max-delay-ms", click.FloatRange(min=0), "Highest one-way delay of 99 % of the paths.", "MS")
+@_named_option("--max-address-delay-ms", "ADDRESS=MS", "Highest one-way delay of 99 % of an address's messages.")
+@_named_option("--max-class-delay-ms", "CLASS=MS", "The same of all demands of a class.")
 @_share_option("--min-availability", "Least share of messages served; what was not played counts as lost.")
 @click.option("--enough-credit", is_flag=True, help="Every path has the credit that its rate needs.")
 @click.option("--family", "families", metavar="FAMILY", multiple=True, help="Count scenarios of this family only.")
@@ -75,6 +102,7 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
     """Compare RUN with limits, and say for each that is broken by what.
 
     What a run can't tell is not within a limit: utilisation without capacities, availability without failure rates.
+    Limits for the delay of an address or of a class play the scenarios again, since the tables have that of all pairs.
 
     Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used.
     """

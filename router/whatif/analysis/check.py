@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mesh_config.findings import nearest
 from router.whatif.analysis.availability import availability, calm_losses, unrated
 from router.whatif.analysis.credit_plan import ClientCreditHabits, credit_rows
+from router.whatif.analysis.delay_limits import Traffic, delays_ms
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
 from router.whatif.analysis.spof import spof_rows
@@ -61,6 +62,10 @@ class Limits:
     """Cost of paths after a failure by that before, for 99 % of the pairs in any scenario."""
     max_delay_ms: float | None = None
     """One-way delay for 99 % of the pairs in any scenario."""
+    max_address_delay_ms: Mapping[str, float] = attrs.field(factory=dict)
+    """By address: one-way delay of 99 % of its messages in any scenario."""
+    max_class_delay_ms: Mapping[str, float] = attrs.field(factory=dict)
+    """The same by class of demands."""
     min_availability: float | None = None
     """Of all messages, or without demands of all pairs: the share served, what was not played counted as lost."""
     enough_credit: bool = False
@@ -103,8 +108,10 @@ def check(folder: Path, limits: Limits, model: Model) -> list[LimitResult]:
     elements += [group.name for group in model.groups]
     elements += sorted({router.site for router in model.routers if router.site})
     _refuse_unknown("router, link or group", limits.allowed, elements)
+    _refuse_unknown("address", limits.max_address_delay_ms, [address.text for address in model.addresses])
+    _refuse_unknown("class of demands", limits.max_class_delay_ms, _classes(model))
     found: list[LimitResult] = []
-    for make in (_utilisation, _spof, _counts, _paths, _availability, _credit):
+    for make in (_utilisation, _spof, _counts, _paths, _delays, _availability, _credit):
         found += make(folder, outcomes, limits, model)
     return found
 
@@ -254,6 +261,38 @@ def _paths(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> It
             yield LimitResult(limit=limit, is_kept=False, found=f"can't be told: {why}")
         else:
             yield _at_most(outcomes, among, "--max-delay-ms", limits.max_delay_ms, delay, milliseconds, "for 99 %")
+
+
+def _classes(model: Model) -> list[str]:
+    return [model.demands.names[number] for number in np.unique(model.demands.klass)]
+
+
+def _delays(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
+    """Limits by address and by class."""
+    asked = [("--max-address-delay-ms", *each) for each in sorted(limits.max_address_delay_ms.items())]
+    asked += [("--max-class-delay-ms", *each) for each in sorted(limits.max_class_delay_ms.items())]
+    if not asked:
+        return
+    changed = variant_of(folder, model, limits.variant)
+    network = Network.of(changed)
+    if is_split(folder) or not network.has_delays:
+        why = "no path is the only one with --routing ecmp" if is_split(folder) else "the model has no delays of links"
+        for option, name, most in asked:
+            yield LimitResult(limit=f"{option} {name}={most:g}", is_kept=False, found=f"can't be told: {why}")
+        return
+    traffic = [
+        Traffic.to_address(network, name, most)
+        if option == "--max-address-delay-ms"
+        else Traffic.of_class(network, changed, name, most)
+        for option, name, most in asked
+    ]
+    among = _counting(outcomes, limits)
+    what = "for 99 % of the messages"
+    if unknown := sum(link.delay_ms is None for link in changed.links):
+        what += f" ({counted(unknown, 'link')} of which no delay is known counted as 0)"
+    for (option, name, most), values in zip(asked, delays_ms(outcomes, among, network, traffic), strict=True):
+        found = _at_most(outcomes, among, option, most, values, milliseconds, what)
+        yield attrs.evolve(found, limit=f"{option} {name}={most:g}")
 
 
 def _times(value: float) -> str:

@@ -6,7 +6,8 @@ them are worked out for one scenario at a time, by the same rules and in the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from itertools import pairwise
 
 import attrs
@@ -43,15 +44,21 @@ class Routes:
         self.kernel = kernel
         self.failed_links = frozenset(links)
         self.failed_routers = frozenset(routers)
-        self._used: dict[tuple[int, int], int] = {}
         self._delays: dict[tuple[int, int], tuple[int, bool]] = {}
+
+    @cached_property
+    def _used(self) -> dict[tuple[int, int], int]:
+        """By both ends, the link between them that is used."""
+        network = self.network
+        found: dict[tuple[int, int], int] = {}
         for adjacency in range(len(network.parallel_first) - 1):
             first, last = network.parallel_first[adjacency], network.parallel_first[adjacency + 1]
             for link in network.parallel[first:last].tolist():
                 if link not in self.failed_links:
                     ends = int(network.link_a[link]), int(network.link_b[link])
-                    self._used[ends] = self._used[ends[::-1]] = link
+                    found[ends] = found[ends[::-1]] = link
                     break
+        return found
 
     # Paths.
 
@@ -109,8 +116,12 @@ class Routes:
 
     # Flows.
 
-    def flows(self) -> list[Flow]:
-        """Every flow to an address, by (address, source, destination); what goes to nobody is the last of a source."""
+    def flows(self, addresses: Collection[int] | None = None) -> list[Flow]:
+        """Every flow to an address, by (address, source, destination); what goes to nobody is the last of a source.
+
+        Args:
+            addresses: whose flows are told; None: of all.
+        """
         network = self.network
         published: dict[int, list[tuple[int, int]]] = {}
         for src, address, rate in zip(
@@ -121,7 +132,7 @@ class Routes:
         ):
             published.setdefault(address, []).append((src, rate))
         found: list[Flow] = []
-        for address in sorted(published):
+        for address in sorted(published if addresses is None else published.keys() & addresses):
             treatment = TREATMENTS[network.treatment[address]]
             if treatment is Treatment.MULTICAST:
                 made = self._multicast(address, published[address])
@@ -183,5 +194,5 @@ class Routes:
 
     def busy_us(self, src: int, site: int) -> int:
         """For how long a message of a router's publishers keeps a credit of a site: there, service, and back."""
-        delay, _ = self.delay_us(src, self._router(site))
+        delay = self.kernel.delay_us(src, self._router(site))
         return 2 * delay + int(self.network.subscriber_service_us[site])

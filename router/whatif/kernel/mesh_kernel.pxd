@@ -67,5 +67,9 @@ cdef class Kernel:
     cdef array _carried(self, bint is_base)
     @cython.locals(trees=SpfTrees, slot=int)
     cpdef int next_hop(self, int src, int dst)
+    @cython.locals(delays=PathDelays)
+    cpdef long long delay_us(self, int src, int dst) except *
+    @cython.locals(delays=PathDelays)
+    cpdef long long longest_delay_us(self) except *
     @cython.locals(distance=int)
     cpdef int distance(self, int src, int dst)

@@ -458,6 +458,20 @@ class Kernel:
         """By address: millionths of messages/s that reach nobody."""
         return [self.state.audience.misses(address)[1] for address in range(len(self.network.addresses))]
 
+    def delay_us(self, src: int, dst: int) -> int:
+        """One way of the path that there is, microseconds; links whose delay is not known add nothing.
+
+        Raises: IndexError for a router that there is not.
+        """
+        self._check_routers(src, dst)
+        delays = self.state.delays
+        return 0 if delays is None else delays.between(src, dst)
+
+    def longest_delay_us(self) -> int:
+        """Of all ordered pairs that have a path; -1 when there is none, or no delays."""
+        delays = self.state.delays
+        return NONE if delays is None else delays.percentile(100)
+
     def _check_routers(self, src: int, dst: int) -> None:
         for number in (src, dst):
             if not 0 <= number < self.state.graph.size:

@@ -10,6 +10,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from mesh_config.models import Treatment
 from router.cli import main
 from router.whatif.analysis.check import LimitResult, Limits, check
 from router.whatif.model.mesh_model import Model
@@ -17,6 +18,7 @@ from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.report import finish_run
 from router.whatif.scenarios.run_request import Request
+from tests.whatif.naive import Naive
 from tests.whatif.runs import everything, made
 from tests.whatif.small import address, demand, mesh, site
 
@@ -270,3 +272,110 @@ def test_no_delay_can_be_told_where_no_path_is_the_only_one(tmp_path: Path) -> N
     finish_run.complete_run(tmp_path / "run", model)
     found = answer(tmp_path / "run", model, max_delay_ms=5)
     assert (found.is_kept, found.found) == (False, "can't be told: no path is the only one with --routing ecmp")
+
+
+# Delays of addresses and classes
+
+
+def slow_ring(**parts: Any) -> Model:
+    """A - B - C - D - A, a hop of 1 ms each but D - A, which takes 7; q at C, and clients everywhere."""
+    return mesh(
+        "A-B~1 B-C~1 C-D~1 D-A~7",
+        addresses=[address("q"), address("news", Treatment.MULTICAST), address("a=b")],
+        subscribers=[site("q", "C"), site("news", "B"), site("news", "D"), site("a=b", "A")],
+        demands=[
+            demand("A", "q", 100),
+            demand("D", "q", 1),
+            demand("C", "news", 5),
+            attrs.evolve(demand("A", "q", 300), klass="gold"),
+            attrs.evolve(demand("B", "A", 7, is_address=False), klass="gold"),
+        ],
+        **parts,
+    )
+
+
+@pytest.fixture(scope="module")
+def ring_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(slow_ring(), tmp_path_factory.mktemp("ring") / "run", Request(families="links:1,routers:1"))
+
+
+def by_hand(folder: Path, model: Model, text: str | None, klass: str | None) -> dict[int, float]:
+    """Delay of 99 % of the messages by scenario, worked out from nothing by the naive evaluation."""
+    naive = Naive(model)
+    found = {}
+    for row in rows(folder):
+        state = naive.state(row["failed_links"], row["failed_routers"])
+        sent: list[tuple[int, float]] = []
+        for each in model.demands:
+            if (text is not None and each.address != text) or (klass is not None and each.klass != klass):
+                continue
+            if each.address is None:
+                ends = [str(each.dst)] if state.is_joined(each.src, str(each.dst)) else []
+            else:
+                there = state.reachable(each.src, each.address)
+                is_all = naive.treatment[each.address] is Treatment.MULTICAST
+                ends = [to.router for far, to in there if is_all or far == there[0][0]]
+            is_shared = each.address is not None and naive.treatment[each.address] is Treatment.CLOSEST
+            share = each.msgs_per_s / (len(ends) if is_shared and ends else 1)
+            sent += [(state.delay_us(each.src, end), share) for end in ends]
+        total, passed = sum(share for _, share in sent), 0.0
+        for delay, share in sorted(sent):
+            passed += share
+            if passed >= 0.99 * total - 1e-9:
+                found[row["scenario"]] = delay / 1000
+                break
+    return found
+
+
+@pytest.mark.parametrize(("text", "klass"), [("q", None), ("news", None), (None, "gold"), (None, "default")])
+def test_delays_have_limits_by_address_and_by_class(ring_run: Path, text: str | None, klass: str | None) -> None:
+    model = slow_ring()
+    values = by_hand(ring_run, model, text, klass)
+    worst = max(values.values())
+    assert worst > values[0], "or the test tells nothing of failures"
+    name, option = (text, "max_address_delay_ms") if text else (klass, "max_class_delay_ms")
+    assert answer(ring_run, model, **{option: {name: worst}}).is_kept
+    for most in (worst - 0.001, values[0] - 0.001):
+        found = answer(ring_run, model, **{option: {name: most}})
+        assert not found.is_kept
+        assert found.limit == f"--{option.replace('_', '-')} {name}={most:g}"
+        over = sorted((at for at in values if values[at] > most), key=lambda at: (-values[at], at))
+        assert found.scenarios == tuple(over[:5])
+        assert found.count == len(over)
+        assert "for 99 % of the messages" in found.found
+
+
+def test_delays_of_every_address_are_those_that_the_naive_evaluation_finds(whole: Path, model: Model) -> None:
+    for text in ("rpc", "news", "lone"):
+        values = by_hand(whole, model, text, None)
+        worst = max(values.values())
+        assert answer(whole, model, max_address_delay_ms={text: worst}).is_kept
+        assert not answer(whole, model, max_address_delay_ms={text: worst - 0.001}).is_kept
+
+
+def test_delays_of_an_address_that_can_not_be_told_are_not_within_limits(tmp_path: Path) -> None:
+    model = mesh("A-B", addresses=[address("q")], subscribers=[site("q", "B")], demands=[demand("A", "q", 1)])
+    found = answer(run(model, tmp_path / "run", Request()), model, max_address_delay_ms={"q": 5})
+    assert (found.is_kept, found.found) == (False, "can't be told: the model has no delays of links")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--max-address-delay-ms", "p=3"], "no address `p`; expected one of a=b, news, q"),
+        (["--max-class-delay-ms", "golf=3"], "no class of demands `golf`; expected one of default, gold"),
+        (["--max-address-delay-ms", "q"], "'q'; expected ADDRESS=MS, with a number of milliseconds"),
+        (["--max-class-delay-ms", "gold=-1"], "expected CLASS=MS"),
+        (["--max-address-delay-ms", "q=1", "--max-address-delay-ms", "q=2"], "`q` has a limit already"),
+    ],
+)
+def test_limits_of_delays_that_make_no_sense_are_refused(ring_run: Path, options: list[str], words: str) -> None:
+    done = CliRunner().invoke(main, ["whatif", "check", str(ring_run), *options])
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_an_address_may_have_an_equals_sign(ring_run: Path) -> None:
+    done = CliRunner().invoke(main, ["whatif", "check", str(ring_run), "--max-address-delay-ms", "a=b=3"])
+    assert done.exit_code == 0, done.output
+    assert "kept    --max-address-delay-ms a=b=3: no scenario has" in done.output
