@@ -12,7 +12,7 @@ from router.cli.did_you_mean import HintingChoice
 from router.cli.errors import FindingsError, file_error, show
 from router.cli.whatif.options import demands_option, groups_option, output_option
 
-FORMS: Final = ("mesh", "graphml", "topohub", "sndlib")
+FORMS: Final = ("mesh", "graphml", "topohub", "sndlib", "repetita")
 NOUNS: Final = {
     "routers": "router",
     "links": "link",
@@ -43,9 +43,11 @@ def import_(
 ) -> None:
     """Make a model of FILE.
 
-    FILE is a mesh file as `amqp-mesh run` takes it, GraphML as the Topology Zoo has it, JSON of TopoHub, or a network
-    of SNDlib. MODEL becomes a folder; a model that is there already is replaced. With an error in any file nothing is
-    written. Exit status: 1 when a file has errors or MODEL can't be written, else 0.
+    FILE is a mesh file as `amqp-mesh run` takes it, GraphML as the Topology Zoo has it, JSON of TopoHub, a network of
+    SNDlib, or a .graph of REPETITA, whose .demands --demands takes. MODEL becomes a folder; a model that is there
+    already is replaced. With an error in any file nothing is written.
+
+    Exit status: 1 when a file has errors or MODEL can't be written, else 0.
     """
     importing = importlib.import_module("router.whatif.formats.importer")
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 
 from mesh_config.findings import Finding
-from router.whatif.formats import graphml, json_with_lines, sndlib, topohub, xml_with_lines
+from router.whatif.formats import graphml, json_with_lines, repetita, sndlib, topohub, xml_with_lines
 from router.whatif.formats.demand_file import with_demand_file
 from router.whatif.formats.details_file import with_details
 from router.whatif.formats.input_file import FileFindings, FilePath, in_file, read_text
@@ -27,15 +27,23 @@ class Form(enum.StrEnum):
     GRAPHML = "graphml"
     TOPOHUB = "topohub"
     SNDLIB = "sndlib"
+    REPETITA = "repetita"
 
 
-BY_SUFFIX = {".yaml": Form.MESH, ".yml": Form.MESH, ".graphml": Form.GRAPHML, ".json": Form.TOPOHUB}
+BY_SUFFIX = {
+    ".yaml": Form.MESH,
+    ".yml": Form.MESH,
+    ".graphml": Form.GRAPHML,
+    ".json": Form.TOPOHUB,
+    ".graph": Form.REPETITA,
+}
 """Other files are looked into."""
 WORDS = {
     Form.MESH: "YAML, as `amqp-mesh run` takes it",
     Form.GRAPHML: "XML, as the Topology Zoo has it",
     Form.TOPOHUB: "JSON",
     Form.SNDLIB: "its own text, or XML",
+    Form.REPETITA: "text, a .graph file; its .demands by --demands",
 }
 """Files of each format, in words."""
 _KEY = re.compile(r"^[\w\"'-]+\s*:", re.MULTILINE)
@@ -62,12 +70,16 @@ def import_model(
     Raises: SettingsError with all that is wrong with the first file that can't be used.
     """
     faults = FileFindings(file)
-    model, treatment_of = _read(faults, form or _form(file, faults), message_bytes)
+    model, treatment_of, nodes = _read(faults, form or _form(file, faults), message_bytes)
     try:
         model.check()
     except ModelError as error:
         raise ModelError(in_file(error.findings, file)) from error
-    model, warnings = completed(model, details=details, demands=demands, treatment_of=treatment_of)
+    table = None if demands is None or repetita.is_demands(demands) else demands
+    model, warnings = completed(model, details=details, demands=table, treatment_of=treatment_of)
+    if demands is not None and table is None:
+        model, more = repetita.with_repetita_demands(model, demands, nodes, message_bytes=message_bytes)
+        warnings += more
     origin = " + ".join(Path(path).name for path in (file, *details, *(() if demands is None else (demands,))))
     return attrs.evolve(model, origin=origin), (*faults.check(), *warnings)
 
@@ -102,6 +114,8 @@ def _form(file: FilePath, faults: FileFindings) -> Form:
         return found
     text = read_text(file)
     start = text.lstrip()[:4096]
+    if repetita.HEAD.match(start) is not None:
+        return Form.REPETITA
     if start.startswith("?") or "sndlib" in start.casefold():
         return Form.SNDLIB
     if start.startswith("<"):
@@ -114,16 +128,20 @@ def _form(file: FilePath, faults: FileFindings) -> Form:
     return Form.MESH
 
 
-def _read(faults: FileFindings, form: Form, message_bytes: float) -> tuple[Model, TreatmentOf]:
+def _read(faults: FileFindings, form: Form, message_bytes: float) -> tuple[Model, TreatmentOf, tuple[str, ...]]:
+    """The model; treatments of addresses; ids of routers where demands number them."""
+    nodes: tuple[str, ...] = ()
     if form is Form.MESH:
-        return read_mesh(faults.file, faults)
+        return *read_mesh(faults.file, faults), nodes
     text, name = read_text(faults.file), Path(os.fspath(faults.file)).stem
     if form is Form.TOPOHUB:
         found = topohub.read_topohub(json_with_lines.read(text, faults), faults, message_bytes=message_bytes)
     elif form is Form.GRAPHML:
         found = graphml.read_graphml(xml_with_lines.read(text, faults), faults)
+    elif form is Form.REPETITA:
+        found, nodes = repetita.read_repetita(text, faults, name=name)
     elif text.lstrip().startswith("<"):
         found = sndlib.read_xml(xml_with_lines.read(text, faults), faults, name=name, message_bytes=message_bytes)
     else:
         found = sndlib.read_native(text, faults, name=name, message_bytes=message_bytes)
-    return found, built_in_treatment
+    return found, built_in_treatment, nodes

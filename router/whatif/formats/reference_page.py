@@ -42,6 +42,8 @@ What a file is, the end of its name says, or else what it begins with; `--format
   an edge `source`, `target` and `dist` (km). `graph.demands` has traffic, as much in each direction.
 - SNDlib's networks, text or XML. What is installed already is the capacity in messages/s; value times routing unit is
   the traffic in each direction.
+- `.graph`, as REPETITA has it, whose `.demands` goes with `--demands`. Bandwidths are kbit/s and delays microseconds;
+  two edges in opposite directions are a link, traffic has one direction.
 
 What all have in common:
 
@@ -52,7 +54,8 @@ What all have in common:
 - **Costs** are 1 where a file has none. Costs of SNDlib are those of building, and not used.
 - **Delays** are those of straight fibre, 200 km for each millisecond: by `dist`, or between the coordinates of both
   ends. Where coordinates are out of the range of degrees no node of the file has any.
-- **Traffic** of TopoHub and SNDlib is taken for messages/s, each of as many bytes as `--message-bytes` says.
+- **Traffic** of TopoHub and SNDlib is taken for messages/s, each of as many bytes as `--message-bytes` says; that of
+  REPETITA, in kbit/s, is divided into messages of that size.
 - Edges from a node to itself are left out, with a warning; edges with a direction are refused, and so are XML entities.
 - A file may have 64 MiB.
 

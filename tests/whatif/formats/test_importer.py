@@ -129,7 +129,7 @@ def test_every_command_of_the_table_is_there(name: str) -> None:
 
 def test_a_file_of_no_known_format_is_told_which_there_are(tmp_path: Path) -> None:
     file = tmp_path / "network.txt"
-    file.write_text("NODES 2\nlabel x y\n")
+    file.write_text("VERTICES 2\nlabel x y\n")
     found = run("import", file, "-o", tmp_path / "model")
     assert found.exit_code == 1
     assert f"{file}: error: its format is not recognized; expected one of mesh (YAML" in found.stderr

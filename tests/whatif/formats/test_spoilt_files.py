@@ -15,6 +15,7 @@ from mesh_config.render import render_mesh
 from router.whatif.formats.importer import import_model
 from router.whatif.model.mesh_model import Model
 from tests.whatif.formats import test_topologies as samples
+from tests.whatif.formats.test_repetita import DEMANDS, GRAPH
 from tests.whatif.models import TOPOHUB, ZOO
 
 DETAILS = """\
@@ -34,6 +35,8 @@ FILES = {
     "hub.json": (TOPOHUB / "sndlib_polska.json").read_text(encoding="utf-8"),
     "net.txt": samples.NATIVE,
     "net.xml": samples.XML,
+    "net.graph": GRAPH,
+    "net.demands": DEMANDS,
     "groups.yaml": DETAILS,
     "demands.csv": TABLE,
 }
@@ -77,6 +80,10 @@ def outcome(folder: Path, name: str, data: bytes) -> Model | tuple[Finding, ...]
     try:
         if name == "groups.yaml":
             return import_model(mesh, details=[file])[0]
+        if name == "net.demands":
+            graph = folder / "good.graph"
+            graph.write_text(GRAPH, encoding="utf-8")
+            return import_model(graph, demands=file)[0]
         if name == "demands.csv":
             return import_model(mesh, demands=file)[0]
         return import_model(file)[0]
