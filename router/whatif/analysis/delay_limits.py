@@ -33,7 +33,7 @@ Sent = tuple[int, int]
 
 @attrs.frozen(kw_only=True, eq=False)
 class Traffic:
-    """What is looked at: the messages of an address, or of a class."""
+    """Messages of an address, or of a class."""
 
     most_us: float
     """The limit: a longer delay is to be found in every scenario that has one."""
@@ -44,14 +44,14 @@ class Traffic:
 
     @classmethod
     def to_address(cls, network: Network, text: str, most_ms: float) -> Traffic:
-        """Traffic to one address, which there has to be."""
+        """Traffic to one address, which there has to be; *most_ms* is its limit."""
         address = network.addresses.index(text)
         srcs = network.publisher_src[network.publisher_address == address].tolist()
         return cls(most_us=1000 * most_ms, pairs=(), parts={(address, src): 1.0 for src in srcs})
 
     @classmethod
     def of_class(cls, network: Network, model: Model, name: str, most_ms: float) -> Traffic:
-        """Traffic of one class, which there has to be."""
+        """Traffic of one class, which there has to be; *most_ms* is its limit."""
         demands = model.demands
         chosen = demands.chosen(demands.klass == demands.names.index(name))
         routers = chosen.places(network.routers)
