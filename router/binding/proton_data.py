@@ -29,6 +29,8 @@ DELETE_ON_CLOSE = 0x2B
 MOST_OUTCOME_BYTES: Final = 400
 """Of an outcome's error or annotations. A frame of 512 bytes, the least that a peer may ask for, has room for it; and a
 peer may give one outcome to thousands of messages, each of whose senders is told of its own."""
+NO_NAME: Final = b"amqp:internal-error"
+"""Condition of an error whose own is no symbol, and which describes what it is about."""
 MOST_PROPERTIES: Final = 32
 """Properties that are read of a map. Routers have ten, and each takes five microseconds."""
 
@@ -179,10 +181,15 @@ def set_condition(handle: Handle, name: str, description: str) -> None:
 def copy_condition(handle: Handle, origin: Handle) -> None:
     """Copy an error: one of more than `MOST_OUTCOME_BYTES` without its info, and its description as far as it fits."""
     size = int(pn_data_encoded_size(pn_condition_info(origin)))  # proton decodes it when it is asked for
-    name = (text(pn_condition_get_name(origin)) or "").encode()
     description = (text(pn_condition_get_description(origin)) or "").encode()
+    name = (text(pn_condition_get_name(origin)) or "").encode()
+    is_nameless = not name and bool(description)
+    if is_nameless:
+        name = NO_NAME
     if len(name) + len(description) + size <= MOST_OUTCOME_BYTES:
         pn_condition_copy(handle, origin)
+        if is_nameless:
+            pn_condition_set_name(handle, name)
         return
     name = name[: MOST_OUTCOME_BYTES // 2]
     pn_condition_set_name(handle, name)

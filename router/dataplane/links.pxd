@@ -73,6 +73,7 @@ cdef class EgressLink:
     cdef public bint is_presettled
     cdef public Transfer current
     cdef public uint64_t current_bytes
+    cdef public tuple default_outcome
     cdef public uint64_t most_bytes
     cdef public Py_ssize_t outstanding
     cdef public EgressLoad load

@@ -179,9 +179,9 @@ class EgressLink:
     """A link on which messages leave: what subscribers' links, circuits and data links have in common."""
 
     __slots__ = (
-        "address", "controller", "counters", "current", "current_bytes", "handle", "has_aborted", "id", "is_answering",
-        "is_gone", "is_presettled", "load", "most_bytes", "name", "outstanding", "port", "session", "settled_sizes",
-        "waiting", "waiting_bytes",
+        "address", "controller", "counters", "current", "current_bytes", "default_outcome", "handle", "has_aborted",
+        "id", "is_answering", "is_gone", "is_presettled", "load", "most_bytes", "name", "outstanding", "port",
+        "session", "settled_sizes", "waiting", "waiting_bytes",
     )  # fmt: skip
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str) -> None:
@@ -204,6 +204,8 @@ class EgressLink:
         """The message of which more parts will follow; nothing else can be sent before its end."""
         self.current_bytes = 0
         """Of one that is not complete, what was taken over for sending; kept where there is a limit."""
+        self.default_outcome: tuple[int, bool, bool] | None = None
+        """Of what its receiver settles without one: state, and delivery-failed and undeliverable-here of a MODIFIED."""
         self.most_bytes = 0
         """Largest message that its receiver announced to take; 0 without a limit."""
         self.outstanding = 0

@@ -134,6 +134,8 @@ class Settlement:
         if transfer is None or not is_final:
             return  # a state that is not final says nothing to a publisher (and ends oslo.messaging's wait)
         if transfer.egress is not None:
+            if state <= RECEIVED and transfer.egress.default_outcome is not None:
+                state = take_default(delivery, transfer.egress.default_outcome)
             self._count(transfer.egress.counters, state)
         if transfer.ingress_delivery:
             self._copy_outcome(delivery, transfer, state)
@@ -371,3 +373,14 @@ class Settlement:
         if link.entry is None:
             return 1 if held == 0 else 0
         return change if link.entry.service is not None else 0
+
+
+def take_default(delivery: Handle, outcome: tuple[int, bool, bool]) -> int:
+    """Take the default outcome of its source for a delivery that was settled without one. Returns: the state.
+
+    Source: AMQP 1.0 part 3, 3.5.3.
+    """
+    state, is_failed, is_undeliverable = outcome
+    pn_disposition_set_failed(pn_delivery_remote(delivery), is_failed)
+    pn_disposition_set_undeliverable(pn_delivery_remote(delivery), is_undeliverable)
+    return state

@@ -128,6 +128,7 @@ class ClientLinks:
             is_presettled=pn.pn_link_remote_snd_settle_mode(handle) == pn.SND_SETTLED,
             most_bytes=pn.pn_link_remote_max_message_size(handle),
         )
+        link.default_outcome = connection.default_outcome(link.name)
         self._mirror(handle, address if pn.pn_terminus_is_dynamic(source) else None)
         if is_volatile and pn.pn_terminus_is_dynamic(source):
             entry.volatile = True

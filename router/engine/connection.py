@@ -32,6 +32,7 @@ from router.engine.lowered_peer_credit import withdraw
 from router.engine.memory_meter import ANSWER_BYTES, FRAME_BYTES, MemoryMeter
 from router.engine.peer_identity import PeerIdentity
 from router.engine.peer_open import PeerOpen, read_open
+from router.guard.endpoints import default_outcome_of
 from router.guard.frame_guard import FrameGuard
 
 if not cython.compiled:  # else they come by the .pxd
@@ -469,6 +470,14 @@ class Connection(ByteStreams):
     def is_unbinding(self) -> bool:
         """Whether `free_some` has to wait for a thread."""
         return self._unbinding is not None and self._unbinding.is_alive()
+
+    def default_outcome(self, name: str) -> tuple[int, bool, bool] | None:
+        """The default outcome of a receiver's link that isn't answered yet, by its name; None for none.
+
+        Returns: a state, and delivery-failed and undeliverable-here of a MODIFIED.
+        """
+        guard = self._guard
+        return default_outcome_of(guard.peer_sessions, name.encode()) if guard.has_default_outcomes else None
 
     def weigh(self) -> None:
         """Count what is held because of its peer, and tell its port."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from router.binding import proton_functions as pn
 from router.binding.proton_functions import Handle
 from router.dataplane.links import EgressLink
+from router.guard.flow_state import flow_without_credit
 from router.guard.frame_guard import FrameGuard
 
 
@@ -17,7 +18,7 @@ def withdraw(transport: Handle, guard: FrameGuard, link: EgressLink, excess: int
 
     Behind half a frame of the peer there is no place for one more; then the next flow of the link comes by here.
     """
-    frame = guard.without_credit(link.name.encode(), excess)
+    frame = flow_without_credit(guard.peer_sessions, link.name.encode(), excess)
     if frame is None or guard.kept or pn.pn_transport_capacity(transport) < len(frame):
         return
     pn.memory_at(pn.pn_transport_tail(transport), len(frame))[:] = frame

@@ -22,6 +22,7 @@ cdef class PeerLink:
     cdef public bint drains
     cdef public bint asks
     cdef public Py_ssize_t large_bytes
+    cdef public tuple default_outcome
     cdef public OwnLink own
 
 
@@ -74,3 +75,4 @@ cpdef object add_own_link(OwnSession session, OwnLink link)
 cpdef object remove_peer_link(PeerSession session, Py_ssize_t handle)
 @cython.locals(link=OwnLink, peer=PeerLink)
 cpdef object remove_own_link(OwnSession session, Py_ssize_t handle)
+cpdef object default_outcome_of(Table sessions, bytes name)

@@ -80,6 +80,8 @@ class PeerLink:
         """It has asked for a flow that was not written yet."""
         self.large_bytes = 0
         """Bytes of its attach beyond `PLAIN_BYTES`."""
+        self.default_outcome: tuple[int, bool, bool] | None = None
+        """Of its source, for what is settled without an outcome, as `outcome_forms.default_outcome` has it."""
         self.own: OwnLink | None = None
 
 
@@ -219,3 +221,16 @@ def remove_own_link(session: OwnSession, handle: int) -> None:
             session.peer.unpaired[peer.name, peer.is_receiver] = peer
     elif session.unpaired.get((link.name, link.is_receiver)) is link:
         del session.unpaired[link.name, link.is_receiver]
+
+
+def default_outcome_of(sessions: Table, name: bytes) -> tuple[int, bool, bool] | None:
+    """The default outcome of a receiver's link that this side has not attached yet.
+
+    Args:
+        sessions: of the peer, by its channels.
+        name: of the link; where several sessions have one of it, and they don't agree, there is none.
+    Returns: as `outcome_forms.default_outcome`.
+    """
+    links = [session.unpaired.get((name, True)) for _, session in sessions.items()]
+    outcomes = {link.default_outcome for link in links if link is not None}
+    return outcomes.pop() if len(outcomes) == 1 else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.guard.endpoints import OwnLink, OwnSession, PeerLink, PeerSession
+from router.guard.endpoints import OwnLink, OwnSession, PeerLink, PeerSession, Table
 
 MASK: Final = 0xFFFF_FFFF
 """Of serial numbers."""
@@ -63,3 +63,34 @@ def write_flow(fields: list[int | bool | None]) -> bytes:
 
 def _uint(value: int) -> bytes:
     return b"\x70" + value.to_bytes(4, "big")
+
+
+def flow_without_credit(sessions: Table, name: bytes, excess: int) -> bytes | None:
+    """A flow frame as the peer could have written it in place of its last one for a link of ours that sends.
+
+    An engine may count credit below zero, which a flow that crosses transfers can state, by an unsigned number, and
+    take it for very much. Given this frame, at the end of a frame of the peer, it has none.
+
+    Args:
+        sessions: of the peer, by its channels.
+        name: of the link.
+        excess: by how much the credit is below zero.
+    Returns: None when there is no such link.
+    """
+    for channel, session in sessions.items():
+        for handle, link in session.links.items():
+            if link.is_receiver and link.name == name:
+                fields = [
+                    session.stated_next if session.stated_next >= 0 else None,
+                    session.stated_window,
+                    session.stated_outgoing,
+                    session.stated_outgoing_window,
+                    handle,
+                    (link.count + link.credit + excess) & MASK,
+                    0,
+                    None,
+                    bool(link.drains),
+                ]
+                body = write_flow(fields)
+                return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
+    return None

@@ -6,7 +6,8 @@ from router.guard.endpoints cimport (
 )
 from router.guard.frame_watch cimport FrameWatch
 from router.guard.handshake cimport HandshakeGuard
-from router.guard.performatives cimport read_uints, size_at
+from router.guard.performatives cimport read_uints, size_at, width_of_uint
+from router.guard.outcome_forms cimport default_outcome, usual_form
 from router.guard.guard_constants cimport *
 
 cdef Py_ssize_t MASK
@@ -17,6 +18,7 @@ cdef PeerSession NO_SESSION
 cdef Py_ssize_t LINK_WORK
 cdef Py_ssize_t SESSION_WORK
 cdef Py_ssize_t SEARCHED_SESSIONS
+cdef Py_ssize_t STATE_BYTES
 cdef Py_ssize_t MOST_WORK
 
 
@@ -35,6 +37,7 @@ cdef class FrameGuard(HandshakeGuard):
     cdef public list corrections
     cdef public Py_ssize_t attach_bytes
     cdef public Py_ssize_t asked_bytes
+    cdef public bint has_default_outcomes
     cdef list _questions
     cdef public Table peer_sessions
     cdef public FrameWatch own
@@ -65,6 +68,8 @@ cdef class FrameGuard(HandshakeGuard):
     cdef bint _is_plain_disposition(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t length)
     @cython.locals(role=Py_ssize_t, first=Py_ssize_t, last=Py_ssize_t, size=Py_ssize_t, span=Py_ssize_t)
     cdef bint _check_disposition(self, const unsigned char *data, Py_ssize_t at)
+    @cython.locals(end=Py_ssize_t, right=bytes)
+    cdef object _look_at_state(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t stop)
     @cython.locals(
         next_incoming=Py_ssize_t, incoming_window=Py_ssize_t, next_outgoing=Py_ssize_t, outgoing_window=Py_ssize_t,
         handle=Py_ssize_t, count=Py_ssize_t, credit=Py_ssize_t, credit_end=Py_ssize_t, available=Py_ssize_t,
@@ -80,7 +85,7 @@ cdef class FrameGuard(HandshakeGuard):
         new=PeerSession, own=OwnSession)
     cdef bint _check_begin(self, const unsigned char *data, Py_ssize_t at, Py_ssize_t channel, PeerSession session)
     @cython.locals(handle=Py_ssize_t, role=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t, nul=Py_ssize_t, name=bytes,
-        link=PeerLink)
+        link=PeerLink, outcome=tuple)
     cdef bint _check_attach(self, const unsigned char *data, Py_ssize_t at, PeerSession session)
     cdef bint _check_open(self, const unsigned char *data, Py_ssize_t at)
     @cython.locals(handle=Py_ssize_t, closed=Py_ssize_t, link=PeerLink)
@@ -88,5 +93,3 @@ cdef class FrameGuard(HandshakeGuard):
     cdef object _ask(self, PeerSession session, PeerLink link)
     @cython.locals(session=PeerSession, link=PeerLink, own=OwnSession)
     cpdef list answers(self)
-    @cython.locals(session=PeerSession, link=PeerLink, count=Py_ssize_t)
-    cpdef object without_credit(self, bytes name, Py_ssize_t excess)

@@ -45,11 +45,13 @@ if not cython.compiled:  # else they come by the .pxd
         FRAMES,
         MOST_REPEATED_BYTES,
         OPEN,
+        REJECTED,
         SENDER,
         TRANSFER,
         WRONG,
     )
-    from router.guard.performatives import read_uints, size_at
+    from router.guard.outcome_forms import default_outcome, usual_form
+    from router.guard.performatives import read_uints, size_at, width_of_uint
     from router.guard.value_check import end_of, nul_of_address
 
 UNATTACHED_HANDLE: Final = "amqp:session:unattached-handle"
@@ -80,6 +82,8 @@ SESSION_WORK: Final = 100
 """Cost of a Begin or End, in the same."""
 SEARCHED_SESSIONS: Final = 8
 """For so many sessions that there are a Begin costs one more: an engine looks for a free channel from the lowest on."""
+STATE_BYTES: Final = 64
+"""So much of an outcome that is written in a rare form costs as much as a delivery."""
 MOST_WORK: Final = 1000
 """Of that much, or a frame more, is what is handed on at once. A frame is small, and what it asks for may be not."""
 
@@ -112,11 +116,14 @@ class FrameGuard(HandshakeGuard):
         """Flows with `echo` were not answered yet."""
         self.corrections: list[tuple[int, bytes]] = []
         """Places in what was fed last at which an engine is to be given other bytes, and these: for a link-credit that
-        is more than it can count, and for a NUL in an address, which it would take for the end of another address."""
+        is more than it can count, for a NUL in an address, which it would take for the end of another address, and for
+        an outcome in a form that it can't read."""
         self.attach_bytes = 0
         """Bytes of the attaches of the peer's links beyond `PLAIN_BYTES` each,"""
         self.asked_bytes = 0
         """and all attaches since this was last set to 0."""
+        self.has_default_outcomes = False
+        """Attaches of the peer had a source with a default-outcome."""
         self._questions: list[tuple[PeerSession, PeerLink | None]] = []
         self.peer_sessions = Table()
         """By the peer's channels."""
@@ -257,7 +264,7 @@ class FrameGuard(HandshakeGuard):
         return session
 
     def _is_plain_disposition(self, data: bytes | memoryview, at: int, length: int) -> bool:
-        """The same for a disposition."""
+        """The same for a disposition, whose outcome is looked at where an engine may not read it."""
         head = size_at(data, at + 4)
         if head != self._disposition_head:
             if self._plain_session(head) is None:
@@ -285,10 +292,15 @@ class FrameGuard(HandshakeGuard):
             span = (size_at(data, field + 1) - first) & MASK
         elif data[field] == 0x52:
             span = (data[field + 1] - first) & MASK
+        elif data[field] == 0x40:
+            span = 0
         else:
-            return data[field] == 0x40
-        if span > HALF:
             return False
+        field += width_of_uint(data, field)
+        if span > HALF or (field < stop and data[field] == 0x56):
+            return False
+        if field + 3 < stop and not data[field + 1] and (data[field + 2] != 0x53 or data[field + 3] == REJECTED):
+            self._look_at_state(data, field + 1, stop)
         self._work += span
         return True
 
@@ -354,7 +366,20 @@ class FrameGuard(HandshakeGuard):
         if span > HALF or (size > PLAIN_BYTES and span * size > MOST_REPEATED_BYTES):
             return self._break_at(data, at, NOT_ALLOWED, f"a disposition of {first} to {last}, in {size} bytes")
         self._work += span
+        self.read_bool(data)  # settled
+        if self.left and self.at < self.stop and data[self.at] == 0:
+            self._look_at_state(data, self.at, self.stop)
         return True
+
+    def _look_at_state(self, data: bytes | memoryview, at: int, stop: int) -> None:
+        """Have an outcome read in the form that an engine knows."""
+        end = end_of(data, at, stop)
+        if end == WRONG:
+            return
+        self._work += (end - at) // STATE_BYTES
+        right = usual_form(bytes(data[at:end]))
+        if right is not None:
+            self.corrections.append((at, right))
 
     def _check_flow(self, data: bytes | memoryview, at: int, session: PeerSession) -> bool:
         window_start = self.at
@@ -487,6 +512,7 @@ class FrameGuard(HandshakeGuard):
         role = self.read_bool(data)
         for _ in range(2):  # settle modes
             self.pass_field(data)
+        outcome = default_outcome(bytes(data[self.at : self.stop])) if role == 1 and self.left else None
         for _ in range(2):  # source, target
             nul = nul_of_address(data, self.at, self.stop) if self.left else WRONG
             if nul != WRONG:
@@ -510,6 +536,8 @@ class FrameGuard(HandshakeGuard):
         if session.links.get(handle) is not None:
             return self._break_at(data, at, HANDLE_IN_USE, f"an attach on handle {handle}")
         link = PeerLink(name, role == 1, max(count, 0))
+        link.default_outcome = outcome
+        self.has_default_outcomes |= outcome is not None
         link.large_bytes = max(0, size_at(data, at) - PLAIN_BYTES)
         self.attach_bytes += link.large_bytes
         self.asked_bytes += link.large_bytes
@@ -568,33 +596,3 @@ class FrameGuard(HandshakeGuard):
                 if fields != said:
                     found.append((own.channel, write_flow(fields)))
         return found
-
-    def without_credit(self, name: bytes, excess: int) -> bytes | None:
-        """A flow frame as the peer could have written it in place of its last one for a link of ours that sends.
-
-        An engine may count credit below zero, which a flow that crosses transfers can state, by an unsigned number, and
-        take it for very much. Given this frame, at the end of a frame of the peer, it has none.
-
-        Args:
-            name: of the link.
-            excess: by how much the credit is below zero.
-        Returns: None when there is no such link.
-        """
-        for channel, session in self.peer_sessions.items():
-            for handle, link in session.links.items():
-                if link.is_receiver and link.name == name:
-                    count = (link.count + link.credit + excess) & MASK
-                    fields = [
-                        session.stated_next if session.stated_next >= 0 else None,
-                        session.stated_window,
-                        session.stated_outgoing,
-                        session.stated_outgoing_window,
-                        handle,
-                        count,
-                        0,
-                        None,
-                        bool(link.drains),
-                    ]
-                    body = write_flow(fields)
-                    return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
-        return None

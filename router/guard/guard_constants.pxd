@@ -19,6 +19,10 @@ cdef enum:
     SASL_CHALLENGE = 0x42
     SASL_RESPONSE = 0x43
     SASL_OUTCOME = 0x44
+    ACCEPTED = 0x24
+    REJECTED = 0x25
+    RELEASED = 0x26
+    MODIFIED = 0x27
     AMQP = 0x414D5150
     NOBODY = 0
     SENDER = 1

@@ -31,6 +31,10 @@ SASL_CHALLENGE: Final = 0x42
 SASL_RESPONSE: Final = 0x43
 SASL_OUTCOME: Final = 0x44
 
+ACCEPTED: Final = 0x24
+REJECTED: Final = 0x25
+RELEASED: Final = 0x26
+MODIFIED: Final = 0x27
 AMQP: Final = 0x414D5150
 """A protocol header begins with it."""
 NOBODY: Final = 0

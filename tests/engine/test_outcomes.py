@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from proton import Delivery, Link, symbol
+from proton import Delivery, Described, Link, symbol, ulong
 
 from router.binding.proton_data import MOST_OUTCOME_BYTES
 from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench, least_growth, settle_modes
-from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, message
+from tests.helpers.peer import Peer, PeerReceiver, PeerSender, Received, Sent, message
 
 
 class Pair:
@@ -360,3 +360,129 @@ def test_thousands_of_messages_leave_nothing_behind(bench: Bench) -> None:
 
     bursts()
     assert least_growth(bursts) < 100_000  # a delivery of proton alone is about 1 KiB
+
+
+# In whatever form they are written
+
+
+SYMBOLS = {
+    "accepted": Described(symbol("amqp:accepted:list"), []),
+    "rejected": Described(
+        symbol("amqp:rejected:list"),
+        [Described(symbol("amqp:error:list"), [symbol("my:no"), "why", {symbol("n"): 7}])],
+    ),
+    "released": Described(symbol("amqp:released:list"), []),
+    "modified": Described(symbol("amqp:modified:list"), [False, True, {symbol("x-opt-tries"): 3}]),
+}
+
+
+class RawSubscriber:
+    """A subscriber that writes its frames itself, and a publisher, at one router or at both ends of a line."""
+
+    def __init__(self, bench: Bench, routers: list[Runtime], default: Any = None) -> None:
+        self.bench = bench
+        self.raw = bench.raw(routers[-1])
+        source = Described(symbol("amqp:source:list"), ["service", *[None] * 7, default])
+        self.raw.write(frames.AMQP_HEADER + frames.write(0x10, ["raw"]) + frames.write(0x11, [None, 0, 99, 99]))
+        self.raw.write(frames.write(0x12, ["link", 0, True, None, None, source, frames.target("service")]))
+        self.raw.write(frames.write(0x13, [0, 99, 0, 99, 0, 0, 9]))
+        bench.run()
+        self.sender = bench.client(routers[0]).sender("service")
+        bench.run()
+
+    def answered(self, state: Any) -> Sent:
+        """What a publisher is told when the subscriber settles its message with *state*."""
+        sent = self.sender.send(message("x"))
+        self.bench.run()
+        number = [frame.fields[1] for frame in frames.read(self.raw.read) if frame.name == "transfer"][-1]
+        self.raw.write(frames.write(0x15, [True, number, None, True, state]))
+        self.bench.run()
+        return sent
+
+
+@pytest.fixture(params=["one router", "one router, bytewise", "three routers"])
+def place(request: pytest.FixtureRequest) -> Iterator[tuple[Bench, list[Runtime]]]:
+    bench = Bench(piece=1 if "bytewise" in request.param else 0)
+    yield bench, bench.mesh(("A", "B"), ("B", "C")) if request.param == "three routers" else [bench.router("A")]
+    bench.close()
+
+
+@pytest.mark.parametrize("outcome", SYMBOLS)
+def test_an_outcome_whose_descriptor_is_a_symbol(place: tuple[Bench, list[Runtime]], outcome: str) -> None:
+    sent = RawSubscriber(*place).answered(SYMBOLS[outcome])
+    assert (sent.outcome, sent.delivery.settled) == (outcome, True)
+    if outcome == "rejected":
+        assert sent.condition is not None
+        assert (sent.condition.name, sent.condition.description) == ("my:no", "why")
+        assert sent.condition.info == {"n": 7}
+    if outcome == "modified":
+        assert (sent.failed, sent.undeliverable, sent.annotations) == (False, True, {"x-opt-tries": 3})
+
+
+def test_received_with_a_symbol_is_not_passed_on_either(place: tuple[Bench, list[Runtime]]) -> None:
+    subscriber = RawSubscriber(*place)
+    sent = subscriber.sender.send(message("x"))
+    subscriber.bench.run()
+    received = Described(symbol("amqp:received:list"), [1, ulong(5)])
+    subscriber.raw.write(frames.write(0x15, [True, 0, None, False, received]))
+    subscriber.bench.run()
+    assert sent.outcomes == []
+    subscriber.raw.write(frames.write(0x15, [True, 0, None, True, SYMBOLS["accepted"]]))
+    subscriber.bench.run()
+    assert sent.outcome == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("condition", "name"),
+    [
+        ("my:no", "my:no"),
+        (b"my:no", "my:no"),
+        ("n\xfc", "n??"),
+        (None, "amqp:internal-error"),
+        (5, "amqp:internal-error"),
+    ],
+)
+def test_a_rejection_whose_condition_is_no_symbol_keeps_its_description(
+    place: tuple[Bench, list[Runtime]], condition: Any, name: str
+) -> None:
+    error = Described(ulong(0x1D), [condition, "I don't like it"])
+    sent = RawSubscriber(*place).answered(Described(ulong(0x25), [error]))
+    assert sent.outcome == "rejected"
+    assert sent.condition is not None
+    assert (sent.condition.name, sent.condition.description) == (name, "I don't like it")
+
+
+@pytest.mark.parametrize("outcome", ["accepted", "rejected", "released", "modified"])
+@pytest.mark.parametrize("is_symbol", [False, True])
+def test_what_is_settled_without_an_outcome_has_the_default_outcome_of_its_source(
+    place: tuple[Bench, list[Runtime]], outcome: str, is_symbol: bool
+) -> None:
+    default = SYMBOLS[outcome]
+    if not is_symbol:
+        codes = {"accepted": 0x24, "rejected": 0x25, "released": 0x26, "modified": 0x27}
+        default = Described(ulong(codes[outcome]), default.value)
+    subscriber = RawSubscriber(*place, default)
+    sent = subscriber.answered(None)
+    assert sent.outcome == outcome
+    if outcome == "modified":
+        assert (sent.failed, sent.undeliverable) == (False, True)
+    assert subscriber.answered(SYMBOLS["accepted"]).outcome == "accepted", "an outcome that is given counts"
+
+
+def test_a_transfer_whose_state_has_a_symbol_arrives(bench: Bench) -> None:
+    router = bench.router("A")
+    receiver = bench.client(router).receiver("service", credit=9).accepting()
+    bench.run()
+    raw = bench.raw(router)
+    raw.write(frames.AMQP_HEADER + frames.write(0x10, ["raw"]) + frames.write(0x11, [None, 0, 99, 99]))
+    termini = [frames.source("service"), frames.target("service")]
+    raw.write(frames.write(0x12, ["link", 0, False, None, None, *termini, None, None, 0]))
+    bench.run()
+    states = [None, *SYMBOLS.values(), Described(symbol("amqp:received:list"), [0, ulong(0)])]
+    for number, state in enumerate(states):
+        fields = [0, number, bytes((number,)), 0, False, False, None, state]
+        raw.write(frames.write(0x14, fields, payload=message(number)))
+        bench.run()
+    assert receiver.bodies == list(range(len(states)))
+    answers = [frame for frame in frames.read(raw.read) if frame.name == "disposition"]
+    assert {int(frame.field(4).descriptor) for frame in answers} == {0x24}

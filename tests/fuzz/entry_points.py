@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 import attrs
-from proton import Array, Described, symbol, ushort
+from proton import Array, Described, symbol, ulong, ushort
 
 from mesh_config.models import AddressSettings, Treatment
 from router import speed
@@ -30,6 +30,7 @@ from router.dataplane import annotation_writer, section_scanner
 from router.dataplane.scan_result import InvalidAnnotation, Scan
 from router.engine import codec
 from router.guard import frame_guard
+from router.guard.flow_state import flow_without_credit
 from router.management.node import ManagementNode
 from tests.fuzz import mutation, twins
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
@@ -376,8 +377,9 @@ def _verdict(module: Any, stream: bytes, bits: int, cuts: int) -> tuple[object, 
             start += passed - guard.kept
             buffer = buffer[passed - guard.kept :]
     assert all(at + len(content) <= start for at, content in corrections), "of whole frames only"
-    without = guard.without_credit(b"link", 5)
-    return start, "", "", False, corrections, guard.answers(), without
+    without = flow_without_credit(guard.peer_sessions, b"link", 5)
+    defaults = [link.default_outcome for _, at in guard.peer_sessions.items() for _, link in at.links.items()]
+    return start, "", "", False, corrections, guard.answers(), without, defaults
 
 
 def _pieces(stream: bytes, cuts: int) -> Iterator[bytes]:
@@ -418,6 +420,9 @@ def _own_frames(bits: int) -> bytes:
     return b"".join([AMQP_HEADER, write(0x10, ["me"]), *([answer, *links] if bits & 8 else []), first])
 
 
+RELEASED: Final = Described(symbol("amqp:released:list"), [])
+
+
 def _guard_seeds() -> list[bytes]:
     data = b"\x00Sw\xa1\x01x"
     body = [
@@ -427,10 +432,14 @@ def _guard_seeds() -> list[bytes]:
         write(0x13, [3, 100, 9, 100, None, None, None, None, None, True]),
         write(0x13, [3, 100, 9, 100, 0, 2, 2**32 - 1]),
         write(0x15, [True, 0, 1, True]),
+        write(0x15, [True, 0, 1, True, Described(symbol("amqp:accepted:list"), [])]),
+        write(0x15, [True, 0, None, None, Described(ulong(0x25), [Described(ulong(0x1D), ["my:no", "x"])])]),
+        write(0x15, [True, 0, 1, True, Described(symbol("amqp:modified:list"), [True, None, {"k": "v" * 250}])]),
         write(0x11, [ushort(1), 0, 10, 10], channel=2),
         write(0x12, ["a\0b", 2, True]),
         write(0x12, ["third", 2, True, None, None, source("a\0b"), target("a"), None, None, 2**32 - 1], channel=2),
         write(0x12, ["far", 99, False, None, None, source("a"), target("a"), {symbol("k"): 1}, None, 0], channel=2),
+        write(0x12, ["own", 3, True, None, None, Described(ulong(0x28), ["a", *[None] * 7, RELEASED])], channel=2),
         write(0x14, [99, 0, b"t", 0, True], payload=data, channel=2),
         write(0x16, [2, True], channel=2),
         write(0x17, [], channel=2),
@@ -506,7 +515,7 @@ def _address_seeds() -> list[bytes]:
 SCANNER: Final = ("router.dataplane.section_scanner", "router.dataplane.annotation_writer",
                   "router.dataplane.annotation_reader", "router.dataplane.value_skipping")  # fmt: skip
 GUARD: Final = ("router.guard.frame_guard", "router.guard.frame_watch", "router.guard.value_check",
-                "router.guard.endpoints", "router.guard.performatives")  # fmt: skip
+                "router.guard.endpoints", "router.guard.outcome_forms", "router.guard.performatives")  # fmt: skip
 ADDRESS_TOKENS: Final = tuple(
     it.encode()
     for it in ("amqp:/", "amqps://", "amqp://", "/", ".", "_topo/0/", "_topo/", "0/", "all/", "A/", "_local/", "_edge/",

@@ -455,3 +455,103 @@ def test_what_is_no_terminus_with_an_address_has_no_nul(value: Any) -> None:
     data = AMQP_HEADER + OPEN + BEGIN + write(0x12, ["link", 0, True, None, None, value, value, None, None, 0])
     assert guard.check(data) == len(data)
     assert (guard.is_broken, guard.corrections) == (False, [])
+
+
+def sent_by_default(outcome: Any) -> Any:
+    tested = guard()
+    source_of_it = Described(symbol("amqp:source:list"), ["a", *[None] * 7, outcome, None, None])
+    feed(tested, AMQP_HEADER + OPEN + BEGIN + write(0x12, ["link", 0, True, None, None, source_of_it, target("a")]))
+    assert not tested.is_broken
+    return tested.peer_sessions.get(0).links.get(0).default_outcome
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(0x24, "amqp:accepted:list"), (0x25, "amqp:rejected:list"), (0x26, "amqp:released:list")]
+)
+def test_a_default_outcome_is_noted(code: int, name: str) -> None:
+    assert sent_by_default(Described(ulong(code), [])) == (code, False, False)
+    assert sent_by_default(Described(symbol(name), [None])) == (code, False, False)
+
+
+def test_a_default_outcome_has_its_flags() -> None:
+    assert sent_by_default(Described(ulong(0x27), [])) == (0x27, False, False)
+    assert sent_by_default(Described(symbol("amqp:modified:list"), [True])) == (0x27, True, False)
+    assert sent_by_default(Described(ulong(0x27), [None, True, {symbol("a"): 1}])) == (0x27, False, True)
+
+
+@pytest.mark.parametrize("value", [None, 5, "text", [], Described(ulong(0x23), []), Described(ulong(0x24), "x")])
+def test_what_is_no_outcome_is_no_default(value: Any) -> None:
+    assert sent_by_default(value) == ((0x24, False, False) if isinstance(value, Described) and value.value else None)
+
+
+STATES = {
+    "amqp:received:list": (0x23, [3, ulong(70)]),
+    "amqp:accepted:list": (0x24, []),
+    "amqp:rejected:list": (0x25, [Described(symbol("amqp:error:list"), [symbol("my:no"), "why", {symbol("n"): 1}])]),
+    "amqp:released:list": (0x26, []),
+    "amqp:modified:list": (0x27, [True, False, {symbol("x-opt-why"): "v" * 240}]),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize("is_long", [False, True])
+@pytest.mark.parametrize("settled", [True, None])
+def test_an_outcome_with_a_symbol_is_given_its_code_in_as_many_bytes(
+    name: str, is_long: bool, settled: bool | None
+) -> None:
+    code, fields = STATES[name]
+    frame = write(0x15, [True, 0, 1, settled, Described(symbol(name), fields), False])
+    if is_long:  # sizes of four bytes
+        frame = frame.replace(b"\xa3\x12amqp", b"\xb3\0\0\0\x12amqp")
+        frame = (len(frame)).to_bytes(4, "big") + frame[4:11] + wide(frame[11], frame[12:], 3)
+    tested = FrameGuard(is_server=True, max_frame_bytes=32768, channel_max=9)
+    data = AMQP_HEADER + OPEN + BEGIN + frame
+    assert tested.check(data) == len(data)
+    assert not tested.is_broken, tested.description
+    ((at, right),) = tested.corrections
+    found = Data()
+    found.decode(right)
+    found.rewind()
+    found.next()
+    value = found.get_object()
+    assert value.descriptor == code
+    assert value.value[: len(fields)] == fields
+    assert value.value[len(fields) :] == [None] * (len(value.value) - len(fields))
+    assert data[at : at + 1] == b"\0"
+    assert data[at + len(right) :] == b"\x42", "the field behind it stays where it is"
+
+
+def wide(kind: int, rest: bytes, more: int) -> bytes:
+    """A list whose content has grown by so many bytes."""
+    if kind == 0xD0:
+        return b"\xd0" + (int.from_bytes(rest[:4], "big") + more).to_bytes(4, "big") + rest[4:]
+    return bytes((0xC0, rest[0] + more)) + rest[1:]
+
+
+@pytest.mark.parametrize("condition", ["my:no", b"my:no", symbol("my:no"), "m\xfc:no", None, 5])
+@pytest.mark.parametrize("outcome", [ulong(0x25), ulong(0x25 + 2**32), symbol("amqp:rejected:list")])
+def test_a_condition_that_is_text_becomes_a_symbol(condition: Any, outcome: Any) -> None:
+    tested = guard()
+    error = Described(ulong(0x1D), [condition, "why"])
+    data = AMQP_HEADER + OPEN + BEGIN + write(0x15, [True, 0, 1, True, Described(outcome, [error])])
+    tested.check(data)
+    corrected = bytearray(data)
+    for at, right in tested.corrections:
+        corrected[at : at + len(right)] = right
+    assert len(corrected) == len(data)
+    is_text = isinstance(condition, str | bytes) and int(outcome != ulong(0x25 + 2**32))
+    assert (b"\xa3\x05my:no" in corrected or b"\xa3\x06m??:no" in corrected) == bool(
+        is_text or (isinstance(condition, symbol))
+    )
+    assert b"\xa1\x03why" in corrected
+
+
+@pytest.mark.parametrize(
+    "state",
+    [None, 5, "amqp:accepted:list", Described(symbol("amqp:declared:list"), [b"i"]), Described(ulong(0x24), [])],
+)
+def test_what_is_no_outcome_with_a_symbol_stays_as_it_is(state: Any) -> None:
+    tested = guard()
+    data = AMQP_HEADER + OPEN + BEGIN + write(0x15, [True, 0, 1, True, state])
+    assert tested.check(data) == len(data)
+    assert (tested.is_broken, tested.corrections) == (False, [])
