@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +23,7 @@ from mesh_config.models import (
     ListenerSettings,
     Mechanism,
     MeshSettings,
+    RecorderSettings,
     Role,
     RouterSettings,
     TlsSettings,
@@ -30,7 +34,7 @@ from router.security.sasl_frames import SASL_HEADER, init_frame, mechanisms_fram
 from router.security.users import new_keys, read_users, write_users
 from tests.helpers.certificates import Certificates
 from tests.helpers.getting_in import TIMEOUT_S, OneRouter
-from tests.helpers.processes import MeshProcesses
+from tests.helpers.processes import MeshProcesses, wait_until
 from tests.helpers.secured_mesh import ITERATIONS, PASSWORD, USER
 
 pytestmark = pytest.mark.interop
@@ -174,4 +178,68 @@ def test_no_secret_is_in_what_management_answers_or_the_log(tmp_path: Path, monk
                 except ManagementError as error:
                     told.append({"error": str(error)})
         assert any("users_file" in str(row) or "saslMechanisms" in str(row) for row in told)
-        assert not [secret for secret in hidden if secret in str(told) or secret in mesh.logs()]
+        logs = "".join(mesh[key].log_file.read_text(encoding="utf-8") for key in ("A", "B"))
+        assert "connect_failed" in logs
+        assert not [secret for secret in hidden if secret in str(told) or secret in logs]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_no_secret_is_in_a_traceback_the_state_or_a_recording(tmp_path: Path, mechanism: str) -> None:
+    """Faults of our own, raised where the secrets are known: the router goes on, and says where it was and no more."""
+    (tmp_path / "secret").write_text("pl4nted-of-connector", encoding="utf-8")
+    users = str(tmp_path / "users")
+    write_users(users, {USER: new_keys("pl4nted-of-alice", ITERATIONS)})
+    offered = ListenerSettings(sasl=tuple(map(Mechanism, ["PLAIN", "SCRAM-SHA-256"])), users_file=users)
+    router = RouterSettings(
+        id="A",
+        listeners=(attrs.evolve(offered, plain_without_tls=True), ListenerSettings(name="open")),
+        connectors=(
+            ConnectorSettings(
+                to="B",
+                sasl=Mechanism(mechanism),
+                user=USER,
+                password_file=str(tmp_path / "secret"),
+                plain_without_tls=True,
+                reconnect_max_s=0.2,
+            ),
+        ),
+        recorder=RecorderSettings(directory=str(tmp_path)),
+    )
+    routers_only = attrs.evolve(offered, role=Role.INTER_ROUTER, plain_without_tls=True)
+    mesh = MeshSettings(routers={"A": router, "B": RouterSettings(id="B", listeners=(routers_only,))})
+    words = Path(users).read_text(encoding="utf-8").replace("$", " ").replace(":", " ").split()
+    hidden = ["pl4nted", *(word for word in words if len(word) > 20)]  # salts and keys
+    assert len(hidden) > 3
+    command = (sys.executable, "-m", "tests.helpers.faulty_router", "plain,scram,connector")
+    with MeshProcesses(mesh, tmp_path / "mesh", command=command) as running:
+        running.start()
+        with pytest.raises(ConnectionException):
+            BlockingConnection(
+                running.url("A"), user=USER, password="pl4nted-of-alice", allowed_mechs=mechanism, timeout=TIMEOUT_S
+            )
+        own = running["A"]
+        checked = "fault of Users.check" if mechanism == "PLAIN" else "fault of ScramServer.verify"
+        for fault in ("fault of SaslClient.received", checked):
+            wait_until(lambda fault=fault: fault in own.log_file.read_text(encoding="utf-8"), running.logs, TIMEOUT_S)
+        assert own.is_running
+        os.kill(own.pid, signal.SIGUSR1)
+        recording = Path(own.wait_log("recording_written").fields["path"]).read_bytes()
+        told = own.log_file.read_text(encoding="utf-8") + recording.decode()
+        assert not [secret for secret in hidden if secret in told]
+
+
+def test_no_secret_is_in_the_last_words_of_a_router(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("pl4nted", encoding="utf-8")
+    secret = str(tmp_path / "secret")
+    connector = ConnectorSettings(to="B", sasl=Mechanism.SCRAM_SHA_256, password_file=secret)
+    other = RouterSettings(id="B", listeners=(ListenerSettings(role=Role.INTER_ROUTER),))
+    mesh = MeshSettings(routers={"A": RouterSettings(id="A", connectors=(connector,)), "B": other})
+    command = (sys.executable, "-m", "tests.helpers.faulty_router", "secret")
+    with MeshProcesses(mesh, tmp_path / "mesh", command=command) as running:
+        own = running["A"]
+        own.start()
+        wait_until(lambda: not own.is_running, running.logs, TIMEOUT_S)
+        told = own.log_file.read_text(encoding="utf-8")
+        assert "event=ended" in told
+        assert "ZeroDivisionError" in told
+        assert "pl4nted" not in told
