@@ -180,11 +180,9 @@ def _connector_findings(connector: ConnectorSettings, profiles: dict[str, TlsSet
         connector.tls is None or (profile is not None and profile.certificate is None)
     ):
         yield place("sasl").finding("EXTERNAL without a certificate of this router", expected="a TLS profile with one")
-    if connector.sasl is Mechanism.GSSAPI:
-        yield place("sasl").finding(
-            "GSSAPI is for clients: a router doesn't say by it who it is",
-            expected="EXTERNAL, with a TLS profile that has a certificate, or SCRAM-SHA-256",
-            nearest=Mechanism.EXTERNAL.value,
+    if connector.keytab is not None and connector.sasl is not Mechanism.GSSAPI:
+        yield place("keytab").finding(
+            f"a keytab that {connector.sasl} makes no use of", expected="`sasl: GSSAPI`", nearest=Mechanism.GSSAPI.value
         )
     if connector.sasl in PASSWORD_MECHANISMS:
         if (connector.password_file is None) == (connector.password_env is None):

@@ -202,11 +202,25 @@ class ConnectorSettings(ConnectionSettings):
     )
     sasl: Mechanism = setting("SASL mechanism by which this router says who it is.", default=Mechanism.ANONYMOUS)
     user: str | None = setting(
-        "User's name for PLAIN and SCRAM; the router's id when absent.", default=None, pattern=TEXT_PATTERN
+        "User's name for PLAIN and SCRAM; the router's id when absent. For GSSAPI the principal; whose keys come first"
+        " in the keytab when absent.",
+        default=None,
+        pattern=TEXT_PATTERN,
     )
     password_file: str | None = setting(
         "File with the user's password, without a line end or with one.", default=None, pattern=TEXT_PATTERN
     )
     password_env: str | None = setting(
         "Variable of the environment with the user's password.", default=None, pattern=ENVIRONMENT_PATTERN
+    )
+    keytab: str | None = setting(
+        "File of the keys by which this router gets a Kerberos ticket, for GSSAPI; when absent what the environment"
+        " names: the keys of `KRB5_CLIENT_KTNAME` or the tickets of `KRB5CCNAME`.",
+        default=None,
+        pattern=TEXT_PATTERN,
+    )
+    kerberos_service: str = setting(
+        "Service that a ticket is asked for, of `host`: the principal without its host.",
+        default="amqp",
+        pattern=PRINCIPAL_PATTERN,
     )

@@ -20,7 +20,7 @@ from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
 from router.engine.tls_channel import TlsChannel
 from router.net.unengined_socket import PeerLeft, PeerRefused, UnenginedSocket
-from router.security.authority import Authority
+from router.security.authority import Authority, ticket_of
 from router.security.revocations import number_of
 from router.security.sasl_client import SaslClient
 from router.security.sasl_frames import (
@@ -238,13 +238,15 @@ class Entrance:
                 password,
                 settings.host,
                 secrets.token_urlsafe(NONCE_BYTES),
+                ticket_of(settings),
             )
             await wire.write(SASL_HEADER)
             await wire.read(2)
             await self._await_sasl(wire)
             for _ in range(MOST_FRAMES):
                 frame = await _next_frame(wire, None)
-                await wire.write(await trio.to_thread.run_sync(sasl.received, frame))  # SCRAM computes for long
+                # A KDC that doesn't answer isn't waited for longer than the other side.
+                await wire.write(await trio.to_thread.run_sync(sasl.received, frame, abandon_on_cancel=True))
                 if sasl.is_over:
                     return _admitted(wire, mechanism=settings.sasl.value)
         except (SaslError, LocalError) as error:

@@ -6,9 +6,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, RouterSettings, TlsSettings
+from mesh_config.models import (
+    PASSWORD_MECHANISMS,
+    ConnectorSettings,
+    ListenerSettings,
+    Mechanism,
+    RouterSettings,
+    TlsSettings,
+)
 from router.core.errors import LocalError
-from router.security.kerberos import KerberosExchange, KerberosService
+from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket, gssapi_library
 from router.security.revocations import CertificateNumber, read_revoked
 from router.security.secret_files import read_secret
 from router.security.tls import TlsProfile, client_context, file_mark, server_context
@@ -75,6 +82,8 @@ class Authority:
             self._profiles[socket] = TlsProfile(self._by_name[socket.tls], _maker(socket))
         if isinstance(socket, ConnectorSettings):
             self.password(socket)
+            if socket.sasl is Mechanism.GSSAPI:
+                gssapi_library()
             return
         if socket.users_file is not None and socket.users_file not in self.users:
             self.users[socket.users_file] = Users(socket.users_file)
@@ -144,15 +153,20 @@ class Authority:
         Raises:
             LocalError: it isn't there.
         """
-        if connector.sasl is Mechanism.GSSAPI:
-            raise LocalError("GSSAPI is for clients: a connector has EXTERNAL or SCRAM-SHA-256 instead")
-        if connector.sasl in (Mechanism.ANONYMOUS, Mechanism.EXTERNAL):
+        if connector.sasl not in PASSWORD_MECHANISMS:
             return None
         user = connector.user or self.router_id
         secret = read_secret(connector.password_file, connector.password_env, f"user {user}")
         if secret is None:
             raise LocalError(f"a connector with {connector.sasl} needs `password_file` or `password_env`")
         return secret
+
+
+def ticket_of(connector: ConnectorSettings) -> KerberosTicket | None:
+    """The ticket by which a connector says who it is; None when its mechanism is another one."""
+    if connector.sasl is not Mechanism.GSSAPI:
+        return None
+    return KerberosTicket(connector.keytab, connector.user, connector.kerberos_service, connector.host)
 
 
 def _service_key(listener: ListenerSettings) -> tuple[str | None, str, str | None]:

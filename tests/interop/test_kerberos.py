@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from proton import ConnectionException
 from proton.utils import BlockingConnection
 
-from mesh_config.models import ListenerSettings, Mechanism, MeshSettings, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, Mechanism, MeshSettings, Role, RouterSettings
+from router.cli.management import ManagementClient
 from router.core.errors import LocalError
-from router.security.kerberos import KerberosExchange, KerberosService
-from router.security.sasl_frames import SASL_HEADER, init_frame, outcome_frame
+from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket
+from router.security.sasl_client import SaslClient
+from router.security.sasl_frames import (
+    MECHANISMS,
+    OUTCOME,
+    SASL_HEADER,
+    SaslError,
+    SaslFrame,
+    init_frame,
+    outcome_frame,
+)
 from tests.helpers.getting_in import TIMEOUT_S, Field, by_oslo, by_proton
 from tests.helpers.kerberos import REALM, Realm, needs_kerberos
 from tests.helpers.oslo import OsloWorker, needs_oslo
@@ -171,3 +183,83 @@ def test_a_listener_without_keys_is_refused(realm: Realm, keytab: str, tmp_path:
     for path, service in ((str(tmp_path / "none"), "amqp"), (keytab, "other")):
         with pytest.raises(LocalError, match=f"keytab {path} has no key of {service}: "):
             KerberosService(path, service, None)
+
+
+# Routers
+
+
+@pytest.fixture
+def dialling(realm: Realm, tmp_path: Path) -> Iterator[Callable[..., MeshProcesses]]:
+    """Makes routers A and B, of which B dials A by GSSAPI with what a connector has more, and starts both."""
+    with contextlib.ExitStack() as stack:
+
+        def start(principal: str, **connector: Any) -> MeshProcesses:
+            listener = ListenerSettings(
+                role=Role.INTER_ROUTER,
+                sasl=(Mechanism.GSSAPI,),
+                keytab=realm.keytab("amqp/127.0.0.1"),
+                kerberos_realm=REALM,
+            )
+            options = {"to": "A", "sasl": Mechanism.GSSAPI, "keytab": realm.keytab(principal), "reconnect_max_s": 0.2}
+            dials = RouterSettings(id="B", connectors=(ConnectorSettings(**{**options, **connector}),))
+            routers = {"A": RouterSettings(id="A", listeners=(ListenerSettings(), listener)), "B": dials}
+            mesh = stack.enter_context(MeshProcesses(MeshSettings(routers=routers), tmp_path / "mesh"))
+            mesh.start()
+            return mesh
+
+        yield start
+
+
+def test_a_router_says_by_a_ticket_who_it_is(dialling: Callable[..., MeshProcesses]) -> None:
+    mesh = dialling("B")
+    assert mesh["A"].wait_log("neighbor_up").fields["neighbor"] == "B"
+    with ManagementClient(mesh.url("A")) as client:
+        rows = client.query("org.apache.qpid.dispatch.connection")
+    assert {(row["user"], row["sasl"]) for row in rows if row["role"] == "inter-router"} == {("B", "GSSAPI")}
+
+
+def test_a_router_whose_ticket_is_another_one_s_does_not_join(dialling: Callable[..., MeshProcesses]) -> None:
+    mesh = dialling("mallory")
+    assert "mallory" in mesh["A"].wait_log("connection_refused").fields["reason"]
+    assert not mesh["A"].log_lines("neighbor_up")
+
+
+def test_a_router_without_a_ticket_says_why(dialling: Callable[..., MeshProcesses]) -> None:
+    reason = dialling("B", kerberos_service="other")["B"].wait_log("connect_failed").fields["reason"]
+    assert reason.startswith(f"Kerberos: Server other/127.0.0.1@{REALM} not found in Kerberos database")
+
+
+@pytest.mark.parametrize(("principal", "is_good"), [(USER, True), (f"{USER}@{REALM}", True), ("nobody", False)])
+def test_a_ticket_is_that_of_the_principal(realm: Realm, keytab: str, principal: str, is_good: bool) -> None:
+    ticket = KerberosTicket(realm.as_user(USER)["KRB5_CLIENT_KTNAME"], principal, "amqp", "localhost")
+    if not is_good:
+        with pytest.raises(LocalError, match="Kerberos: "):
+            ticket.answer(None)
+        return
+    exchange = KerberosExchange(KerberosService(keytab, "amqp", REALM))
+    exchange.step(ticket.answer(None))
+    exchange.step(ticket.answer(exchange.challenge))
+    exchange.step(ticket.answer(exchange.challenge))
+    assert (exchange.user, exchange.failure, ticket.is_server_known) == (USER, None, True)
+
+
+@pytest.mark.usefixtures("with_tickets")
+def test_a_server_that_has_not_proved_who_it_is_is_left(keytab: str) -> None:
+    ticket = KerberosTicket(None, None, "amqp", "localhost")
+    client = SaslClient("GSSAPI", "B", None, "localhost", "nonce", ticket)
+    init = client.received(SaslFrame(code=MECHANISMS, mechanisms=("GSSAPI",)))
+    assert b"GSSAPI" in init
+    with pytest.raises(SaslError, match="without having proved who it is"):
+        client.received(SaslFrame(code=OUTCOME, outcome=0))
+
+
+@pytest.mark.usefixtures("with_tickets")
+@pytest.mark.parametrize("offer", [b"", b"\x01", b"\x06\0\xff\xff", b"\x01\0\0\0\0"])
+def test_a_server_that_wants_a_security_layer_is_left(keytab: str, offer: bytes) -> None:
+    gssapi = pytest.importorskip("gssapi")
+    ticket = KerberosTicket(None, None, "amqp", "localhost")
+    server = gssapi.SecurityContext(creds=KerberosService(keytab, "amqp", None).credentials(), usage="accept")
+    assert ticket.answer(server.step(ticket.answer(None))) == b""
+    with pytest.raises(LocalError, match="security layer"):
+        ticket.answer(server.wrap(offer, False).message)
+    assert not ticket.is_server_known

@@ -67,12 +67,12 @@ CASES = (
         "GSSAPI",
     ),
     row(
-        "a router that would show a ticket",
-        connector("sasl: GSSAPI"),
-        "router.connectors[0].sasl",
-        "GSSAPI is for clients",
-        "EXTERNAL",
-        "EXTERNAL",
+        "a keytab of a router for nothing",
+        connector("keytab: k"),
+        "router.connectors[0].keytab",
+        "a keytab that ANONYMOUS makes no use of",
+        "`sasl: GSSAPI`",
+        "GSSAPI",
     ),
     row(
         "no password",
@@ -105,4 +105,6 @@ def test_what_does_not_go_together_is_told_with_its_line_and_what_would(case: Ca
 def test_kerberos_with_its_mechanism_is_not_complained_about(tmp_path: Path) -> None:
     path = tmp_path / FILE
     path.write_text(listener("sasl: [GSSAPI], keytab: k, kerberos_realm: EXAMPLE.NET"), encoding="utf-8")
+    assert not check_file(path)
+    path.write_text(connector("sasl: GSSAPI, keytab: k, user: A, kerberos_service: amqp"), encoding="utf-8")
     assert not check_file(path)
