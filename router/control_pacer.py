@@ -3,9 +3,10 @@
 Each neighbor has an allowance of the router's time, enough for what a mesh tells one who joins it, and all have one
 together, since a neighbor may come again and again. When it is used up, messages are kept here as they came, and all
 such neighbors together get `share` of the time, in turns: after each message there is a pause in proportion to what it
-took. Before that, too, a turn has only as many messages of a neighbor as take a millisecond, and one more. HELLOs go
-ahead of what waits, so that a neighbor isn't lost for its news. What is beyond `most_bytes` is dropped, as if it had
-been lost: the protocol asks for it again.
+took. Before that, too, messages of all neighbors are handled in pieces of `PIECE_S`, with pauses as long: whoever calls
+beside them waits for one piece at most. A message can't be divided, so the pause after one that took longer grows with
+the square of that: few calls meet it. HELLOs go ahead of what waits, so that a neighbor isn't lost for its news. What
+is beyond `most_bytes` is dropped, as if it had been lost: the protocol asks for it again.
 """
 
 from __future__ import annotations
@@ -25,8 +26,13 @@ BURST_S: Final = 0.5
 """Time that a neighbor may use at once after it has used none for long."""
 ALL_BURST_S: Final = 10 * BURST_S
 """The same for all neighbors together."""
-PIECE_S: Final = 0.001
-"""After so much of the router's time others have their turn."""
+PIECE_S: Final = 0.0005
+"""After so much of the router's time others have their turn, for as long."""
+PIECE_BYTES: Final = 16_384
+"""Bytes of messages that are handled at once: what they take is known only afterwards."""
+PIECES_SHARE: Final = 0.5
+LONGEST_PAUSE_S: Final = 0.25
+"""After a message that took long, however long it took."""
 MOST_HELLO_BYTES: Final = 16_384
 """A longer HELLO goes the way of other messages."""
 HELLO_HEAD_BYTES: Final = 1024
@@ -74,10 +80,6 @@ class NeighborAllowance(Allowance):
     """Time of the last HELLO that has gone ahead, seconds."""
     waiting: deque[bytes] = attrs.field(factory=deque)
     waiting_bytes: int = 0
-    turn_at: float = -math.inf
-    """Time of a turn, seconds,"""
-    turn_s: float = 0.0
-    """and what its messages have used of it: beyond `PIECE_S` they wait for the next one."""
     is_paced: bool = False
     """It has used up its allowance, and something of it waits."""
     has_waited: bool = False
@@ -119,6 +121,7 @@ class ControlPacer:
         self._turns: deque[ConnectionId] = deque()
         """Those of whom something waits."""
         self._all = Allowance(ALL_BURST_S, -math.inf)
+        self._piece = Allowance(PIECE_S, -math.inf)
         self._rests_until = -math.inf
         self._charged: dict[ConnectionId, int] = {}
         """Bytes of the messages that are handled next, by connection."""
@@ -134,13 +137,16 @@ class ControlPacer:
             now: seconds, monotonic.
         """
         neighbor = self._neighbor(connection, now)
-        if neighbor.turn_at != now:
-            neighbor.turn_at, neighbor.turn_s = now, 0.0
-        is_free = not neighbor.waiting and self._has_time(neighbor) and neighbor.turn_s < PIECE_S
+        self._piece.refill(PIECES_SHARE, now)
+        is_free = not neighbor.waiting and self._has_time(neighbor) and self.is_piece_left()
         if not is_free and neighbor.hello_at + self._hello_pause_s <= now and _is_hello(message):
             neighbor.hello_at = now
             return True
         return is_free
+
+    def is_piece_left(self) -> bool:
+        """Whether one more message may be handled before others have their turn."""
+        return self._used_s < self._piece.left_s and sum(self._charged.values()) < PIECE_BYTES
 
     def keep(self, connection: ConnectionId, message: bytes, now: float) -> FirstOccurrence | None:
         """Have a message wait.
@@ -198,7 +204,8 @@ class ControlPacer:
             now: seconds, monotonic.
         """
         is_paced = any(self._is_paced(self._neighbors[connection]) for connection in self._turns)
-        self._rests_until = now + used_s * (1 / self._share - 1) if is_paced else now
+        if is_paced:
+            self._rests_until = max(self._rests_until, now + used_s / self._share)
         self.at = self._rests_until if self._turns else math.inf
 
     def note(self, connection: ConnectionId, size: int, used_s: float) -> None:
@@ -210,9 +217,6 @@ class ControlPacer:
             used_s: what taking it took, seconds.
         """
         self.add(used_s)
-        neighbor = self._neighbors.get(connection)
-        if neighbor is not None:
-            neighbor.turn_s += used_s
         self._charged[connection] = self._charged.get(connection, 0) + size
 
     def add(self, used_s: float) -> None:
@@ -229,6 +233,11 @@ class ControlPacer:
         if not self._charged:
             return
         total = sum(self._charged.values())
+        self._piece.refill(PIECES_SHARE, now)
+        self._piece.use(min(used_s * max(1.0, used_s / PIECE_S), LONGEST_PAUSE_S * PIECES_SHARE))
+        self._rests_until = max(self._rests_until, now - self._piece.left_s / PIECES_SHARE)
+        if self._turns:
+            self.at = max(self.at, self._rests_until)
         self._all.refill(self._share, now)
         self._all.use(used_s)
         for connection, size in self._charged.items():

@@ -139,6 +139,8 @@ class MeshWatch:
         """This router's own, by the name that logs have for them; those that were ever of use."""
         self.misdirected: dict[tuple[str, str], Misdirected] = {}
         """By container and reason."""
+        self._edges: Edges = {}
+        """Links that there are."""
         self._ends: dict[str, ConnectionEnd] = {}
         self._next_look = now + KEPT_S / 24
         self.expect(expected, now)
@@ -177,20 +179,26 @@ class MeshWatch:
             edges: cost of each, in each direction.
             now: seconds, monotonic.
         """
-        there: dict[Pair, int] = {}
-        for near, peers in edges.items():
-            for far, cost in peers.items():
-                pair = (near, far) if near < far else (far, near)
-                there[pair] = max(cost, there.get(pair, 0))
-        for pair, cost in there.items():
-            link = self.links.get(pair)
+        before, self._edges = self._edges, edges
+        nothing: Mapping[RouterId, int] = {}
+        for near in edges.keys() | before.keys():
+            peers, old = edges.get(near, nothing), before.get(near, nothing)
+            if peers == old:  # as of nearly all
+                continue
+            for far in peers.keys() | old.keys():
+                costs = [cost for cost in (peers.get(far), edges.get(far, nothing).get(near)) if cost is not None]
+                self._link_changed((near, far) if near < far else (far, near), max(costs, default=None), now)
+
+    def _link_changed(self, pair: Pair, cost: int | None, now: float) -> None:
+        """*cost* is None when there is no such link any more."""
+        link = self.links.get(pair)
+        if cost is not None:
             if link is None:
                 link = self.links[pair] = Presence(since=now)
             link.come(now)
             link.cost = cost
-        for pair, link in self.links.items():
-            if link.is_present and pair not in there:
-                link.go(now)
+        elif link is not None and link.is_present:
+            link.go(now)
 
     def connector_up(self, name: str, now: float) -> None:
         """Note that a connector has reached a neighbor at *now*, seconds."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from mesh_config.models import AddressSettings, ConnectionSettings, RouterSettings
 from router import logs
 from router.binding import heap_trim
-from router.control_pacer import PIECE_S, ControlPacer
+from router.control_pacer import ControlPacer
 from router.core.addressing.address import AddressKind
 from router.core.addressing.treatment_table import TreatmentTable
 from router.core.controlplane import ControlPlane
@@ -368,8 +368,10 @@ class Runtime(RunToCompletion):
 
     def _take_waiting(self, now: float) -> None:
         """Handle control messages that had to wait: one, and more while they take little."""
-        begin = used_at = self.pacer.measure()
-        while used_at - begin < PIECE_S and (waiting := self.pacer.take()) is not None:
+        begin = self.pacer.measure()
+        is_first = True
+        while (is_first or self.pacer.is_piece_left()) and (waiting := self.pacer.take()) is not None:
+            is_first = False
             connection = self.connections.get(waiting[0])
             neighbor = self._peers.neighbors.get(waiting[0])
             if connection is not None and neighbor is not None:
@@ -378,8 +380,7 @@ class Runtime(RunToCompletion):
                 except Exception as error:  # a fault of ours must end one connection and not the router
                     self.connection_fault(connection, error)
                 self.settle()
-            used_at = self.pacer.measure()
-        self.pacer.rest(used_at - begin, now + used_at - begin)
+        self.pacer.rest(self.pacer.measure() - begin, now)
         self._look_at_control(now)
 
     def _control_fault(self, error: Exception, now: float) -> None:

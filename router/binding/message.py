@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, TypeVar, cast, overload
+from typing import Any, Final, TypeGuard, TypeVar, cast, overload
 from uuid import UUID
 
 import proton
@@ -100,9 +100,14 @@ def timestamp(milliseconds: int) -> int:
     return proton.timestamp(milliseconds)
 
 
-def is_symbol(value: object) -> bool:
+def is_symbol(value: object) -> TypeGuard[str]:
     """Whether a decoded value is a symbol, and not a string."""
     return isinstance(value, proton.symbol)
+
+
+def is_int32(value: object) -> TypeGuard[int]:
+    """Whether a value is to be written as an int of 32 bits."""
+    return isinstance(value, proton.int32)
 
 
 CountValues = Callable[[bytes, int, int], int]

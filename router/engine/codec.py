@@ -30,6 +30,7 @@ from router.binding.message import encode_message as encode_by_proton
 from router.core.errors import DecodeError, LocalError
 from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import KINDS, ControlMessage, MobileAddressRequest, MobileAddressUpdate, from_body
+from router.engine.plain_values import NotPlain, PlainValues, PlainWriter
 from router.guard.value_check import count_values
 
 __all__ = [
@@ -54,6 +55,14 @@ _INGRESS: Final = "x-opt-qd.ingress"
 _TRACE: Final = "x-opt-qd.trace"
 _AREA_PREFIX: Final = f"{AREA}/"
 _INT_MAX: Final = 2**31 - 1
+_DESCRIPTOR: Final = b"\x00\x53"
+"""Of a section, before its code: smallulong."""
+_HEADER: Final = 0x70
+_MESSAGE_ANNOTATIONS: Final = 0x72
+_PROPERTIES: Final = 0x73
+_APPLICATION_PROPERTIES: Final = 0x74
+_VALUE: Final = 0x77
+_SECTIONS: Final = (_HEADER, _MESSAGE_ANNOTATIONS, _PROPERTIES, _APPLICATION_PROPERTIES, _VALUE)
 
 
 class UnreadableMessage(DecodeError):
@@ -103,6 +112,63 @@ def decode_control(data: bytes) -> Control:
     Raises:
         DecodeError: not a control message, or a mandatory key is missing or of the wrong type; to be dropped.
     """
+    try:
+        to, annotations, properties, body = _plain_sections(data)
+    except (NotPlain, IndexError):
+        to, annotations, properties, body = _sections_by_proton(data)
+    ingress = annotations.get(_INGRESS)
+    trace = annotations.get(_TRACE, [])
+    if not isinstance(trace, list):
+        raise DecodeError(f"{_TRACE} is no list")
+    return Control(
+        to=to,
+        message=from_body(_text(properties.get("opcode")), body),
+        ingress=None if ingress is None else _without_area(ingress),
+        trace=tuple(_without_area(router) for router in trace),
+    )
+
+
+Sections = tuple[str, Mapping[str, object], Mapping[str, object], Mapping[str, object]]
+"""Of a control message: where to, annotations, application properties and body."""
+
+
+def _plain_sections(data: bytes) -> Sections:
+    """The sections of a control message as every router writes them.
+
+    Raises:
+        NotPlain: it is written in another way, or malformed; proton will tell.
+        IndexError: it isn't whole.
+    """
+    found: dict[int, object] = {}
+    values = PlainValues(data, 0)
+    last, left = 0, MOST_VALUES
+    while values.at < len(data) and last != _VALUE:
+        start = values.at
+        code = data[start + 2]
+        if data[start : start + 2] != _DESCRIPTOR or code <= last or code not in _SECTIONS:
+            raise NotPlain
+        count = count_values(data, start, left)
+        if not 0 <= count <= left:
+            raise NotPlain
+        left -= count
+        values.at = start + 3
+        found[code] = values.value()
+        last = code
+    fields, annotations = found.get(_PROPERTIES), found.get(_MESSAGE_ANNOTATIONS, {})
+    properties, body = found.get(_APPLICATION_PROPERTIES), found.get(_VALUE)
+    to = fields[2] if isinstance(fields, list) and len(fields) > 2 else None
+    if not (
+        isinstance(to, str)
+        and isinstance(annotations, dict)
+        and isinstance(properties, dict)
+        and isinstance(body, dict)
+    ):
+        raise NotPlain
+    return to, annotations, properties, body
+
+
+def _sections_by_proton(data: bytes) -> Sections:
+    """The same of any control message."""
     message = decode_message(data)
     if message.to is None:
         raise DecodeError("a control message without `to`")
@@ -112,16 +178,7 @@ def decode_control(data: bytes) -> Control:
         raise DecodeError("the body of a control message is no map")
     body = _plain(message.body)
     assert isinstance(body, dict)
-    ingress = annotations.get(_INGRESS)
-    trace = annotations.get(_TRACE, [])
-    if not isinstance(trace, list):
-        raise DecodeError(f"{_TRACE} is no list")
-    return Control(
-        to=message.to,
-        message=from_body(_text(properties.get("opcode")), body),
-        ingress=None if ingress is None else _without_area(ingress),
-        trace=tuple(_without_area(router) for router in trace),
-    )
+    return message.to, annotations, properties, body
 
 
 def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: Sequence[RouterId]) -> bytes:
@@ -139,31 +196,21 @@ def encode_control(to: str, message: ControlMessage, ingress: RouterId, trace: S
     """
     if message.opcode not in KINDS:
         raise LocalError(f"a message of kind {message.opcode} can only be read")
-    annotations: dict[str, object] = {
-        _INGRESS: _AREA_PREFIX + ingress,
-        _TRACE: [_AREA_PREFIX + router for router in trace],
-    }
     # In qdrouterd the mobile addresses are C code and the rest is Python, which shows in keys, integers and properties.
-    if isinstance(message, (MobileAddressUpdate, MobileAddressRequest)):
-        return encode_by_proton(
-            Message(
-                durable=False,
-                annotations=annotations,
-                to=to,
-                application_properties={symbol("opcode"): message.opcode},
-                body={symbol(key): _narrow(value) if key == "hints" else value for key, value in _items(message)},
-            )
-        )
-    return encode_by_proton(
-        Message(
-            durable=False,
-            annotations=annotations,
-            to=to,
-            application_properties={"opcode": message.opcode},
-            body={key: _narrow(value) for key, value in _items(message)},
-        ),
-        properties_at_least=6,
-    )
+    is_of_addresses = isinstance(message, (MobileAddressUpdate, MobileAddressRequest))
+    written = PlainWriter()
+    written.section(_HEADER, [False])
+    trail: list[object] = [_AREA_PREFIX + router for router in trace]
+    written.section(_MESSAGE_ANNOTATIONS, {symbol(_INGRESS): _AREA_PREFIX + ingress, symbol(_TRACE): trail})
+    written.section(_PROPERTIES, [None, None, to] if is_of_addresses else [None, None, to, None, None, None])
+    key = symbol("opcode") if is_of_addresses else "opcode"
+    written.section(_APPLICATION_PROPERTIES, {key: message.opcode})
+    if is_of_addresses:
+        body = {symbol(key): _narrow(value) if key == "hints" else value for key, value in _items(message)}
+    else:
+        body = {key: _narrow(value) for key, value in _items(message)}
+    written.section(_VALUE, body)
+    return bytes(written.data)
 
 
 def _items(message: ControlMessage) -> list[tuple[str, object]]:

@@ -7,14 +7,14 @@ import math
 
 import pytest
 
-from router.control_pacer import ALL_BURST_S, PIECE_S, ControlPacer
+from router.control_pacer import ALL_BURST_S, LONGEST_PAUSE_S, PIECE_BYTES, PIECE_S, ControlPacer
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join, live
 from tests.helpers.engine import Bench
 from tests.helpers.neighbor import Neighbor
 
-WORK_S = 0.01
+WORK_S = 2 * PIECE_S
 """What a control message takes here, in seconds that are counted and don't pass."""
 
 
@@ -34,18 +34,20 @@ def test_a_neighbor_s_news_get_their_share_of_the_time_and_no_more(bench: Bench)
     a, b = bench.mesh(("A", "B"))
     raw = join(bench, a, dials=True)
     count_work(a)
-    flood(raw, 1000)
-    bench.run()
+    flood(raw, 2000)
+    for _ in range(3):  # until it has used up what it may use at once
+        bench.advance(1.0)
+        raw.hello()
     before = a.pacer.measure()
     for _ in range(5):
         bench.advance(1.0)
         raw.hello()
     assert 0.15 <= (a.pacer.measure() - before) / 5 <= 0.25
-    for _ in range(200):
+    for _ in range(20):
         bench.advance(1.0)
         raw.hello()
-    assert a.control.address_counts()[RouterId("RAW")] == 1000
-    assert b.control.address_counts()[RouterId("RAW")] == 1000
+    assert a.control.address_counts()[RouterId("RAW")] == 2000
+    assert b.control.address_counts()[RouterId("RAW")] == 2000
     assert a.pacer.at == math.inf
 
 
@@ -63,15 +65,16 @@ def test_hellos_go_ahead_of_news_that_wait(bench: Bench) -> None:
         assert a.pacer.at < bench.now + 1, "nothing waits"
 
 
-def test_another_neighbor_s_news_pass_what_waits(bench: Bench) -> None:
+def test_another_neighbor_s_news_wait_for_one_message_and_the_pauses_around_it(bench: Bench) -> None:
     a, b = bench.mesh(("A", "B"))
     raw = join(bench, a, dials=True)
     count_work(a)
     flood(raw, 2000)
     bench.run()
     bench.client(b).receiver("new", credit=1)
-    bench.run()
+    bench.advance(2 * LONGEST_PAUSE_S)
     assert "new" in a.control.addresses()
+    assert a.control.address_counts()[RouterId("RAW")] < 2000
 
 
 def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
@@ -79,8 +82,11 @@ def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
     greedy = [join(bench, a, dials=True), join(bench, a, dials=True, name="RAW2")]
     count_work(a)
     for raw in greedy:
-        flood(raw, 1000)
-    bench.advance(0.5)  # what they may use at once is taken in many turns
+        flood(raw, 2000)
+    for _ in range(5):  # until they have used up what they may use at once
+        bench.advance(1.0)
+        for raw in greedy:
+            raw.hello()
     before = a.pacer.measure()
     for _ in range(5):
         bench.advance(1.0)
@@ -91,22 +97,28 @@ def test_two_greedy_neighbors_take_turns_in_one_share(bench: Bench) -> None:
     assert abs(counts[RouterId("RAW")] - counts[RouterId("RAW2")]) <= 50
 
 
+def new_pacer() -> ControlPacer:
+    return ControlPacer(share=0.2, most_bytes=1000, hello_pause_s=1.0, measure=lambda: 0.0, look_at=lambda _: None)
+
+
 def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
     now = 0.0
-    pacer = ControlPacer(share=0.2, most_bytes=1000, hello_pause_s=1.0, measure=lambda: 0.0, look_at=lambda _: None)
-    passed = 0
+    pacer = new_pacer()
+    used = 0.0
     for number in range(100):
         connection = ConnectionId(number)
-        while pacer.may_pass(connection, b"news", now):
-            pacer.note(connection, 4, 0.1)
-            pacer.charge(now)
-            passed += 1
+        for _ in range(1000):
+            now += 0.1 * PIECE_S
+            if pacer.may_pass(connection, b"news", now):
+                pacer.note(connection, 4, 0.9 * PIECE_S)
+                pacer.charge(now)
+                used += 0.9 * PIECE_S
         pacer.forget(connection)
-    assert passed == pytest.approx(ALL_BURST_S / 0.1, abs=1)
+    assert used == pytest.approx(min(0.5 * now, ALL_BURST_S + 0.2 * now), rel=0.1)
 
 
-def test_a_turn_has_only_some_messages_of_a_neighbor_and_the_next_one_goes_on() -> None:
-    pacer = ControlPacer(share=0.2, most_bytes=1000, hello_pause_s=1.0, measure=lambda: 0.0, look_at=lambda _: None)
+def test_messages_are_handled_in_pieces_with_pauses_as_long() -> None:
+    pacer = new_pacer()
     one, other = ConnectionId(1), ConnectionId(2)
 
     def takes(connection: ConnectionId, now: float) -> bool:
@@ -116,13 +128,37 @@ def test_a_turn_has_only_some_messages_of_a_neighbor_and_the_next_one_goes_on() 
         return True
 
     assert [takes(one, 1.0) for _ in range(3)] == [True, True, False]
-    assert takes(other, 1.0), "it has its own"
+    assert not takes(other, 1.0), "the piece is that of all"
     assert pacer.keep(one, b"news", 1.0) is None, "nobody is told: it has used up nothing"
+    pacer.charge(1.0)
     assert not takes(one, 1.1), "not before what waits"
-    assert pacer.at == 1.0
+    assert pacer.at == pytest.approx(1.0 + 2 * (1.2 * 1.2 - 1) * PIECE_S), "after the piece and a pause"
     assert pacer.take() == (one, b"news")
     pacer.rest(PIECE_S, 1.1)
+    assert pacer.at == math.inf
     assert takes(one, 1.2)
+
+
+@pytest.mark.parametrize(("used_s", "pause_s"), [(2 * PIECE_S, 7 * PIECE_S), (1.0, LONGEST_PAUSE_S)])
+def test_after_a_message_that_took_long_comes_a_longer_pause(used_s: float, pause_s: float) -> None:
+    pacer = new_pacer()
+    one, other = ConnectionId(1), ConnectionId(2)
+    assert pacer.may_pass(one, b"news", 1.0)
+    pacer.note(one, 4, used_s)
+    pacer.charge(1.0)
+    assert not pacer.may_pass(other, b"news", 1.0 + 0.8 * pause_s)
+    assert pacer.may_pass(other, b"news", 1.0 + 1.01 * pause_s)
+
+
+def test_what_a_long_message_takes_is_known_before_another_one_is_taken() -> None:
+    pacer = new_pacer()
+    one = ConnectionId(1)
+    long = bytes(PIECE_BYTES)
+    assert pacer.may_pass(one, long, 1.0)
+    pacer.note(one, len(long), 0.0)
+    assert not pacer.may_pass(one, b"news", 1.0)
+    pacer.charge(1.0)
+    assert pacer.may_pass(one, b"news", 1.0)
 
 
 def test_what_waits_is_bounded_and_what_was_dropped_is_asked_for(bench: Bench) -> None:

@@ -116,6 +116,8 @@ class LinkState:
         self._overruled_at = -math.inf
         self._overrule_at = math.inf
         self._ra_at = self._spf_at = self._own_at = math.inf
+        self._lost: set[ConnectionId] = set()
+        """Connections whose routes are to be given up in this turn, since others are computed later."""
         self.convergence_s = 0.0
         """From the news of a change until the routes followed it, the last time, seconds."""
         self._stale_at = math.inf
@@ -448,9 +450,10 @@ class LinkState:
         self._greeter.settle(now)
         if self._neighbors.revision != self._revision or self._own_at <= now:
             self._follow_neighbors(now)
+        lost, self._lost = self._lost, set()
         if self._spf_at <= now:
             return self._compute(now)
-        return None
+        return self.routes.drop(lost) if lost else None
 
     # This router's own link state
 
@@ -474,10 +477,17 @@ class LinkState:
                 if self._used.get(router) != active.connection:
                     update = self.own_update() if self.ls_seq > 0 and not is_change else None
                     catch_up(self._outbox, self.database, active, (update, self.own_advertisement()))
-            # What leads over a lost connection must not stand.
-            is_route_lost = any(used.get(router) != connection for router, connection in self._used.items())
+            lost = [connection for router, connection in self._used.items() if used.get(router) != connection]
             self._used = used
-            self._compute_by(now if is_route_lost else self._spf_throttle.due(now), now)
+            due = self._spf_throttle.due(now)
+            if lost and due > now:
+                # What leads over a lost connection must not stand, and other paths are found at once, unless that
+                # takes so long that a neighbor could hold up everybody by coming and going.
+                if self._spf_throttle.is_worth_a_pause(self.routes.topology.count_edges()):
+                    self._lost.update(lost)
+                else:
+                    due = now
+            self._compute_by(due, now)
 
     def _advertise(self, now: float) -> None:
         """Tell everybody of the own link state, which is new."""

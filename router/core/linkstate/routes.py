@@ -5,11 +5,11 @@ Source: docs/reference/inter-router-protocol.md#paths.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 
-from router.core.ids_and_conditions import RouterId
+from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.core.linkstate.lsdb import LinkStateDatabase
 from router.core.linkstate.neighbors import Neighbors
 from router.core.linkstate.outbox import Outbox, RibEntry
@@ -92,6 +92,19 @@ class Routes:
             repriced=tuple(repriced),
             is_topology=is_topology,
         )
+
+    def drop(self, connections: Collection[ConnectionId]) -> RoutesDiff:
+        """Give up the routes that lead over *connections*, which are lost, until others are computed."""
+        kept: dict[RouterId, RibEntry] = {}
+        lost: list[RouterId] = []
+        for router, route in self._outbox.routes.items():
+            if route.connection in connections:
+                lost.append(router)
+                self._database.lose(router)
+            else:
+                kept[router] = route
+        self._outbox.routes = kept
+        return RoutesDiff(lost=tuple(sorted(lost)), found=(), moved=(), is_topology=False)
 
     def check_invariants(self) -> None:
         """Assert that routes, nodes and neighbors agree."""

@@ -4,7 +4,8 @@ Distances come from networkx, ties never do: its choice among predecessors at th
 which edges were added, and a multicast along trees that differ from router to router is duplicated or lost. Among the
 predecessors that a shortest path may use, the one with the smallest (distance from the root, id) is taken.
 
-networkx is imported with the first neighbor: it takes 13 MB and a tenth of a second, which no start has to wait for.
+networkx is imported with the first neighbor, or a moment before, by `load_algorithms`: it takes 13 MB and a tenth of a
+second, which no start has to wait for.
 
 Source: docs/reference/inter-router-protocol.md#ties.
 """
@@ -72,6 +73,11 @@ def shortest_paths(graph: nx.DiGraph[RouterId, dict[str, int], dict[str, int]], 
     return Paths(
         root=root, distance=costs, predecessor=chosen, order=order, next_hop=next_hop, radius=max(hops.values())
     )
+
+
+def load_algorithms() -> None:
+    """Import networkx, for who knows that there will be neighbors; safe in another thread."""
+    _new_graph()
 
 
 def _new_graph() -> nx.DiGraph[RouterId, dict[str, int], dict[str, int]]:

@@ -8,10 +8,10 @@ from typing import Final
 ROUTERS_A_PAUSE: Final = 32
 """Routers for which the longest pause grows by a shortest one: the work costs in proportion to them."""
 
-FREE_EDGES: Final = 10_000
-"""Edges of the graph that cost no pause: a hundred routers that all know each other have fewer."""
-EDGE_PAUSE_S: Final = 10e-6
-"""Pause for each further one, whatever changes: paths take a fraction of it."""
+FREE_EDGES: Final = 5_000
+"""Edges of the graph that cost no pause: seventy routers that all know each other have fewer."""
+EDGE_PAUSE_S: Final = 40e-6
+"""Pause for each further one, whatever changes: paths take a fortieth of it, so that few calls meet them."""
 
 
 class Throttle:
@@ -29,6 +29,14 @@ class Throttle:
     def due(self, now: float) -> float:
         """Time from which the next run is allowed, seconds; *now* after a calm time."""
         return now if self._is_calm(now) else max(now, self._last + self._pause_s)
+
+    def is_worth_a_pause(self, edges: int) -> bool:
+        """Whether a run takes so long that even what is urgent waits for it, unless it comes after a calm time.
+
+        Args:
+            edges: of the graph, both directions counted.
+        """
+        return edges > FREE_EDGES
 
     def ran(self, now: float, routers: int, edges: int = 0) -> None:
         """Note a run.

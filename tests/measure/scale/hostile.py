@@ -18,13 +18,14 @@ from collections.abc import Callable, Sequence
 
 from proton import Message, symbol
 
+from mesh_config.models import Role
 from router.bench.cases import Case, host_and_port
 from router.bench.measuring import RunResult
 from router.bench.measuring import measure as measure_load
 from tests.helpers import frames
 from tests.helpers.frames import AMQP_HEADER, write
 from tests.measure.credit.tasks import Parent, Task
-from tests.measure.scale import hostile_handshakes
+from tests.measure.scale import hostile_handshakes, hostile_neighbors
 from tests.measure.scale.beside import client_first, p99, path, routers_first
 from tests.measure.scale.stand import Bench, Stand, Table
 
@@ -395,7 +396,7 @@ KINDS: tuple[Callable[[Connect], None], ...] = (
 def measure(stand: Stand, sizes: Sequence[int]) -> Table:
     """How long calls take beside each kind."""
     table = Table("calls beside one hostile client; sizes are callers")
-    settings = hostile_handshakes.secured(stand)
+    settings = hostile_neighbors.with_neighbors(hostile_handshakes.secured(stand))
     with stand.mesh(settings) as here, stand.mesh(settings) as elsewhere, client_first():
         for bench in (here, elsewhere):
             routers_first(bench)
@@ -403,14 +404,23 @@ def measure(stand: Stand, sizes: Sequence[int]) -> Table:
             for kind in KINDS:
                 _measure_kind(table, here, elsewhere, kind, size)
             for kind in hostile_handshakes.KINDS:
-                _measure_kind(table, here, elsewhere, kind, size, listener=1)
+                _measure_kind(table, here, elsewhere, kind, size, index=1)
+            for kind in hostile_neighbors.KINDS:
+                _measure_kind(table, here, elsewhere, kind, size, role=Role.INTER_ROUTER)
         for bench in (here, elsewhere):
             assert bench.mesh["R1"].is_running, "a router was ended"
     return table
 
 
 def _measure_kind(
-    table: Table, here: Bench, elsewhere: Bench, kind: Callable[[Connect], None], size: int, listener: int = 0
+    table: Table,
+    here: Bench,
+    elsewhere: Bench,
+    kind: Callable[[Connect], None],
+    size: int,
+    *,
+    index: int = 0,
+    role: Role = Role.NORMAL,
 ) -> None:
     name = kind.__name__.replace("_", " ")
     idle, beside, control = [], [], []
@@ -418,11 +428,11 @@ def _measure_kind(
     for _ in range(TURNS):
         here.calm()  # passwords may still be looked at
         idle.append(_calls(here, size))
-        with Task(attack, here.url(index=listener), kind) as task:
+        with Task(attack, here.mesh["R1"].url(role, index), kind) as task:
             assert task.hear() == "attacking"
             beside.append(_calls(here, size))
             resident = max(resident, here.memory())
-        with Task(attack, elsewhere.url(index=listener), kind) as task:
+        with Task(attack, elsewhere.mesh["R1"].url(role, index), kind) as task:
             assert task.hear() == "attacking"
             control.append(_calls(here, size))
     table.add(size, f"{name}: p99", statistics.median(map(p99, beside)) / 1e6)
