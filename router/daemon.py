@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import math
 import os
@@ -23,6 +22,7 @@ from router import __version__, speed
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
 from router.core.linkstate.spf import load_algorithms
+from router.draining import Draining
 from router.engine.connection import Connection
 from router.engine.tls_connection import TlsConnection
 from router.flight_recorder import SIGNAL
@@ -36,6 +36,7 @@ from router.net.poller import Poller
 from router.net.pump import Pump
 from router.net.service_notifier import ServiceNotifier
 from router.net.unengined_socket import PeerLeft, PeerRefused
+from router.router_process import MonotonicClock, spare_collector
 from router.runtime import Runtime
 from router.security.authority import Authority
 from router.stopping import stop_in_order
@@ -65,9 +66,6 @@ STANDSTILL_S = 1.0
 """So late a timer is told of in the log: the process did not run, or something kept it busy."""
 DIALLING_FILES = 16
 """Kept for connections that this router makes, and for what it reads of the system."""
-
-FULL_COLLECTION = 100
-"""Collections of young objects before all are looked at: ten times as many as Python has it."""
 
 
 class Daemon:
@@ -106,6 +104,7 @@ class Daemon:
         self.listeners = [Listener(listener, files=usable_files(settings, listener)) for listener in settings.listeners]
         self.connectors = [Connector(connector, self._rng) for connector in settings.connectors]
         self.reloading = Reloading(self.runtime, self, read)
+        self.draining = Draining(self.runtime, self)
         self.view = serve_management(self.runtime, self)
         self.http = http_server(self.runtime, self.view, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
@@ -168,7 +167,7 @@ class Daemon:
                 accepting.cancel()
                 for connector in self.connectors:
                     connector.stop()
-                await stop_in_order(runtime, self._settling)
+                await stop_in_order(runtime, self._settling, self.draining.under_way)
                 nursery.cancel_scope.cancel()
         runtime.recorder.close()
         self._manager.close()
@@ -274,8 +273,38 @@ class Daemon:
     def close_listener(self, listener: Listener) -> None:
         """Accept no more on it; its connections stay."""
         self.listeners.remove(listener)
+        self.stop_accepting(listener)
+
+    def stop_accepting(self, listener: Listener) -> None:
+        """Close it, and leave it in the list."""
         # The task that accepts closes it: nobody may wait for a descriptor that is closed.
-        self._scopes.pop(listener).cancel()
+        if listener in self._scopes:
+            self._scopes.pop(listener).cancel()
+
+    def accept_again(self, listener: Listener) -> None:
+        """Bind a closed listener anew, and accept.
+
+        Raises:
+            LocalError: it cannot be bound, or the router stops.
+        """
+        again = self.open_listener(listener.settings)
+        self.listeners.remove(again)
+        self.listeners[self.listeners.index(listener)] = again
+
+    def start(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run *task* beside all else, once; a fault of ours in it is told of.
+
+        Raises:
+            LocalError: the router stops.
+        """
+        if self._nursery is None or self._told_to_stop.is_set():
+            raise LocalError("the router is stopping")
+        self._nursery.start_soon(self._keep_up, task)
+
+    def stop(self) -> None:
+        """Stop, as SIGTERM has it."""
+        self.runtime.log.info("stopping", signal="")
+        self._told_to_stop.set()
 
     def add_connector(self, settings: ConnectorSettings) -> Connector:
         """Begin to connect."""
@@ -553,28 +582,3 @@ def run(settings: RouterSettings, mesh: MeshSettings | None = None, read: Read |
         await daemon.run()
 
     trio.run(main, clock=clock)
-
-
-class MonotonicClock(trio.abc.Clock):
-    """Clock of a router's process, by which trio goes too: the system's, asked without a detour by Python."""
-
-    current_time = staticmethod(time.monotonic)
-
-    def start_clock(self) -> None:
-        """Do nothing: it runs."""
-
-    def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Time until *deadline*, seconds."""
-        return deadline - time.monotonic()
-
-
-def spare_collector() -> None:
-    """Let Python look through all objects more rarely.
-
-    It did so each time that a quarter of them was new: for 100,000 addresses it took a third of the time in which they
-    came, half a second at once. Only circles of objects wait for it, and a router makes few.
-    """
-    gc.collect()
-    gc.freeze()  # what was imported stays
-    youngest, middle, _ = gc.get_threshold()
-    gc.set_threshold(youngest, middle, FULL_COLLECTION)

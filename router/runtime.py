@@ -40,6 +40,7 @@ from router.dataplane.links import EgressLink, IngressLink, PublisherLink, Trans
 from router.dataplane.port import Port
 from router.dataplane.router_data_plane import RouterDataPlane
 from router.denial_log import DenialLog
+from router.drain_state import DrainState
 from router.ended_link_reaper import EndedLinkReaper
 from router.engine import codec
 from router.engine.connection import Connection
@@ -108,10 +109,9 @@ class Runtime(RunToCompletion):
         """Connections that a fault of ours has ended."""
         self._resync = FaultRecovery(self.control, self.fib)
         self.octets: dict[ConnectionId, Callable[[], TcpCounters | None]] = {}
-        self.is_draining = False
-        """It is about to stop; paths lead elsewhere where they can."""
-        self.emptied: Callable[[], None] = lambda: None
-        """Called when the last connection is gone."""
+        self.drain_state = DrainState.SERVING
+        self.removed: Callable[[], None] = lambda: None
+        """Called when a connection is gone."""
         self.work: Callable[[], None] = lambda: None
         """Called when work that is done in pieces goes on: at `work_at`."""
         self.teardowns = EndedLinkReaper(self._take_away, self._lose_messages, self.look_at_teardowns)
@@ -256,8 +256,7 @@ class Runtime(RunToCompletion):
         if not is_torn:  # else to keep its memory is the lesser evil
             self.teardowns.free(connection, self.clock())
         self._count_freed(CONNECTION_WEIGHT)
-        if not self.connections:
-            self.emptied()
+        self.removed()
 
     def _count_traffic(self, connection: Connection) -> None:
         octets = self.octets.get(connection.id)
@@ -558,11 +557,21 @@ class Runtime(RunToCompletion):
         self.data_plane.settlement.is_stopping = True
         self.data_plane.credit_manager.stop()
         self.events.extend(SubscriptionRemoved(address=address) for address in self.control.own_addresses())
+        self._top_up_clients()
+        self.settle()
+
+    def take_again(self) -> None:
+        """Undo `stop_taking` and `hand_back`, for what came meanwhile and what is still to come; `settle` follows."""
+        self.data_plane.set_now(self.clock())
+        self.data_plane.take_again()
+        self.events.extend(self._resync.events())
+        self._top_up_clients()
+
+    def _top_up_clients(self) -> None:
         for connection in self.connections.values():
             for link in connection.links.values():
                 if isinstance(link, IngressLink) and not connection.port.is_router:
                     self.data_plane.settlement.top_up(link)
-        self.settle()
 
     def hand_back(self) -> None:
         """Let clients send what they have not got rid of, and release it: they may send it elsewhere.
@@ -576,16 +585,4 @@ class Runtime(RunToCompletion):
             for link in connection.links.values():
                 if isinstance(link, PublisherLink) and link.entry is not None and link.entry.kind is AddressKind.MOBILE:
                     link.change_credit(HANDED_BACK)
-        self.settle()
-
-    @property
-    def has_clients(self) -> bool:
-        """Whether anybody but routers is connected."""
-        return any(not connection.port.is_router for connection in self.connections.values())
-
-    def close_all(self) -> None:
-        """Close every connection."""
-        for connection in list(self.connections.values()):
-            connection.close(Condition.CONNECTION_FORCED, "the router is shutting down")
-        self.data_plane.set_now(self.clock())
         self.settle()

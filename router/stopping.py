@@ -1,15 +1,18 @@
 """Graceful stop of a router: paths lead elsewhere, nothing new is taken, what is in flight settles, all is closed.
 
-What clients still wait to send goes back to them before that.
+What clients still wait to send goes back to them before that. Up to there a drain is the same (`router.draining`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from router.core.events import TransitEnded
+from router.core.ids_and_conditions import Condition
+from router.drain_state import DrainState
 from router.runtime import Runtime
 
 REROUTE_S: Final = 0.3
@@ -24,36 +27,60 @@ CLOSE_PATIENCE_S: Final = 1.0
 """For peers to answer our Close."""
 
 
-async def stop_in_order(runtime: Runtime, settling: trio.CancelScope) -> None:
+async def stop_in_order(runtime: Runtime, settling: trio.CancelScope, drained: trio.Event | None = None) -> None:
     """Close every connection, once what is in flight has settled.
 
     Args:
         runtime: of the router; nobody is let in any more.
         settling: entered here, with the deadline that the settings say: cancelled by who can't wait.
+        drained: set once a drain that has begun before is over; None when the router served until now.
     """
-    empty = trio.Event()
-    runtime.emptied = empty.set
+    runtime.drain_state = DrainState.STOPPING
     with settling:
         settling.deadline = trio.current_time() + runtime.settings.shutdown_s
-        if sum(connection.port.is_router for connection in runtime.connections.values()) > 1:
-            _end_transit(runtime)
-            await trio.sleep(REROUTE_S)
-        await _settle(runtime)
+        if drained is None:
+            await take_no_more(runtime, is_told=neighbor_count(runtime) > 1)
+        else:
+            await drained.wait()
     if not runtime.data_plane.settlement.is_stopping:
         runtime.stop_taking()  # there was no time for anything
     if not runtime.connections:
         return
-    runtime.close_all()
-    with trio.move_on_after(CLOSE_PATIENCE_S):
-        await empty.wait()
-
-
-def _end_transit(runtime: Runtime) -> None:
-    """Have paths lead through other routers where they can."""
-    runtime.data_plane.set_now(runtime.clock())
-    runtime.is_draining = True
-    runtime.events.append(TransitEnded())
+    runtime.begin(runtime.clock())
+    for connection in list(runtime.connections.values()):
+        connection.close(Condition.CONNECTION_FORCED, "the router is shutting down")
     runtime.settle()
+    with trio.move_on_after(CLOSE_PATIENCE_S):
+        await none_left(runtime, lambda: not runtime.connections)
+
+
+async def none_left(runtime: Runtime, is_so: Callable[[], bool]) -> None:
+    """Wait until *is_so*, looking when a connection is gone."""
+    while not is_so():
+        removed = trio.Event()
+        runtime.removed = removed.set
+        await removed.wait()
+
+
+async def take_no_more(runtime: Runtime, *, is_told: bool) -> None:
+    """Lead paths elsewhere, take nothing new, wait until what is in flight has settled, and give clients the rest back.
+
+    Args:
+        runtime: of the router.
+        is_told: have others hear that paths are to lead elsewhere.
+    """
+    if is_told:
+        runtime.data_plane.set_now(runtime.clock())
+        runtime.events.append(TransitEnded())
+        runtime.settle()
+    if neighbor_count(runtime) > 1:
+        await trio.sleep(REROUTE_S)
+    await _settle(runtime)
+
+
+def neighbor_count(runtime: Runtime) -> int:
+    """Connections to other routers."""
+    return sum(connection.port.is_router for connection in runtime.connections.values())
 
 
 async def _settle(runtime: Runtime) -> None:
@@ -61,7 +88,7 @@ async def _settle(runtime: Runtime) -> None:
     runtime.quieted = quiet.set
     runtime.stop_taking()
     await quiet.wait()
-    if not runtime.has_clients:
+    if all(connection.port.is_router for connection in runtime.connections.values()):
         return
     await trio.sleep(REPLIES_S)
     if not runtime.data_plane.is_quiet():

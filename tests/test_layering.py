@@ -227,7 +227,10 @@ RINGS = (
     ),
     # The wiring.
     Ring("router.daemon", ours=("router", "mesh_config"), others=("attrs", "cattrs", "structlog", "trio")),
-    Ring("router.stopping", ours=("router.runtime", "router.core.events"), others=("trio",)),
+    Ring("router.router_process", others=("trio",)),
+    Ring("router.stopping", ours=("router.runtime", "router.core", "router.drain_state"), others=("trio",)),
+    Ring("router.draining", ours=("router", "mesh_config.models"), others=("trio",)),
+    Ring("router.drain_state"),
     Ring("router.runtime", ours=("router", "mesh_config"), others=("attrs", "structlog")),
     Ring("router.fault_recovery", ours=("router.core",)),
     Ring("router.denial_log", ours=("router.core",), others=("attrs",)),

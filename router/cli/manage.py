@@ -16,9 +16,11 @@ from router.cli.options import router_option
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import aligned, printable
 
+OF_NODE = ("reload", "drain", "resume")
+"""Operations of the router itself that change it."""
 OPERATIONS = (
     *("query", "read", "create", "update", "delete"),
-    *("get-types", "get-schema", "get-log", "get-mgmt-nodes", "reload"),
+    *("get-types", "get-schema", "get-log", "get-mgmt-nodes", *OF_NODE),
 )
 
 
@@ -57,7 +59,7 @@ def manage(
                     raise click.UsageError("query needs --type")
                 found: Any = client.query(kind, attributes, router=router)
             else:
-                is_of_node = operation.startswith("get-") or operation == "reload"
+                is_of_node = operation.startswith("get-") or operation in OF_NODE
                 if kind is not None:
                     properties["entityType" if is_of_node else "type"] = kind
                 elif not is_of_node:

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 import attrs
 from proton import ConnectionException, Delivery, LinkException, Message, ProtonException, Timeout
-from proton.utils import SendException, SyncRequestResponse
+from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
 from router.cli.amqp_values import plain
 from router.cli.peer_words import is_gone, reason
@@ -92,7 +92,7 @@ class ManagementClient:
         # Proton forgets it with the connection, and it is needed just then.
         container = self._connection.conn.remote_container if self._connection.conn is not None else None
         self._name = f"router {container} at {self.url}" if container else f"the router at {self.url}"
-        self._requests: SyncRequestResponse | None = None
+        self._requests: dict[str | None, SyncRequestResponse] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -108,6 +108,11 @@ class ManagementClient:
             self._connection.close()
         except (ProtonException, OSError):
             pass  # the router was first
+
+    @property
+    def connection(self) -> BlockingConnection:
+        """The connection, for other links on it."""
+        return self._connection
 
     # What can be asked
 
@@ -209,9 +214,11 @@ class ManagementClient:
             body={} if body is None else body,
         )
         try:
-            if self._requests is None:
-                self._requests = SyncRequestResponse(self._connection)  # without an address: one link for all routers
-            answer = self._requests.call(message)
+            # One link for all other routers; a router that is drained takes nothing on that, yet answers for itself.
+            link = MANAGEMENT if router is None else None
+            if link not in self._requests:
+                self._requests[link] = SyncRequestResponse(self._connection, link)
+            answer = self._requests[link].call(message)
         except SendException as error:
             if error.state == Delivery.REJECTED:
                 raise RefusedError(FORBIDDEN, f"this user may not ask {whom}: {RIGHTS}") from error

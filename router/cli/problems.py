@@ -10,7 +10,7 @@ from rich.text import Text
 from router.cli.stat_columns import Entity, moment, printable
 from router.management.snapshot import PROBLEM_KINDS
 
-OF_MESH: Final = ("router-absent", "link-absent", "flapping")
+OF_MESH: Final = ("router-absent", "link-absent", "flapping", "router-drained")
 """Kinds that each router of the mesh tells of, each in its own way."""
 
 

@@ -21,6 +21,7 @@ from router.core.events import (
     SubscriptionRemoved,
     TopologyChanged,
     TransitEnded,
+    TransitResumed,
     WithdrawAddress,
     WithdrawRouter,
 )
@@ -54,7 +55,9 @@ def event_words(event: Event) -> str:
         case SubscriptionRemoved():
             return escaped(f"last subscriber of {event.address} left")
         case TransitEnded():
-            return "paths are to lead elsewhere, since it stops"
+            return "paths are to lead elsewhere, since it stops or is drained"
+        case TransitResumed():
+            return "paths may lead through it again"
         case _:
             return "what is no event"
 

@@ -277,12 +277,18 @@ def _flaps() -> tuple[Column, Column]:
     )
 
 
+def _router_state(entity: Entity) -> str:
+    if not entity["isReachable"]:
+        return "ABSENT"
+    return "drained" if entity.get("isDraining") else "up"  # a router of an earlier version doesn't say
+
+
 ROUTERS: Final = View(
     kind="router.node",
     noun="routers",
     columns=(
         _text("id", "id"),
-        Column("state", lambda entity: "up" if entity["isReachable"] else "ABSENT"),
+        Column("state", _router_state),
         _since(),
         _text("next hop", "nextHop"),
         _number("cost", "cost"),
@@ -298,7 +304,7 @@ ROUTERS: Final = View(
         _number("addr seq", "mobileSequence", is_detail=True),
     ),
     order=lambda entity: (entity["isReachable"], entity["cost"] or 0, entity["id"]),
-    style=lambda entity: None if entity["isReachable"] else "red",
+    style=lambda entity: None if _router_state(entity) == "up" else "yellow" if entity["isReachable"] else "red",
 )
 
 
@@ -361,6 +367,7 @@ LISTENERS: Final = View(
         _text("host", "host"),
         _text("port", "port"),
         _text("role", "role"),
+        Column("state", lambda entity: None if entity.get("isOpen", True) else "closed"),
         _number("connections", "connectionCount"),
         _number("most", "maxConnections"),
         _number("cost", "cost", is_detail=True),
@@ -412,6 +419,7 @@ GENERAL: Final = (
     ("host", "hostName"),
     ("process", "processId"),
     ("uptime", "uptimeSeconds"),
+    ("state", "drainState"),
     ("memory", "memoryUsage"),
     ("held for peers", "chargedBytes"),
     ("... above which they wait", "chargedMarkBytes"),

@@ -32,6 +32,7 @@ from router.core.events import (
     SubscriptionRemoved,
     TopologyChanged,
     TransitEnded,
+    TransitResumed,
     WithdrawRouter,
 )
 from router.core.ids_and_conditions import ConnectionId, RouterId
@@ -166,6 +167,8 @@ class ControlPlane:
                     self._addresses.remove(event)
                 case TransitEnded():
                     self._neighbors.end_transit()
+                case TransitResumed():
+                    self._neighbors.resume_transit()
                 case _:
                     raise LocalError(f"the control plane knows no event {type(event).__name__}")
         self.failing = None

@@ -83,6 +83,11 @@ class TransitEnded(Event):
 
 
 @attrs.frozen(kw_only=True)
+class TransitResumed(Event):
+    """This router stays, and paths may lead through it again. Source: the operator."""
+
+
+@attrs.frozen(kw_only=True)
 class Action(ReplayableRecord):
     """Something that the control plane asks for. `Action.from_dict` makes any kind of action."""
 

@@ -96,6 +96,11 @@ class AnycastController(CreditController):
         self.machine.is_stopping = True
         self.touch()
 
+    def resume(self) -> None:
+        """Give publishers credit again."""
+        self.machine.is_stopping = False
+        self.touch()
+
     def flowed(self, link: EgressLink) -> None:
         """Take note that a local subscriber or a circuit of ours may have other credit or room than before."""
         if link.is_answering:

@@ -95,6 +95,10 @@ class CreditController:
         """Give publishers no credit any more."""
         raise NotImplementedError
 
+    def resume(self) -> None:
+        """Give publishers credit again."""
+        raise NotImplementedError
+
     def touch(self, link: EgressLink | None = None) -> None:
         """Ask for a turn, or for a look at the credit of *link*, to see whether one is needed."""
         if link is not None:

@@ -115,6 +115,12 @@ class CreditManager(ControllerContext):
             if self._has_stopped(controller.entry):
                 controller.stop()
 
+    def resume(self) -> None:
+        """Give publishers credit again, as far as subscribers have granted it."""
+        self.is_stopping = False
+        for controller in self._controllers.values():
+            controller.resume()
+
     def _has_stopped(self, entry: AddressEntry) -> bool:
         return self.is_stopping and entry.kind is AddressKind.MOBILE
 

@@ -62,6 +62,12 @@ class MulticastController(CreditController):
         self.machine.own.touch()
         self.touch()
 
+    def resume(self) -> None:
+        """Give publishers credit again."""
+        self.machine.own.machine.is_stopping = False
+        self.machine.own.touch()
+        self.touch()
+
     def closed(self, link: EgressCircuitLink) -> None:
         """Take a child's word that nobody below it is live."""
         place = self._place_of(link)

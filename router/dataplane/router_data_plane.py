@@ -128,6 +128,11 @@ class RouterDataPlane(DataPlaneInterface):
         """Release from now on what clients publish, replies excepted."""
         self._forwarder.is_handing_back = True
 
+    def take_again(self) -> None:
+        """Give publishers credit again, and forward what they publish."""
+        self._forwarder.is_handing_back = self.settlement.is_stopping = False
+        self.credit_manager.resume()
+
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
         self._forwarder.publish(to, data)

@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from mesh_config.models import ManagementRight
+from router.core.ids_and_conditions import ConnectionId
 from router.management.schema import GENERAL_OPERATIONS
 
 READING: Final = frozenset({"READ", *GENERAL_OPERATIONS})
@@ -24,6 +25,8 @@ class Access:
     right: ManagementRight
     vhost: str | None = None
     """Virtual host of a requester that may see what is of it alone."""
+    connection: ConnectionId | None = None
+    """Of a requester that is connected here."""
 
     def allows(self, operation: str) -> bool:
         """Whether it may ask for an operation at all."""

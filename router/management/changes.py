@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Protocol
 
+from router.core.ids_and_conditions import ConnectionId
 from router.management.snapshot import Row
 
 
@@ -45,6 +46,18 @@ class Changes(Protocol):
         Returns: `applied`, what was changed, in words; `needsRestart`, what has changed in the file only.
         """
 
+    def drain(self, kept: ConnectionId | None, *, is_to_stop: bool) -> dict[str, object]:
+        """Begin to send clients and paths elsewhere.
+
+        Args:
+            kept: connection of the requester, which is not closed; None for one elsewhere.
+            is_to_stop: stop the router afterwards.
+        Returns: `state`, and `withinSeconds`, the time until that is over.
+        """
+
+    def resume(self) -> dict[str, object]:
+        """Serve clients and paths again, after a drain. Returns: `state`."""
+
 
 class NoChanges:
     """A router of which nothing can be changed."""
@@ -62,5 +75,13 @@ class NoChanges:
         raise ChangeError("nothing can be changed here", status=501)
 
     def reload(self) -> Generator[None, None, dict[str, list[str]]]:
+        """Refuse it."""
+        raise ChangeError("nothing can be changed here", status=501)
+
+    def drain(self, kept: ConnectionId | None, *, is_to_stop: bool) -> dict[str, object]:
+        """Refuse it."""
+        raise ChangeError("nothing can be changed here", status=501)
+
+    def resume(self) -> dict[str, object]:
         """Refuse it."""
         raise ChangeError("nothing can be changed here", status=501)

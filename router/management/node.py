@@ -27,6 +27,7 @@ from router.engine.codec import IncrementalList, Message, MessageId, int32
 from router.management.access import EVERYTHING, Access
 from router.management.changes import ChangeError, Changes, NoChanges
 from router.management.schema import (
+    CHANGING_OPERATIONS,
     GENERAL_OPERATIONS,
     MANAGEMENT,
     NODE_OPERATIONS,
@@ -141,7 +142,12 @@ class ManagementNode:
             "UPDATE": self._update,
             "DELETE": self._delete,
         }
+        self._ordered: dict[str, Callable[[Request], dict[str, object]]] = {
+            "DRAIN": self._drain,
+            "RESUME": lambda _: self._changes.resume(),
+        }
         assert {"QUERY", *self._general} == set(GENERAL_OPERATIONS)
+        assert {"RELOAD", *self._ordered} == set(CHANGING_OPERATIONS)
 
     def answer(self, request: Message) -> Message | None:
         """The reply, to be sent to its `to`; None for a request that names no address to reply to.
@@ -186,6 +192,8 @@ class ManagementNode:
             return self._general[request.operation](request)
         if request.operation == "RELOAD":
             return (yield from self._reload())
+        if request.operation in self._ordered:
+            return Answer(body=self._change(lambda: self._ordered[request.operation](request)))
         if request.operation not in ENTITY_OPERATIONS:
             known = (*NODE_OPERATIONS, *ENTITY_OPERATIONS)
             near = nearest(request.operation, known)
@@ -357,6 +365,15 @@ class ManagementNode:
             return Answer(body=(yield from self._changes.reload()))
         except ChangeError as error:
             raise RefusedError(error.status, str(error)) from error
+
+    def _drain(self, request: Request) -> dict[str, object]:
+        wanted = request.body if request.body is not None else {}
+        if not isinstance(wanted, Mapping) or not set(wanted) <= {"stop"}:
+            raise RefusedError(BAD_REQUEST, "the body of a DRAIN is a map with nothing but `stop`")
+        is_to_stop = wanted.get("stop", False)
+        if not isinstance(is_to_stop, bool):
+            raise RefusedError(BAD_REQUEST, "`stop` is true or false")
+        return self._changes.drain(request.access.connection, is_to_stop=is_to_stop)
 
     def _get_types(self, request: Request) -> Answer:
         # Qpid Dispatch lists the types that each one extends; ours extend nothing.

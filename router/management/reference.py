@@ -21,6 +21,10 @@ _RELOADED = (
     "map: `applied`, a list of what was changed, in words; `needsRestart`, names of settings that stay as they were "
     "([how to](../how_to/run-a-mesh.md#read-the-file-again)); status 400 when the file has a fault: nothing was changed"
 )
+_DRAINED = (
+    "map: `state`; `withinSeconds`, after which it is over: the router's `drainState` is `drained` then "
+    "([how to](../how_to/run-a-mesh.md#drain-a-router))"
+)
 _NODE_TYPE = "of an entity, for READ, CREATE, UPDATE and DELETE; `org.amqp.management` for the operations of the node"
 
 _INTRO = f"""\
@@ -59,6 +63,8 @@ application properties `statusCode` and `statusDescription`.
 | `GET-SCHEMA`, `GET-JSON-SCHEMA` | | map, or text in JSON, of all types with their attributes and operations |
 | `GET-LOG` | | {_LOG_LINES} |
 | `RELOAD` | | {_RELOADED} |
+| `DRAIN` | map: `stop`, true to stop the router afterwards; or empty | map: `state`; {_DRAINED} |
+| `RESUME` | | map: `state`; status 409 when the router is not drained yet, or about to stop |
 | `CREATE` of `listener`, `connector`, `router.config.address` | map of attributes | map of all attributes; status 201 |
 | `UPDATE` of `log`, `connection` | map of attributes | map of all attributes |
 | `DELETE` of what can be created | | empty; status 204 |
@@ -71,7 +77,7 @@ application properties `statusCode` and `statusDescription`.
 | 400 | the request is malformed, or names an unknown type or attribute; the description names the nearest one. |
 | 403 | who asks may not do that, or it is no matter of its virtual host |
 | 404 | there is no such entity; the description names the nearest one |
-| 409 | the settings file is being read already, or the router is stopping |
+| 409 | the settings file is being read already, or the router is draining, drained or stopping |
 | 500 | a fault of the router, which it has logged |
 | 501 | there is no such operation, or not for this type |
 

@@ -59,7 +59,7 @@ GENERAL_OPERATIONS: Final = (
     "GET-LOG",
 )
 """Operations of the management node itself that change nothing,"""
-CHANGING_OPERATIONS: Final = ("RELOAD",)
+CHANGING_OPERATIONS: Final = ("RELOAD", "DRAIN", "RESUME")
 """and those that do; the others are those of one entity."""
 NODE_OPERATIONS: Final = (*GENERAL_OPERATIONS, *CHANGING_OPERATIONS)
 

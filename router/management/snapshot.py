@@ -32,6 +32,7 @@ PROBLEM_KINDS: Final = (
     "dropped",
     "flapping",
     "certificate",
+    "router-drained",
 )
 """Kinds of problems, the most urgent first. These words are stable: metrics have them as labels."""
 
@@ -69,6 +70,9 @@ class RouterRow(Row):
     host_name: str = attribute("Name of the machine.")
     process_id: int = attribute("Process id.")
     uptime_seconds: int = attribute("Seconds since it started.")
+    drain_state: str = attribute(
+        "`serving`; `draining`, while clients and paths are sent elsewhere; `drained`; or `stopping`."
+    )
     memory_usage: int = attribute("Resident memory in bytes; 0 where the system does not tell.")
     charged_bytes: int = attribute("Bytes held because of peers: messages, unread windows, unwritten output.")
     charged_mark_bytes: int = attribute("Above this the connections with more than their share of it are stopped.")
@@ -345,6 +349,9 @@ class NodeRow(Row):
     id: str = attribute("Name of the router.")
     address: str = attribute("Address of its own terminuses: `amqp:/_topo/0/<id>`.")
     is_reachable: bool = attribute("Whether there is a path to it now.")
+    is_draining: bool = attribute(
+        "Whether it is drained, or about to be, or stops: paths lead around it where they can."
+    )
     is_configured: bool = attribute("Whether the mesh file names it. Others are forgotten a day after they are gone.")
     since: int = attribute(
         "When it was reached or lost: seconds since 1970, UTC; for one that was never there, the start of this router."
@@ -420,6 +427,7 @@ class ListenerRow(ConfiguredSocketRow):
     initial_handshake_timeout_seconds: int = attribute("Time until the peer's Open must be there.")
     link_capacity: int = attribute("Credit made here toward subscribers behind a neighbor without circuits.")
     multi_tenant: bool = attribute("Whether the host name of a client's Open is put before its addresses.")
+    is_open: bool = attribute("Whether it accepts: false while the router is drained, of a listener for clients.")
     authenticate_peer: bool = attribute("Whether peers must say who they are.")
     http: bool = attribute("Always false.")
 

@@ -18,6 +18,7 @@ from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSetti
 from router import logs
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition, ConnectionId
+from router.draining import Draining
 from router.management.changes import ChangeError
 from router.management.config_rows import AddressConfigRow, LogRow
 from router.management.snapshot import ConnectionRow, ConnectorRow, ListenerRow, Row
@@ -25,7 +26,7 @@ from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
 from router.views.config_rows import address_config_rows
-from router.views.reload import Reloading
+from router.views.reload import CONFLICT, Reloading
 
 SOCKET: Final = {
     "name": "name",
@@ -68,6 +69,7 @@ class Sockets(Protocol):
     listeners: list[Listener]
     connectors: list[Connector]
     reloading: Reloading
+    draining: Draining
 
     def open_listener(self, settings: ListenerSettings) -> Listener:
         """Bind it and accept. Raises: LocalError."""
@@ -136,6 +138,23 @@ class RuntimeChanges:
     def reload(self) -> Generator[None, None, dict[str, list[str]]]:
         """See `Changes.reload`."""
         return (yield from self._need_sockets().reloading.reload())
+
+    def drain(self, kept: ConnectionId | None, *, is_to_stop: bool) -> dict[str, object]:
+        """See `Changes.drain`."""
+        draining = self._need_sockets().draining
+        try:
+            draining.begin(kept, is_to_stop=is_to_stop)
+        except LocalError as error:
+            raise ChangeError(str(error), status=CONFLICT) from error
+        return {"state": str(self._runtime.drain_state), "withinSeconds": self._runtime.settings.shutdown_s}
+
+    def resume(self) -> dict[str, object]:
+        """See `Changes.resume`."""
+        try:
+            self._need_sockets().draining.resume()
+        except LocalError as error:
+            raise ChangeError(str(error), status=CONFLICT) from error
+        return {"state": str(self._runtime.drain_state)}
 
     def _need_sockets(self) -> Sockets:
         if self._sockets is None:

@@ -35,7 +35,7 @@ MOST_PROBLEMS: Final = 200
 MOST_CHARS: Final = 200
 """Of a text that a peer chose."""
 
-SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping")
+SEEN_BY_ALL: Final = ("router-absent", "link-absent", "flapping", "router-drained")
 """Kinds of problems that more than one router sees."""
 
 Thing = TypeVar("Thing")

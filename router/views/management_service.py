@@ -95,9 +95,10 @@ class ManagementService:
     def _access(self, source: ConnectionId | None) -> tuple[Access, ClientRights | None]:
         """Find out what the sender of a request may ask; and its rights, when it is a client under policy."""
         runtime = self._runtime
-        if not runtime.policy.is_active:
-            return EVERYTHING, None
         connection = runtime.connections.get(source) if source is not None else None
+        is_here = connection is not None and not connection.port.is_router
+        if not runtime.policy.is_active:
+            return (Access(right=ManagementRight.WRITE, connection=source) if is_here else EVERYTHING), None
         if connection is None:
             return NOTHING, None
         if connection.port.is_router:
@@ -106,7 +107,8 @@ class ManagementService:
         if rights is None:
             return NOTHING, None
         right = rights.group.management
-        return Access(right=right, vhost=rights.vhost if right is ManagementRight.OWN else None), rights
+        vhost = rights.vhost if right is ManagementRight.OWN else None
+        return Access(right=right, vhost=vhost, connection=source), rights
 
     def go_on(self) -> None:
         """Make answers, unless that would leave others too little time."""

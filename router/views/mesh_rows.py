@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from router.core.controlplane import NodeView
 from router.core.ids_and_conditions import AREA, RouterId
 from router.core.linkstate.messages import PROTOCOL_VERSION
+from router.core.linkstate.neighbors import TRANSIT_ENDED_COST
+from router.drain_state import DrainState
 from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow
 from router.mesh_watch import MeshWatch, Pair, Presence, when
 from router.runtime import Runtime
@@ -55,6 +57,7 @@ def _node(runtime: Runtime, index: int, view: NodeView, counts: Mapping[RouterId
         id=view.id,
         address=f"amqp:/_topo/{AREA}/{view.id}",
         is_reachable=is_self or view.cost is not None,
+        is_draining=runtime.drain_state is not DrainState.SERVING if is_self else _is_draining(view),
         is_configured=is_expected,
         since=int(known.since + offset),
         reason=watch.reason(view.id) or None,
@@ -76,6 +79,11 @@ def _node(runtime: Runtime, index: int, view: NodeView, counts: Mapping[RouterId
         last_topo_change=int(view.changed_at + offset),
         index=index,
     )
+
+
+def _is_draining(view: NodeView) -> bool:
+    """Whether no path is to lead through a router: all of its links say that they cost the most."""
+    return bool(view.peers) and min(view.peers.values()) >= TRANSIT_ENDED_COST
 
 
 def mesh_link_rows(runtime: Runtime, offset: float) -> LazyRows:

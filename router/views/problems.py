@@ -144,6 +144,7 @@ def problems(snapshot: ProblemSnapshot) -> list[Problem]:
         *_dropped(snapshot),
         *_flapping(snapshot),
         *_certificates(snapshot),
+        *_drained(snapshot),
     ]
     return sorted(
         found,
@@ -174,6 +175,19 @@ def _absent(snapshot: ProblemSnapshot) -> Iterator[Problem]:
                 sentence=f"the link {link.name} is absent: {link.reason}; messages take other ways",
                 since=link.since,
                 command=f"amqp-mesh stat connectors --router {link.other}",
+            )
+
+
+def _drained(snapshot: ProblemSnapshot) -> Iterator[Problem]:
+    for node in snapshot.nodes:
+        if node.is_reachable and node.is_draining:
+            yield Problem(
+                kind="router-drained",
+                subject=node.id,
+                sentence=f"router {node.id} is drained, or being drained: clients and paths go elsewhere until it"
+                " serves again",
+                since=node.last_topo_change,
+                command=f"amqp-mesh resume {node.id}",
             )
 
 

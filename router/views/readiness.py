@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from router.drain_state import DrainState
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
@@ -15,8 +16,8 @@ def reasons_not_ready(runtime: Runtime, listeners: Sequence[Listener], connector
     It is ready when its listeners are up and, if it connects to other routers, one of these is its neighbor.
     """
     reasons = []
-    if runtime.is_draining or runtime.data_plane.settlement.is_stopping:
-        reasons.append("the router is stopping")
+    if runtime.drain_state is not DrainState.SERVING:
+        return [f"the router is {runtime.drain_state}"]
     reasons += [f"listener {listener.name} does not listen" for listener in listeners if listener.is_closed]
     if connectors and not runtime.fib.routes:
         told = [f"{connector.name}: {connector.message or connector.status}" for connector in connectors]

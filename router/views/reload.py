@@ -16,6 +16,7 @@ from mesh_config.change_plan import ChangePlan, plan_change
 from mesh_config.findings import Finding, SettingsError, has_errors
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
 from router.core.errors import LocalError
+from router.drain_state import DrainState
 from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.net.connector import Connector
@@ -101,8 +102,9 @@ class Reloading:
             raise ChangeError(_said(findings))
         if new.id != self._in_file.id:
             raise ChangeError(f"the file is of router `{new.id}` now, and this one is `{self._in_file.id}`")
-        if self._runtime.data_plane.settlement.is_stopping:
-            raise ChangeError("the router is stopping", status=CONFLICT)
+        state = self._runtime.drain_state
+        if state is not DrainState.SERVING:
+            raise ChangeError(f"the router is {state}", status=CONFLICT)
         plan = plan_change(self._in_file, new)
         self._apply(plan, new)
         # What needs a restart stays in question until then.

@@ -224,6 +224,7 @@ class RuntimeView:
             host_name=socket.gethostname(),
             process_id=os.getpid(),
             uptime_seconds=int(runtime.clock() - self._started),
+            drain_state=str(runtime.drain_state),
             memory_usage=resident_bytes(),
             charged_bytes=runtime.account.total,
             charged_mark_bytes=runtime.account.process_mark,

@@ -55,6 +55,7 @@ def listener_row(listener: Listener, router: RouterSettings) -> ListenerRow:
         initial_handshake_timeout_seconds=round(settings.handshake_timeout_s),
         link_capacity=router.forwarding.publisher_window,
         multi_tenant=settings.vhost_prefix,
+        is_open=not listener.is_closed,
         authenticate_peer=Mechanism.ANONYMOUS not in settings.sasl,
         http=False,
     )

@@ -356,26 +356,3 @@ def test_a_router_that_is_only_passed_stops_under_load_and_no_call_fails(
     loads.stop("load-A", "load-C")
     for name in ("C to A", "A to C"):
         assert loads.failed(name) == []
-
-
-def test_routers_stopped_one_after_the_other_under_load_lose_no_reply_for_good(
-    new_mesh: NewMesh, new_worker: NewWorker
-) -> None:
-    """A rolling restart: each of the two routers is stopped and started once while callers and servers fail over."""
-    servers, callers, mesh = new_worker("servers"), new_worker("callers"), new_mesh(LINE)
-    server = open_at(servers, mesh, "A", "B")
-    servers.do("serve", transport=server, topic="load", server="server")
-    caller = open_at(callers, mesh, "B", "A")
-    loads = Loads(callers, servers)
-    loads.start("rolling", caller, "load", 4)
-    loads.wait_progress(50)
-    for router in ("A", "B"):
-        began = time.monotonic()
-        assert mesh.terminate(router) == {router: 0}
-        print(f"{router} ended after {time.monotonic() - began:.2f} s")
-        assert time.monotonic() - began < 7
-        loads.wait_progress(50)
-        mesh.start(router)
-        mesh.wait_converged()
-    loads.wait_progress(50)
-    loads.stop("server")

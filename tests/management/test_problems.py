@@ -38,7 +38,7 @@ NOW = 1_800_000_000.0
 
 
 def row(kind: type[Row], **changed: object) -> Any:
-    healthy = {"reason": None, "recent_flaps": 0}
+    healthy = {"reason": None, "recent_flaps": 0, "is_draining": False}
     fields = {field.name for field in attrs.fields(kind)}
     return attrs.evolve(sample(kind, 1), **{key: value for key, value in (healthy | changed).items() if key in fields})
 
@@ -69,6 +69,12 @@ def test_a_healthy_router_has_no_problem() -> None:
 @pytest.mark.parametrize(
     ("parts", "kind", "subject", "sentence"),
     [
+        (
+            {"nodes": [row(NodeRow, id="R3", is_reachable=True, is_draining=True)]},
+            "router-drained",
+            "R3",
+            "router R3 is drained, or being drained: clients and paths go elsewhere until it serves again",
+        ),
         (
             {"nodes": [row(NodeRow, id="R3", is_reachable=False, reason="lost by its neighbors: R2")]},
             "router-absent",

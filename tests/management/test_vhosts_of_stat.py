@@ -78,7 +78,7 @@ def test_a_tenant_sees_its_own(stat: Callable[..., Result]) -> None:
     ("words", "said"),
     [
         (("general", "--vhost", "blue"), "is of the whole router, and not of a virtual host (403)"),
-        (("connections", "--vhost", "green"), "may not attach a sender without an address in virtual host `green`"),
+        (("connections", "--vhost", "green"), "may not use the management of this router in virtual host `green`"),
         (("problems", "--vhost", "blue"), "problems: not shown to who sees a virtual host alone"),
         (("routers", "--vhost", "blue"), "needs `management: read`"),
         (("general", "--router", "B", "--vhost", "blue"), "this user may not ask router B: its group has no"),

@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from mesh_config.models import ListenerSettings, RouterSettings
-from router.daemon import FULL_COLLECTION, Daemon, spare_collector
+from router.daemon import Daemon
+from router.router_process import FULL_COLLECTION, spare_collector
 
 
 def test_the_collector_looks_through_all_objects_more_rarely() -> None:

@@ -241,6 +241,11 @@ class Neighbors:
         self._is_transit_ended = True
         self.revision += 1
 
+    def resume_transit(self) -> None:
+        """Have every edge from here cost again what its settings say."""
+        self._is_transit_ended = False
+        self.revision += 1
+
     def costs(self) -> dict[RouterId, int]:
         """Cost of the edge to each neighbor, in the order of their ids."""
         # DEV-15: of the connection in use; in a qdrouterd it may stay that of the one before.

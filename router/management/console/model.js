@@ -55,7 +55,7 @@ export class Model {
 }
 
 // What concerns others than the router that tells of it: those are shown where they are.
-const ABOUT_MESH = ["router-absent", "link-absent", "flapping", "connector-failed"];
+const ABOUT_MESH = ["router-absent", "link-absent", "flapping", "connector-failed", "router-drained"];
 
 export const isGrave = (kind) => ["router-absent", "memory", "dropped", "no-subscriber"].includes(kind);
 

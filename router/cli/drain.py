@@ -1,0 +1,99 @@
+"""`amqp-mesh drain` and `amqp-mesh resume`: a router goes out of use in order, and comes back."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import click
+
+from router.cli.errors import CommandError
+from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.cli.router_access import RouterAccess, access_options
+from router.cli.stat_columns import printable
+
+LOOK_S: Final = 0.1
+"""Between two looks whether it is drained."""
+SPARE_S: Final = 5.0
+"""Beyond the time that the router says: for closing its connections, and for those who look."""
+
+
+@click.command(short_help="Send a router's clients and paths elsewhere, before work on it.")
+@click.argument("router")
+@click.option("--stop", "is_to_stop", is_flag=True, help="Stop the router when it is drained.")
+@access_options
+def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
+    """Send the clients and paths of ROUTER elsewhere, and wait until that is done.
+
+    What passes through it takes other ways, where there are some; it takes no new message of its clients; what is in
+    flight has up to its `shutdown_s` to settle; what clients still wait to send is given back to them; then their
+    connections are closed, and it accepts no new ones. Routers stay connected, so that it can be looked at, and
+    `amqp-mesh resume ROUTER` makes it serve again. With --stop it ends as with SIGTERM.
+
+    ROUTER may be any of the mesh. Exit status: 1 when it cannot be asked, or is not drained in time.
+    """
+    try:
+        with ManagementClient(access) as client:
+            whom = _other(client, router)
+            found = client.request("DRAIN", body={"stop": is_to_stop}, router=whom).body
+            name = printable(router)
+            end = time.monotonic() + float(found["withinSeconds"]) + SPARE_S
+            if not is_to_stop:
+                _wait_drained(client, router, whom, end)
+                click.echo(f"router {name} is drained: it has no clients, and no path leads through it by choice")
+                return
+            _wait_stopped(client, router, whom, end)
+            click.echo(f"router {name} has stopped")
+    except ManagementError as error:
+        raise CommandError(printable(str(error))) from error
+
+
+@click.command(short_help="Have a drained router serve again.")
+@click.argument("router")
+@access_options
+def resume(router: str, access: RouterAccess) -> None:
+    """Have ROUTER, which is drained, accept clients again, and let paths lead through it.
+
+    Exit status: 1 when it cannot be asked, or refuses since it is not drained yet.
+    """
+    try:
+        with ManagementClient(access) as client:
+            client.request("RESUME", router=_other(client, router))
+    except ManagementError as error:
+        raise CommandError(printable(str(error))) from error
+    click.echo(f"router {printable(router)} serves again")
+
+
+def _other(client: ManagementClient, router: str) -> str | None:
+    """The router to ask by way of the one attached to; None for that one itself. Raises: ManagementError."""
+    if client.attached_router() == router:
+        return None
+    known = client.routers()
+    if router not in known:
+        raise ManagementError(f"no router `{router}` is reached; there are {', '.join(known)}")
+    return router
+
+
+def _wait_drained(client: ManagementClient, router: str, whom: str | None, end: float) -> None:
+    while client.read("router", router=whom)["drainState"] == "draining":
+        if time.monotonic() > end:
+            raise ManagementError(f"router {router} is not drained yet; see amqp-mesh stat routers")
+        time.sleep(LOOK_S)
+
+
+def _wait_stopped(client: ManagementClient, router: str, whom: str | None, end: float) -> None:
+    """Wait until the connection to it ends, or another router reaches it no more."""
+    while time.monotonic() <= end:
+        try:
+            if whom is None:
+                client.read("router")
+            elif not any(row["id"] == router and row["isReachable"] for row in client.query("router.node")):
+                return
+        except RefusedError:
+            raise
+        except ManagementError:
+            if whom is None:
+                return
+            raise
+        time.sleep(LOOK_S)
+    raise ManagementError(f"router {router} has not stopped yet; its log says more")

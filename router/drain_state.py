@@ -1,0 +1,16 @@
+"""Whether a router serves, or is on its way out of the mesh."""
+
+from __future__ import annotations
+
+import enum
+
+
+class DrainState(enum.StrEnum):
+    """State of a router toward clients and paths; the words are those that management shows."""
+
+    SERVING = "serving"
+    DRAINING = "draining"
+    """Paths are led elsewhere, what is in flight settles, nothing new is taken."""
+    DRAINED = "drained"
+    """No client is left; neighbors are still connected."""
+    STOPPING = "stopping"

@@ -1,0 +1,138 @@
+"""Drain of a router: clients and paths go elsewhere as when it stops, but it stays in the mesh, for who looks after it.
+
+Neighbors stay connected, so that it can be asked, told to serve again, or stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import trio
+
+from mesh_config.models import Role
+from router.core.errors import LocalError
+from router.core.events import TransitResumed
+from router.core.ids_and_conditions import Condition, ConnectionId
+from router.drain_state import DrainState
+from router.engine.connection import Connection
+from router.net.listener import Listener
+from router.runtime import Runtime
+from router.stopping import CLOSE_PATIENCE_S, none_left, take_no_more
+
+
+class Sockets(Protocol):
+    """The daemon, as far as a drain needs it."""
+
+    listeners: list[Listener]
+
+    def start(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run *task* beside all else. Raises: LocalError when the router is stopping."""
+
+    def stop_accepting(self, listener: Listener) -> None:
+        """Accept no more on it; it stays in the list, closed."""
+
+    def accept_again(self, listener: Listener) -> None:
+        """Bind it anew, and accept. Raises: LocalError."""
+
+    def stop(self) -> None:
+        """Stop, as SIGTERM has it."""
+
+
+class Draining:
+    """The drains of one router."""
+
+    def __init__(self, runtime: Runtime, sockets: Sockets) -> None:
+        self._runtime = runtime
+        self._sockets = sockets
+        self._kept: ConnectionId | None = None
+        """Of who has asked for it."""
+        self._is_to_stop = False
+        self._over = trio.Event()
+
+    @property
+    def under_way(self) -> trio.Event | None:
+        """Set once the drain is over that has begun; None when the router serves."""
+        return None if self._runtime.drain_state is DrainState.SERVING else self._over
+
+    def begin(self, kept: ConnectionId | None, *, is_to_stop: bool) -> None:
+        """Begin to drain. Nothing happens when that has been done already, but that the router may stop afterwards.
+
+        Args:
+            kept: connection of who has asked, which is not closed.
+            is_to_stop: stop once it is drained.
+        Raises: LocalError when the router is stopping.
+        """
+        state = self._runtime.drain_state
+        if state is DrainState.STOPPING:
+            raise LocalError("the router is stopping")
+        self._is_to_stop |= is_to_stop
+        if state is DrainState.DRAINED and is_to_stop:
+            self._sockets.stop()
+        if state is not DrainState.SERVING:
+            return
+        self._over, self._kept = trio.Event(), kept
+        self._sockets.start(self._run)
+        self._runtime.drain_state = DrainState.DRAINING
+        for listener in self._client_listeners():
+            if not listener.is_closed:
+                self._sockets.stop_accepting(listener)
+        self._runtime.log.info("draining", clients=len(self._clients()), within_s=self._runtime.settings.shutdown_s)
+
+    def resume(self) -> None:
+        """Serve clients and paths again.
+
+        Raises: LocalError when it is not drained, or a listener cannot be bound: those before it are, then.
+        """
+        runtime = self._runtime
+        if runtime.drain_state is DrainState.SERVING:
+            return
+        if runtime.drain_state is not DrainState.DRAINED or self._is_to_stop:
+            raise LocalError(f"the router is {'to stop' if self._is_to_stop else runtime.drain_state}")
+        for listener in self._client_listeners():
+            if listener.is_closed:
+                self._sockets.accept_again(listener)
+        runtime.drain_state = DrainState.SERVING
+        runtime.take_again()
+        runtime.events.append(TransitResumed())
+        runtime.settle()
+        runtime.log.info("resumed")
+
+    def _client_listeners(self) -> list[Listener]:
+        return [listener for listener in self._sockets.listeners if listener.settings.role is Role.NORMAL]
+
+    def _clients(self) -> list[Connection]:
+        """Clients, but for the one who has asked."""
+        return [
+            connection
+            for connection in self._runtime.connections.values()
+            if connection.settings.role is Role.NORMAL and connection.id != self._kept
+        ]
+
+    async def _run(self) -> None:
+        runtime = self._runtime
+        try:
+            with trio.move_on_after(runtime.settings.shutdown_s):
+                await take_no_more(runtime, is_told=True)
+            if not runtime.data_plane.settlement.is_stopping:
+                runtime.stop_taking()  # there was no time for anything
+            await self._close_clients()
+        finally:
+            if runtime.drain_state is DrainState.DRAINING:
+                runtime.drain_state = DrainState.DRAINED
+                runtime.log.info("drained", clients=len(self._clients()))
+            self._over.set()
+        if self._is_to_stop:
+            self._sockets.stop()
+
+    async def _close_clients(self) -> None:
+        """Close all clients; those that don't answer within a while without a word."""
+        runtime = self._runtime
+        runtime.begin(runtime.clock())
+        for connection in self._clients():
+            connection.close(Condition.CONNECTION_FORCED, "the router is drained: connect to another one")
+        runtime.settle()
+        with trio.move_on_after(CLOSE_PATIENCE_S):
+            await none_left(runtime, lambda: not self._clients())
+        for connection in self._clients():
+            runtime.aborters[connection.id]()
