@@ -106,6 +106,7 @@ class Daemon:
         self.reloading = Reloading(self.runtime, self, read)
         self.draining = Draining(self.runtime, self)
         self.view = serve_management(self.runtime, self)
+        self.view.problem_scan.certificates = self._authority.certificates
         self.http = http_server(self.runtime, self.view, self.listeners, self.connectors)
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()

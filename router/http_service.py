@@ -31,7 +31,9 @@ def http_server(
     def readiness() -> list[str]:
         return reasons_not_ready(runtime, listeners, connectors)
 
-    metrics = RuntimeMetrics(runtime, listeners, connectors, lambda: not readiness(), counters)
+    metrics = RuntimeMetrics(
+        runtime, listeners, connectors, lambda: not readiness(), counters, view.problem_scan.problems
+    )
     console = ConsoleSource(runtime, view, MeshQuestions(runtime))
     routes = console_routes(console.page, settings.share_percent / 100)
     app = http_app(settings, readiness=readiness, metrics=metrics, fault=runtime.turn_fault, routes=routes)

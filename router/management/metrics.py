@@ -107,6 +107,7 @@ GROUPS: Final[Mapping[str, Sequence[MetricSpec]]] = {
         _gauge("circuits", "Circuits from it (in) and to it (out) now.", "neighbor", "direction"),
     ),
     "The mesh": (
+        _gauge("problems", "What is wrong now, by kind, as `amqp-mesh stat problems` says it in words.", "kind"),
         _gauge("routers_reachable", "Other routers that can be reached now."),
         _gauge("routers_unreachable", "Routers that are known and cannot be reached now."),
         _gauge("routers_at_hops", "Routers that can be reached, by the hops of the path to them.", "hops"),

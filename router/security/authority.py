@@ -15,6 +15,7 @@ from mesh_config.models import (
     TlsSettings,
 )
 from router.core.errors import LocalError
+from router.security.certificate_end import CertificateEnd, ends_in
 from router.security.kerberos import KerberosExchange, KerberosService, KerberosTicket, gssapi_library
 from router.security.revocations import CertificateNumber, read_revoked
 from router.security.secret_files import read_secret
@@ -59,6 +60,8 @@ class Authority:
         self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
         self._revoked: dict[str, tuple[object, frozenset[CertificateNumber]]] = {}
         """By name of the profile: which file of lists was read, and what it revokes."""
+        self._ends: dict[str, tuple[object, list[CertificateEnd]]] = {}
+        """By path of the file: which one was read, and the certificates in it."""
         self._by_name = {profile.name: profile for profile in settings.tls}
         for listener in settings.listeners:
             self.prepare(listener)
@@ -127,6 +130,19 @@ class Authority:
         except LocalError as error:
             self._log.warning("tls_files_unusable", profile=profile, reason=str(error))
         self._revoked[profile] = (mark, revoked)
+
+    def certificates(self) -> list[CertificateEnd]:
+        """List the certificates that this router shows, those of their authorities in the same files included."""
+        found: list[CertificateEnd] = []
+        for path in dict.fromkeys(profile.certificate for profile in self._by_name.values() if profile.certificate):
+            mark = file_mark(path)
+            if self._ends.get(path, (None, ()))[0] != mark:
+                try:
+                    self._ends[path] = (mark, ends_in(path))
+                except LocalError:  # that it can't be used is told of by who loads it
+                    self._ends[path] = (mark, [])
+            found += self._ends[path][1] if path in self._ends else []
+        return found
 
     def objection(self, profile: str | None, identity: Known) -> str:
         """Why a peer that was let in by a TLS profile, or without, would not be now; empty when it would.

@@ -32,7 +32,7 @@ def number_of(certificate: bytes) -> CertificateNumber:
     Raises:
         LocalError: it is none.
     """
-    fields = [field for field in _items(_first(_first(certificate))) if field[0] != VERSION]
+    fields = [field for field in der_items(der_first(der_first(certificate))) if field[0] != VERSION]
     if len(fields) < 3 or fields[0][0] != INTEGER:
         raise LocalError("no certificate")
     return fields[2][1], fields[0][1]
@@ -54,26 +54,26 @@ def read_revoked(path: str) -> frozenset[CertificateNumber]:
 
 def _revoked_by(data: bytes) -> Iterator[CertificateNumber]:
     # After an optional version: algorithm, issuer, time, perhaps time, perhaps the entries, perhaps extensions.
-    fields = [field for field in _items(_first(_first(data))) if field[0] != INTEGER]
+    fields = [field for field in der_items(der_first(der_first(data))) if field[0] != INTEGER]
     if len(fields) < 3:
         raise LocalError("no revocation list")
     issuer = fields[1][1]
     for tag, entries in fields[3:]:
         if tag == SEQUENCE:
-            for _, entry in _items(entries):
-                yield issuer, _first(entry, INTEGER)
+            for _, entry in der_items(entries):
+                yield issuer, der_first(entry, INTEGER)
 
 
-def _first(data: bytes, tag: int = SEQUENCE) -> bytes:
+def der_first(data: bytes, tag: int = SEQUENCE) -> bytes:
     """Content of the first item, which has to be of that kind."""
-    for found, content in _items(data):
+    for found, content in der_items(data):
         if found == tag:
             return content
         break
     raise LocalError("not what was expected in DER")
 
 
-def _items(data: bytes) -> Iterator[tuple[int, bytes]]:
+def der_items(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Tags and contents of the items that are encoded one after the other."""
     at = 0
     while at < len(data):

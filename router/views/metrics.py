@@ -28,6 +28,7 @@ from router.dataplane.links import (
 from router.dataplane.settlement import DROP_REASONS
 from router.engine.connection import Connection
 from router.management.metrics import Measurements
+from router.management.snapshot import PROBLEM_KINDS
 from router.net.connector import Connector
 from router.net.http_server import HttpCounters
 from router.net.listener import Listener
@@ -35,6 +36,7 @@ from router.peer_traffic import Traffic
 from router.runtime import Runtime
 from router.views.credit import blocked_seconds
 from router.views.link_address_rows import credit_of, total
+from router.views.problems import Problem
 
 AT_ONCE: Final = 100
 """Links, addresses or connections of one step: some 0.1 ms."""
@@ -102,6 +104,7 @@ class RuntimeMetrics:
         connectors: its connectors.
         is_ready: whether it is ready now.
         http: counters of the HTTP listener.
+        problems: tells what is wrong now.
     """
 
     def __init__(
@@ -111,12 +114,14 @@ class RuntimeMetrics:
         connectors: Sequence[Connector],
         is_ready: Callable[[], bool],
         http: HttpCounters,
+        problems: Callable[[], Sequence[Problem]],
     ) -> None:
         self._runtime = runtime
         self._listeners = listeners
         self._connectors = connectors
         self._is_ready = is_ready
         self._http = http
+        self._problems = problems
         self._shown: set[int] = set()
         """Groups of addresses that were ever shown: a series that has begun goes on."""
 
@@ -130,6 +135,10 @@ class RuntimeMetrics:
         taking.mesh()
         yield
         into.set("ready", self._is_ready())
+        kinds = Counter(problem.kind for problem in self._problems())
+        for kind in PROBLEM_KINDS:
+            into.set("problems", kinds[kind], kind)
+        yield
         self._sockets(into)
         yield
 

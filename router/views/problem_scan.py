@@ -20,11 +20,11 @@ from router.management.snapshot import LazyRows, MeshLinkRow, NodeRow, ProblemRo
 from router.net.connector import Connector
 from router.net.listener import Listener
 from router.runtime import Runtime
+from router.security.certificate_end import CertificateEnd
 from router.views.credit import NeighborWindow, PartyRows, busy_behind, credit_row, grantors_of, may_be_blocked
 from router.views.mesh_rows import mesh_link_rows, node_rows
 from router.views.problems import (
     AddressTrouble,
-    CertificateEnd,
     DroppedMessages,
     FullListener,
     HeldConnection,

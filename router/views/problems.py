@@ -15,10 +15,11 @@ import attrs
 
 from router.core.escapes import escaped
 from router.management.snapshot import PROBLEM_KINDS, ConnectorRow, CreditRow, MeshLinkRow, NodeRow, PartyRow
+from router.security.certificate_end import CertificateEnd
 
 FLAPPING: Final = 2
 """Losses within the last five minutes from which on something flaps."""
-CERTIFICATE_DAYS: Final = 21
+CERTIFICATE_DAYS: Final = 30
 """Before its end a certificate is told of."""
 NAMED: Final = 3
 """Subscribers, or addresses, that one sentence names."""
@@ -96,16 +97,6 @@ class WrongRole:
     host: str
     reason: str
     since: float
-
-
-@attrs.frozen(kw_only=True)
-class CertificateEnd:
-    """A certificate in use."""
-
-    file: str
-    subject: str
-    ends: float
-    """Seconds since 1970."""
 
 
 @attrs.frozen(kw_only=True)
@@ -342,7 +333,7 @@ def _certificates(snapshot: ProblemSnapshot) -> Iterator[Problem]:
             yield Problem(
                 kind="certificate",
                 subject=certificate.file,
-                sentence=f"the certificate of {escaped(certificate.subject)} in {certificate.file} {ends}",
+                sentence=f"the certificate of {escaped(certificate.subject) or 'no name'} in {certificate.file} {ends}",
                 since=None,
                 command=f"openssl x509 -in {certificate.file} -noout -enddate",
             )

@@ -16,6 +16,7 @@ from router.management.metrics import COUNTER, GROUPS, HISTOGRAM, SPECS, metrics
 from router.net.http_server import HttpCounters
 from router.runtime import Runtime
 from router.views.metrics import MORE, MOST_PATTERNS, RuntimeMetrics
+from router.views.problem_scan import ProblemScan
 from tests.helpers.engine import Bench
 from tests.helpers.peer import message
 
@@ -28,7 +29,7 @@ Values = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 def metrics_of(runtime: Runtime) -> RuntimeMetrics:
-    return RuntimeMetrics(runtime, [], [], lambda: True, HttpCounters())
+    return RuntimeMetrics(runtime, [], [], lambda: True, HttpCounters(), ProblemScan(runtime, [], []).problems)
 
 
 def page_of(source: RuntimeMetrics) -> str:

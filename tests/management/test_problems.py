@@ -18,11 +18,11 @@ from router.management.snapshot import (
     ProblemRow,
     Row,
 )
+from router.security.certificate_end import CertificateEnd
 from router.views.problem_scan import PATIENCE_S, ProblemScan
 from router.views.problems import (
     DAY_S,
     AddressTrouble,
-    CertificateEnd,
     DroppedMessages,
     FullListener,
     HeldConnection,

@@ -1,0 +1,77 @@
+"""The end of certificates: read from files as they are, and told of before it comes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import urllib.request
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings, TlsSettings
+from router.cli.management import ManagementClient
+from router.core.errors import LocalError
+from router.security.certificate_end import ends_in
+from tests.helpers.certificates import Certificates
+from tests.helpers.processes import MeshProcesses, ReservedPort
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    return Certificates(tmp_path)
+
+
+def test_ends_and_names_are_those_of_the_file_in_its_order(certificates: Certificates) -> None:
+    paths = [certificates.issue("router-a"), certificates.expired("old"), certificates.self_signed("own")]
+    for path, name in zip(paths, ("router-a", "old", "own"), strict=True):
+        expected = x509.load_pem_x509_certificates(Path(path).read_bytes())
+        found = ends_in(path)
+        assert [each.ends for each in found] == [each.not_valid_after_utc.timestamp() for each in expected]
+        assert (found[0].subject, found[0].file) == (name, path)
+    assert ends_in(paths[1])[0].ends == dt.datetime(2001, 1, 2, tzinfo=dt.UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "content", ["MA==", "MAMCAQE=", "%%", "A" * 64], ids=["empty", "no certificate", "text", "odd"]
+)
+def test_what_is_no_certificate_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "odd.pem"
+    path.write_text(f"-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n", encoding="ascii")
+    with pytest.raises(LocalError, match=r"odd\.pem: no certificate"):
+        ends_in(str(path))
+
+
+def test_a_cut_certificate_is_refused_wherever_it_is_cut(certificates: Certificates, tmp_path: Path) -> None:
+    text = Path(certificates.self_signed("own")).read_text(encoding="ascii")
+    _, begin, rest = text.partition("-----BEGIN CERTIFICATE-----\n")
+    body, end, _ = rest.partition("-----END CERTIFICATE-----")
+    letters = body.replace("\n", "")
+    path = tmp_path / "cut.pem"
+    for size in range(4, len(letters) - 4, 16):
+        path.write_text(f"{begin}{letters[:size]}\n{end}\n", encoding="ascii")
+        with pytest.raises(LocalError):
+            ends_in(str(path))
+
+
+@pytest.mark.interop
+def test_a_certificate_near_its_end_is_a_problem_and_counted(certificates: Certificates, tmp_path: Path) -> None:
+    http, path = ReservedPort(), certificates.self_signed("router-a")
+    router = RouterSettings(
+        id="A",
+        listeners=(ListenerSettings(), ListenerSettings(name="tls", tls="mine")),
+        tls=(TlsSettings(name="mine", certificate=path),),
+        http=HttpSettings(port=http.number),
+    )
+    with MeshProcesses(MeshSettings(name="one", routers={"A": router}), tmp_path / "mesh") as mesh:
+        mesh.start()
+        with ManagementClient(mesh.url("A")) as client:
+            (problem,) = client.query("amqp-mesh.problem")
+        assert problem["kind"] == "certificate"
+        assert f"the certificate of router-a in {path} ends on " in problem["sentence"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{http.number}/metrics", timeout=10) as page:
+            lines = page.read().decode().splitlines()
+        assert 'amqp_mesh_problems{kind="certificate"} 1.0' in lines
+        assert 'amqp_mesh_problems{kind="router-absent"} 0.0' in lines
+        assert mesh.terminate("A") == {"A": 0}
+    http.close()
