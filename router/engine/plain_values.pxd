@@ -11,7 +11,7 @@ cdef class PlainValues:
     cpdef object value(self, Py_ssize_t depth=*)
     @cython.locals(size=Py_ssize_t, begin=Py_ssize_t, end=Py_ssize_t)
     cdef str text(self, Py_ssize_t width)
-    cdef object scalar(self, Py_ssize_t code)
+    cdef object fixed_value(self, Py_ssize_t code)
     @cython.locals(number=cython.longlong, half=cython.longlong)
     cdef long long signed_number(self, Py_ssize_t width) except? -1
     @cython.locals(begin=Py_ssize_t)

@@ -59,7 +59,7 @@ class PlainValues:
         if code in (0xB1, 0xB3, 0xB0):
             return self.text(4)
         if code < 0x90:
-            return self.scalar(code)
+            return self.fixed_value(code)
         if code == 0xC0 or code == 0xD0:
             return self.items(1 if code == 0xC0 else 4, depth + 1)
         if code == 0xC1 or code == 0xD1:
@@ -80,7 +80,7 @@ class PlainValues:
         except UnicodeDecodeError as error:
             raise NotPlain from error
 
-    def scalar(self, code: int) -> object:
+    def fixed_value(self, code: int) -> object:
         """Take what follows the constructor *code* of a value of fixed size."""
         match code:
             case 0x40:

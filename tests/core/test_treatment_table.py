@@ -90,9 +90,9 @@ def test_a_pattern_ends_where_its_words_end() -> None:
 
 def test_built_in_entries_count_as_configured() -> None:
     table = TreatmentTable([AddressSettings(prefix="a")], BALANCED)
-    assert table.is_configured("a/b")
-    assert table.is_configured("broadcast/x")
-    assert not table.is_configured("b")
+    assert table.rule("a/b").is_configured
+    assert table.rule("broadcast/x").is_configured
+    assert not table.rule("b").is_configured
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from router.control_pacer import ALL_BURST_S, LONGEST_PAUSE_S, PIECE_BYTES, PIECE_S, ControlPacer
+from router.control_pacer import ALL_BURST_S, LONGEST_PAUSE_S, PIECE_BYTES, PIECE_S, PIECES_SHARE, ControlPacer
 from router.core.ids_and_conditions import ConnectionId, RouterId
 from router.runtime import Runtime
 from tests.engine.test_raw_neighbor import join, live
@@ -114,10 +114,10 @@ def test_one_that_comes_again_and_again_has_no_more_than_all_together() -> None:
                 pacer.charge(now)
                 used += 0.9 * PIECE_S
         pacer.forget(connection)
-    assert used == pytest.approx(min(0.5 * now, ALL_BURST_S + 0.2 * now), rel=0.1)
+    assert used == pytest.approx(min(PIECES_SHARE * now, ALL_BURST_S + 0.2 * now), rel=0.1)
 
 
-def test_messages_are_handled_in_pieces_with_pauses_as_long() -> None:
+def test_messages_are_handled_in_pieces_with_pauses_in_proportion() -> None:
     pacer = new_pacer()
     one, other = ConnectionId(1), ConnectionId(2)
 
@@ -132,14 +132,14 @@ def test_messages_are_handled_in_pieces_with_pauses_as_long() -> None:
     assert pacer.keep(one, b"news", 1.0) is None, "nobody is told: it has used up nothing"
     pacer.charge(1.0)
     assert not takes(one, 1.1), "not before what waits"
-    assert pacer.at == pytest.approx(1.0 + 2 * (1.2 * 1.2 - 1) * PIECE_S), "after the piece and a pause"
+    assert pacer.at == pytest.approx(1.0 + (1.2 * 1.2 - 1) * PIECE_S / PIECES_SHARE), "after the piece and a pause"
     assert pacer.take() == (one, b"news")
     pacer.rest(PIECE_S, 1.1)
     assert pacer.at == math.inf
     assert takes(one, 1.2)
 
 
-@pytest.mark.parametrize(("used_s", "pause_s"), [(2 * PIECE_S, 7 * PIECE_S), (1.0, LONGEST_PAUSE_S)])
+@pytest.mark.parametrize(("used_s", "pause_s"), [(2 * PIECE_S, 3 * PIECE_S / PIECES_SHARE), (1.0, LONGEST_PAUSE_S)])
 def test_after_a_message_that_took_long_comes_a_longer_pause(used_s: float, pause_s: float) -> None:
     pacer = new_pacer()
     one, other = ConnectionId(1), ConnectionId(2)

@@ -79,6 +79,19 @@ class _Node:
     """Of the pattern that ends here with one `#` more: it matches whatever follows."""
 
 
+@attrs.frozen(kw_only=True)
+class AddressRule:
+    """Treatment of the addresses of one entry, or of those of none."""
+
+    treatment: Treatment
+    distance: float
+    """Weight of a unit of a path's cost for a balanced message, messages per subscriber."""
+    group: int
+    """Number of the entry in `TreatmentTable.groups`; their count for those of none."""
+    is_configured: bool
+    """There is an entry, configured or built in: only without one is a neighbor's hint asked."""
+
+
 class TreatmentTable:
     """The treatments of a router's addresses, unchangeable.
 
@@ -96,12 +109,10 @@ class TreatmentTable:
         Raises:
             LocalError: an entry without exactly one of prefix and pattern.
         """
-        self._default = default
-        self._distance = distance
         entries = {pattern_words(entry): entry for entry in (*DEFAULT_ADDRESSES, *settings)}
         ordered = sorted(entries, key=precedence)
-        self._treatments = [entries[words].treatment for words in ordered]
-        self._distances = [entries[words].distance_messages for words in ordered]
+        self._rules = [_rule(entries[words], place, distance) for place, words in enumerate(ordered)]
+        self._other = AddressRule(treatment=default, distance=distance, group=len(ordered), is_configured=False)
         self.groups = [_label(entries[words]) for words in ordered]
         """The prefix or pattern of each entry, as it is written, in the order in which they are looked at."""
         self._root = _Node()
@@ -128,22 +139,12 @@ class TreatmentTable:
 
     def lookup(self, text: str) -> Treatment:
         """The treatment of the address *text*, normalised (`Address.text`), with its virtual host if it has one."""
+        return self.rule(text).treatment
+
+    def rule(self, text: str) -> AddressRule:
+        """Everything that holds for the address *text*, normalised, with its virtual host if it has one."""
         place = self._place(text)
-        return self._default if place == _NONE else self._treatments[place]
-
-    def distance(self, text: str) -> float:
-        """Weight of a unit of a path's cost for a balanced message to *text*, messages per subscriber."""
-        place = self._place(text)
-        found = None if place == _NONE else self._distances[place]
-        return self._distance if found is None else found
-
-    def is_configured(self, text: str) -> bool:
-        """Whether an entry, configured or built in, matches *text*: only then is a neighbor's hint not asked."""
-        return self._place(text) != _NONE
-
-    def group(self, text: str) -> int:
-        """Number in `groups` of the entry that decides about the address *text*; their count when none does."""
-        return min(self._place(text), len(self.groups))
+        return self._other if place == _NONE else self._rules[place]
 
     def _place(self, text: str) -> int:
         """The precedence of the best pattern that matches; _NONE when none does."""
@@ -168,6 +169,13 @@ class TreatmentTable:
         for node in active:
             best = min(best, node.place, node.place_of_rest)
         return best
+
+
+def _rule(entry: AddressSettings, place: int, distance: float) -> AddressRule:
+    own = entry.distance_messages
+    return AddressRule(
+        treatment=entry.treatment, distance=distance if own is None else own, group=place, is_configured=True
+    )
 
 
 def _label(entry: AddressSettings) -> str:

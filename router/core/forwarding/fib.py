@@ -471,12 +471,11 @@ class Fib:
     def _mobile_entry(self, text: str, hint: Treatment | None) -> AddressEntry:
         entry = self._mobile.get(text)
         if entry is None:
-            treatment = self.treatments.lookup(text)
-            if hint is not None and not self.treatments.is_configured(text):
-                treatment = hint
+            rule = self.treatments.rule(text)
+            treatment = rule.treatment if hint is None or rule.is_configured else hint
             entry = self._mobile[text] = AddressEntry(text, AddressKind.MOBILE, treatment)
-            entry.distance = self.treatments.distance(text)
-            entry.group = self.treatments.group(text)
+            entry.distance = rule.distance
+            entry.group = rule.group
         return entry
 
     def _reply_entry(self, router: RouterId, text: str) -> AddressEntry:
