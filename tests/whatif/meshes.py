@@ -56,8 +56,13 @@ def everybody(routers: Iterable[str], msgs_per_s: float = 1.0, msg_bytes: float 
     ]
 
 
-def random_model(rng: random.Random, size: int, links: int, costs: Sequence[int]) -> Model:
-    """A mesh of so many routers and links, several in parallel perhaps, with demands of all kinds."""
+def random_model(
+    rng: random.Random, size: int, links: int, costs: Sequence[int], *, is_directed: bool = False
+) -> Model:
+    """A mesh of so many routers and links, several in parallel perhaps, with demands of all kinds.
+
+    With *is_directed* links cost another amount in each direction, as in no mesh.
+    """
     ids = rng.sample([f"{name}{tens}" for tens in range(1 + size // len(NAMES)) for name in NAMES], size)
     ends = [(rng.choice(ids[:place]), ids[place]) for place in range(1, size) if rng.random() < 0.95]
     if size > 1:
@@ -70,6 +75,7 @@ def random_model(rng: random.Random, size: int, links: int, costs: Sequence[int]
             a=min(pair),
             b=max(pair),
             cost=rng.choice(costs),
+            cost_back=rng.choice(costs) if is_directed else None,
             delay_ms=rng.choice([None, 0.0, 1.5, 1.5, 3.25]) if has_delays else None,
             capacity_msgs=rng.choice([None, None, 5.0]),
             capacity_bytes=rng.choice([None, None, 300.0]),
@@ -120,18 +126,20 @@ def random_failure(rng: random.Random, model: Model) -> Failure:
 
 
 @st.composite
-def meshes(draw: st.DrawFn, *, most_routers: int = 8) -> Model:
+def meshes(draw: st.DrawFn, *, most_routers: int = 8, is_directed: bool = False) -> Model:
     """Any mesh; in many of them there are paths of equal cost."""
     size = draw(st.integers(1, most_routers))
     links = draw(st.integers(0, 3 * size))
     costs = draw(st.sampled_from(COSTS))
-    return random_model(draw(st.randoms(use_true_random=False)), size, links, costs)
+    return random_model(draw(st.randoms(use_true_random=False)), size, links, costs, is_directed=is_directed)
 
 
 @st.composite
-def meshes_and_failures(draw: st.DrawFn, *, most_routers: int = 8) -> tuple[Model, list[Failure]]:
+def meshes_and_failures(
+    draw: st.DrawFn, *, most_routers: int = 8, is_directed: bool = False
+) -> tuple[Model, list[Failure]]:
     """A mesh and some failures of it."""
-    model = draw(meshes(most_routers=most_routers))
+    model = draw(meshes(most_routers=most_routers, is_directed=is_directed))
     rng = draw(st.randoms(use_true_random=False))
     return model, [random_failure(rng, model) for _ in range(draw(st.integers(1, 5)))]
 

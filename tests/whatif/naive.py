@@ -63,6 +63,11 @@ def micro(amount: float) -> int:
     return round(amount * 1e6)
 
 
+def directed(link: LinkEdge) -> list[tuple[Arc, int]]:
+    """Cost of each direction."""
+    return [((link.a, link.b), link.costs[0]), ((link.b, link.a), link.costs[1])]
+
+
 def split(total: int, shares: int) -> list[int]:
     """In equal parts, by turns from the first."""
     return [total // shares + (turn < total % shares) for turn in range(shares)]
@@ -164,19 +169,23 @@ class State:
         self.naive = naive
         model = naive.model
         self.alive = frozenset(router.id for router in model.routers) - routers
-        self.used: dict[frozenset[str], LinkEdge] = {}
-        for link in sorted(model.links, key=lambda it: (it.cost, it.id)):
-            if link.id not in links and {link.a, link.b} <= self.alive:
-                self.used.setdefault(frozenset((link.a, link.b)), link)
-        self.cheapest: dict[frozenset[str], list[LinkEdge]] = defaultdict(list)
-        """Of each pair of neighbors those links that cost the least, by id."""
-        for link in sorted(model.links, key=lambda it: it.id):
-            ends = frozenset((link.a, link.b))
-            if link.id not in links and ends in self.used and link.cost == self.used[ends].cost:
-                self.cheapest[ends].append(link)
+        up = [link for link in model.links if link.id not in links and {link.a, link.b} <= self.alive]
+        self.used: dict[Arc, LinkEdge] = {}
+        self.cheapest: dict[Arc, list[LinkEdge]] = defaultdict(list)
+        """From each router to a neighbor those links that cost the least, by id."""
+        for link in sorted(up, key=lambda it: it.id):
+            for ends, cost in directed(link):
+                there = self.cheapest[ends]
+                least = min((dict(directed(each))[ends] for each in there), default=cost)
+                if cost < least:
+                    there.clear()
+                if cost <= least:
+                    there.append(link)
+        for ends, there in self.cheapest.items():
+            self.used[ends] = there[0]
         self.edges: dict[str, dict[str, int]] = {router: {} for router in sorted(self.alive)}
-        for link in self.used.values():
-            self.edges[link.a][link.b] = self.edges[link.b][link.a] = link.cost
+        for ends, link in self.used.items():
+            self.edges[ends[0]][ends[1]] = dict(directed(link))[ends]
         self.trees = {router: naive.rule(self.edges, router) for router in sorted(self.alive)}
         self.distance = {
             (src, dst): cost for src, tree in self.trees.items() for dst, cost in tree.distance.items() if src != dst
@@ -216,12 +225,12 @@ class State:
 
     def in_use(self) -> list[LinkEdge]:
         """Links over which messages may go."""
-        if self.naive.is_split:
-            return [link for links in self.cheapest.values() for link in links]
-        return list(self.used.values())
+        is_split = self.naive.is_split
+        found = [link for ends, links in self.cheapest.items() for link in (links if is_split else [self.used[ends]])]
+        return list({link.id: link for link in found}.values())
 
     def carry(self, src: str, dst: str, kind: int, amount: int, link: LinkEdge | None = None) -> None:
-        self.loads[(link or self.used[frozenset((src, dst))]).id, src, kind] += amount
+        self.loads[(link or self.used[src, dst]).id, src, kind] += amount
         if kind == 0:
             self.delivered_hops += amount
 
@@ -247,14 +256,14 @@ class State:
 
     def split_toward(self, dst: str, kind: int, sent: Counter[str]) -> None:
         """What flows to *dst*, the farthest router first, split equally over all links on shortest paths."""
-        tree = self.trees[dst]
-        for router in reversed(tree.order[1:]):
+        far = {src: cost for (src, to), cost in self.distance.items() if to == dst} | {dst: 0}
+        for router in sorted(far.keys() - {dst}, key=lambda it: (-far[it], it)):
             hops = [
                 peer
                 for peer, cost in sorted(self.edges[router].items())
-                if tree.distance[peer] + cost == tree.distance[router]
+                if far.get(peer, math.inf) + cost == far[router]
             ]
-            ways = [(hop, link) for hop in hops for link in self.cheapest[frozenset((router, hop))]]
+            ways = [(hop, link) for hop in hops for link in self.cheapest[router, hop]]
             for (hop, link), amount in zip(ways, split(sent[router], len(ways)), strict=True):
                 self.carry(router, hop, kind, amount, link)
                 sent[hop] += amount
@@ -335,5 +344,5 @@ class State:
 
     def delay_us(self, src: str, dst: str) -> int:
         """One way; links whose delay is not known add nothing."""
-        used = (self.used[frozenset(ends)] for ends in pairwise(self.path(src, dst)))
+        used = (self.used[ends] for ends in pairwise(self.path(src, dst)))
         return sum(round((link.delay_ms or 0) * 1000) for link in used)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from router.cli.whatif.command_helpers import answering, read_model, say_json, say_table
+from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import down_option, folder_argument, json_option
 
 SHOWN: Final = 30
@@ -63,14 +63,16 @@ def credit(
     """Tell how much credit the subscribers of each path must grant so that credit is not what limits it.
 
     A path carries at most its credit divided by its round trip, the time of the subscriber included. Paths of an
-    address that end at the same router share what its subscribers grant.
+    address that end at the same router share what its subscribers grant. Where RUN splits what is sent over equally
+    short paths the round trip is that of the slowest.
 
     Exit status: 2 for input that can't be used, else 0.
     """
     planning = importlib.import_module("router.whatif.analysis.credit_plan")
     subjects = importlib.import_module("router.whatif.analysis.explain").BaseAndScenario
     with answering():
-        subject = subjects.of_model(read_model(folder), down=down)
+        has_run = is_run(folder)
+        subject = subjects.of_run(folder, down=down) if has_run else subjects.of_model(read_model(folder), down=down)
         if address is not None and address not in subject.network.routers:
             subject.address(address)
         terms = planning.ClientCreditHabits(batch=batch, client_us=round(client_ms * 1000))

@@ -7,13 +7,13 @@ from pathlib import Path
 from router.whatif.analysis.credit_plan import credit_table
 from router.whatif.analysis.scenario_outcomes import Outcomes
 from router.whatif.analysis.spof import spof_table
-from router.whatif.analysis.suggest import placement_table
+from router.whatif.analysis.suggest import placement_rows
 from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import Network
 from router.whatif.model.mesh_model import Model
-from router.whatif.pipeline.run_folder import MODEL
-from router.whatif.pipeline.table_files import write_table
+from router.whatif.pipeline.run_folder import MODEL, is_split
+from router.whatif.pipeline.table_files import from_rows, write_table
 
 
 def write_answers(folder: Path, model: Model) -> None:
@@ -27,11 +27,13 @@ def write_answers(folder: Path, model: Model) -> None:
     Raises: TableError, OSError.
     """
     network = Network.of(model)
-    kernel = Kernel(network)
+    kernel = Kernel(network, is_split=is_split(folder))
+    # Where a link would help a mesh; others are not judged.
+    placement = () if network.has_asymmetric_costs else placement_rows(model, network, kernel)
     for name, table in (
         ("router_spof", spof_table(Outcomes.read(folder), model, network, kernel)),
         ("credit_plan", credit_table(network, kernel, model)),
-        ("placement", placement_table(model, network, kernel)),
+        ("placement", from_rows("placement", placement)),
     ):
         write_table(folder, table, name)
     write_model(model, folder / MODEL)

@@ -194,7 +194,7 @@ def calm_losses(model: Model) -> dict[str, float]:
     if not model.addresses:
         return {}
     network = Network.of(model)
-    losses = Kernel(network).address_losses()
+    losses = Kernel(network, is_split=network.has_asymmetric_costs).address_losses()
     return {name: lost / MICRO for name, lost in zip(network.addresses, losses, strict=True)}
 
 

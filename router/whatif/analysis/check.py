@@ -362,4 +362,4 @@ def _variant(folder: Path, limits: Limits, model: Model) -> tuple[Model, Routes]
     """The variant that is asked about, and its state while nothing fails."""
     changed = variant_of(folder, model, limits.variant)
     network = Network.of(changed)
-    return changed, Routes(network, Kernel(network))
+    return changed, Routes(network, Kernel(network, is_split=is_split(folder)))

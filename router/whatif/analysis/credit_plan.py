@@ -7,7 +7,8 @@ that used it is done with, so a path carries at most credit / (round trip + serv
 
 since a subscriber that grants *batch* credits at a time keeps up to batch - 1 of them back. The credit of a router's
 subscribers is a pool: paths that end at the same router share it, so that what they need is added up before it is
-rounded.
+rounded. Where traffic is split over equally short paths the round trip is that of the slowest of them: credit for it is
+enough whichever path a message takes.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def _address_paths(routes: Routes, model: Model, terms: ClientCreditHabits) -> I
     for (address, src, dst), rate in sorted(wanted.items()):
         text = routes.network.addresses[address]
         site = sites[text, routes.network.routers[dst]]
-        delay, is_known = routes.delay_us(src, dst)
+        delay, is_known = routes.longest_delay_us(src, dst)
         service_us = None if site.service_ms is None else round(site.service_ms * 1000)
         trip = 2 * delay + 4 * terms.client_us
         yield PlanRow(
@@ -181,11 +182,11 @@ def _router_paths(routes: Routes, terms: ClientCreditHabits) -> Iterator[PlanRow
     srcs, dsts = network.demand_src.tolist(), network.demand_dst.tolist()
     if count > MOST_PAIRS:
         cells = network.demand_src, network.demand_dst
-        delay, is_known, is_there = (matrix[cells] for matrix in routes.delay_matrix())
+        delay, is_known, is_there = (matrix[cells] for matrix in routes.longest_delay_matrix())
     else:
         is_there = np.array([routes.distance(src, dst) is not None for src, dst in zip(srcs, dsts, strict=True)])
         pairs = zip(srcs, dsts, is_there.tolist(), strict=True)
-        found = [routes.delay_us(src, dst) if there else (0, False) for src, dst, there in pairs]
+        found = [routes.longest_delay_us(src, dst) if there else (0, False) for src, dst, there in pairs]
         delay, is_known = np.array([each[0] for each in found]), np.array([each[1] for each in found])
     busy = 2 * delay + 4 * terms.client_us
     work = network.demand_rate * busy.astype(np.float64)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mesh_config.models import Treatment
+from router.whatif.analysis.split_path_delays import SplitPathDelays
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import TREATMENTS, Network
 
@@ -48,16 +49,16 @@ class Routes:
 
     @cached_property
     def _used(self) -> dict[tuple[int, int], int]:
-        """By both ends, the link between them that is used."""
+        """By both ends, the link from the first to the other that is used."""
         network = self.network
         found: dict[tuple[int, int], int] = {}
-        for adjacency in range(len(network.parallel_first) - 1):
-            first, last = network.parallel_first[adjacency], network.parallel_first[adjacency + 1]
-            for link in network.parallel[first:last].tolist():
+        for parallel, ends in (
+            (network.parallel, (network.link_a, network.link_b)),
+            (network.parallel_back, (network.link_b, network.link_a)),
+        ):
+            for link in parallel.tolist():  # the first of each pair of neighbors
                 if link not in self.failed_links:
-                    ends = int(network.link_a[link]), int(network.link_b[link])
-                    found[ends] = found[ends[::-1]] = link
-                    break
+                    found.setdefault((int(ends[0][link]), int(ends[1][link])), link)
         return found
 
     # Paths.
@@ -87,6 +88,26 @@ class Routes:
             steps = [int(self.network.link_delay_us[link]) for link in self.links(self.path(src, dst))]
             self._delays[pair] = sum(max(0, step) for step in steps), all(step >= 0 for step in steps)
         return self._delays[pair]
+
+    @cached_property
+    def _split_delays(self) -> SplitPathDelays:
+        return SplitPathDelays(self.network, self.kernel, self.failed_links)
+
+    def longest_delay_us(self, src: int, dst: int) -> tuple[int, bool]:
+        """As `delay_us`; of the slowest of all shortest paths where traffic is split over them."""
+        if not self.kernel.is_split:
+            return self.delay_us(src, dst)
+        delay, is_known = self._split_delays.toward(dst)
+        return int(delay[src]), bool(is_known[src])
+
+    def longest_delay_matrix(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Compute `longest_delay_us` for all pairs, as `delay_matrix` does."""
+        if not self.kernel.is_split:
+            return self.delay_matrix()
+        columns = [self._split_delays.toward(dst) for dst in range(len(self.network.routers))]
+        delay = np.stack([column[0] for column in columns], axis=1)
+        is_known = np.stack([column[1] for column in columns], axis=1)
+        return delay, is_known, self.kernel.distances() >= 0
 
     def delay_matrix(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Compute `delay_us` for all pairs at once, and whether there is a path: row by source.

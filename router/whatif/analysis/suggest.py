@@ -8,7 +8,6 @@ from typing import Final
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from mesh_config.models import Treatment
 from router.whatif.analysis import link_placement
@@ -20,7 +19,6 @@ from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, TREATMENTS, Network
 from router.whatif.model.elements import LinkEdge, link_ids
 from router.whatif.model.mesh_model import Model, with_links
-from router.whatif.pipeline.table_files import from_rows
 
 COUNT: Final = 5
 """Suggestions of each kind by each measure."""
@@ -62,7 +60,11 @@ class SuggestInput:
     """A mesh and what all suggestions are worked out from."""
 
     def __init__(self, model: Model, network: Network, kernel: Kernel, wish: SuggestOptions) -> None:
-        """For a kernel in its base state."""
+        """For a kernel in its base state.
+
+        Raises: NetworkError when links have another cost in each direction: what would help is told of a mesh.
+        """
+        network.refuse_asymmetric_costs()
         self.model = model
         self.network = network
         self.kernel = kernel
@@ -113,8 +115,8 @@ class SuggestInput:
         return link_placement.weight_of(rates, len(network.routers))
 
 
-def placement_table(model: Model, network: Network, kernel: Kernel, wish: SuggestOptions | None = None) -> pa.Table:
-    """The table `placement` of a mesh: links by their closed forms, moves and additions of subscribers.
+def placement_rows(model: Model, network: Network, kernel: Kernel, wish: SuggestOptions | None = None) -> list[Row]:
+    """Rows of the table `placement` of a mesh: links by their closed forms, moves and additions of subscribers.
 
     With more than MOST_ROUTERS no links are judged by `mean_cost` and `load`, which takes the cube of the number of
     routers: a run should not wait for it. `link_rows` does it.
@@ -128,7 +130,7 @@ def placement_table(model: Model, network: Network, kernel: Kernel, wish: Sugges
     mesh = SuggestInput(model, network, kernel, wish or SuggestOptions())
     goals = Goal if len(network.routers) <= MOST_ROUTERS else (Goal.RESILIENCE,)
     rows = [row for goal in goals for row in link_rows(mesh, goal)]
-    return from_rows("placement", [*rows, *join_rows(mesh), *subscriber_rows(mesh)])
+    return [*rows, *join_rows(mesh), *subscriber_rows(mesh)]
 
 
 def distances(kernel: Kernel) -> Floats:

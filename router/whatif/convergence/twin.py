@@ -17,12 +17,13 @@ import attrs
 
 from mesh_config.generators import SEEDED, generate
 from mesh_config.models import LinkStateSettings
+from mesh_config.yaml_text import Place
 from router.core.ids_and_conditions import RouterId
 from router.core.linkstate.throttle import ROUTERS_A_PAUSE
 from router.simulation.mesh import Mesh, Wire
 from router.simulation.mesh_invariants import Distances, distances_of, first_differences
 from router.whatif.convergence.simulation_parameters import SimulationParameters
-from router.whatif.model.mesh_model import Model
+from router.whatif.model.mesh_model import Model, ModelError
 
 STEP_S: Final = 0.01
 """Time between two looks whether all are right, seconds. Results do not depend on it."""
@@ -73,7 +74,15 @@ class TwinTopology:
 
     @classmethod
     def of_model(cls, model: Model) -> TwinTopology:
-        """The routers and links of a model, with their delays."""
+        """The routers and links of a model, with their delays.
+
+        Raises: ModelError when links have another cost in each direction.
+        """
+        wrong = [link.id for link in model.links if link.costs[0] != link.costs[1]]
+        if wrong:
+            place = Place(file=None, line=None, path=("links", wrong[0], "cost_back"))
+            message = "another cost in each direction, and routers of a mesh use the larger one for both"
+            raise ModelError([place.finding(message, expected="the same cost both ways")])
         ids = tuple(router.id for router in model.routers)
         links = (
             (link.a, link.b, link.cost, None if link.delay_ms is None else link.delay_ms / 1000) for link in model.links

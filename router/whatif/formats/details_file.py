@@ -257,6 +257,8 @@ def _detailed(old: Iterable[Any], items: list[Item], defaults: attrs.AttrsInstan
     found = []
     for it in old:
         said = _values(details[it.id]) if it.id in details else {}
+        if "cost" in said:
+            said["cost_back"] = None
         usual = {name: value for name, value in _values(defaults).items() if getattr(it, name) is None}
         found.append(attrs.evolve(it, **{**usual, **said}))
     return found

@@ -60,6 +60,8 @@ DEMAND_SCHEMA: Final = pa.schema(
     ]
 )
 """As whoever writes a file of demands has it."""
+LATER: Final = frozenset({"cost_back"})
+"""Columns that models of this format had not from the beginning."""
 _TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), Treatment: pa.string(), GroupKind: pa.string()}
 
 
@@ -160,8 +162,10 @@ def _table(part: str, items: tuple[attrs.AttrsInstance, ...]) -> pa.Table:
 def _objects(path: Path, cls: type[attrs.AttrsInstance]) -> Iterator[Any]:
     fields = {field.name: kind_of(field.type) for field in fields_of(cls)}
     for row in pq.read_table(path).to_pylist():
-        values = {name: row[name] for name in fields}
+        values = {name: row[name] for name in fields if name in row or name not in LATER}
         for name, kind in fields.items():
+            if name not in values:
+                continue
             if kind.is_list:
                 values[name] = tuple(values[name])
             elif kind.base in (Treatment, GroupKind):

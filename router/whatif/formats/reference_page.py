@@ -51,7 +51,9 @@ What all have in common:
   key follows (`Athens-112`); a node without a label is called by its key (`n7`).
 - **Links** are called `a--b`, the smaller router id first. Of parallel ones the cheapest, which the mesh uses, has this
   name; then come `a--b#2` and so on.
-- **Costs** are 1 where a file has none. Costs of SNDlib are those of building, and not used.
+- **Costs** are 1 where a file has none. Costs of SNDlib are those of building, and not used. Where they differ by
+  direction, as in some of REPETITA's files, only `run --routing ecmp` plays the model: a mesh uses the larger one for
+  both.
 - **Delays** are those of straight fibre, 200 km for each millisecond: by `dist`, or between the coordinates of both
   ends. Where coordinates are out of the range of degrees no node of the file has any.
 - **Traffic** of TopoHub and SNDlib is taken for messages/s, each of as many bytes as `--message-bytes` says; that of

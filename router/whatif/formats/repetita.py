@@ -2,8 +2,8 @@
 
 A section begins with its name and how many lines it has, then comes a line for human readers, then one line for each
 item. Nodes are numbered from 0 in their order. An edge has a direction: a link is two edges in opposite directions that
-follow each other or not. Bandwidths are taken for kbit/s and delays for microseconds, as REPETITA's own files have
-them; demands are in one direction.
+follow each other or not, and may have another weight each. Bandwidths are taken for kbit/s and delays for microseconds,
+as REPETITA's own files have them; demands are in one direction.
 
 Source: repetita.info.ucl.ac.be/DataFormat.html; Gay, Schaus, Vissicchio, REPETITA, arXiv:1710.08665, 2017.
 """
@@ -199,11 +199,12 @@ def _edges(halves: Sequence[Half], faults: FileFindings) -> Iterator[Edge]:
 
 def _edge(half: Half, other: Half, faults: FileFindings) -> Edge:
     at = ("EDGES", other.label)
-    for field, what in (("cost", "weight"), ("capacity_bytes", "bw"), ("delay_ms", "delay")):
+    for field, what in (("capacity_bytes", "bw"), ("delay_ms", "delay")):
         one, two = half.values.get(field), other.values.get(field)
         if one != two:
             expected = f"the same {what} in both directions"
             faults.add(f"{what} differs from that of `{half.label}`", line=other.line, key=at, expected=expected)
-    return Edge(
-        source=str(half.src), target=str(half.dst), values=half.values, line=half.line, path=("EDGES", half.label)
-    )
+    values = dict(half.values)
+    if other.values["cost"] != half.values["cost"]:
+        values["cost_back"] = other.values["cost"]
+    return Edge(source=str(half.src), target=str(half.dst), values=values, line=half.line, path=("EDGES", half.label))

@@ -51,7 +51,8 @@ class Edge:
     source: str
     target: str
     values: Mapping[str, Any] = attrs.field(factory=dict)
-    """Fields of LinkEdge but id and ends; a delay here goes before that which the coordinates give."""
+    """Fields of LinkEdge but id and ends; a delay here goes before that which the coordinates give. Its first end is
+    the source."""
     line: int | None = None
     path: tuple[Step, ...] = ()
 
@@ -193,6 +194,8 @@ def _router(node: Node, router_id: str) -> RouterNode:
 def _link(edge: Edge, link_id: str, ids: Mapping[str, str], places: Mapping[str, Node]) -> LinkEdge:
     a, b = sorted((ids[edge.source], ids[edge.target]))
     values = dict(edge.values)
+    if values.get("cost_back") is not None and a != ids[edge.source]:
+        values["cost"], values["cost_back"] = values["cost_back"], values["cost"]
     if values.get("delay_ms") is None:
         values["delay_ms"] = delay_ms(places[edge.source], places[edge.target])
     return LinkEdge(id=link_id, a=a, b=b, **values)

@@ -34,25 +34,28 @@ cdef class EcmpLoads(LinkLoads):
     )
     cdef void _gather(self, int dst) noexcept
     cdef void settle(self) noexcept
-    @cython.locals(pair=int, link=int)
+    @cython.locals(link=int)
     cdef void carry(self, int arc, long long rate, long long size) noexcept
     cdef inline int _lane(self, int arc, int link) noexcept
-    @cython.locals(graph=Graph, pair=int, width=int, place=int, link=int)
+    @cython.locals(graph=Graph, width=int, place=int, link=int)
     cdef inline int _base_width(self, int arc) noexcept
-    @cython.locals(graph=Graph, pair=int, width=int, place=int, link=int)
+    @cython.locals(graph=Graph, width=int, place=int, link=int)
     cdef inline int _width(self, int arc) noexcept
-    @cython.locals(trees=SpfTrees, graph=Graph, pair=int, cost=int, place=int, link=int)
+    @cython.locals(trees=SpfTrees, graph=Graph, cost=int, place=int, link=int, lane=int)
     cdef void _put_on_links(self, int arc, bint is_base, long long rate, long long size, int ways, int turn) noexcept
+    @cython.locals(trees=SpfTrees)
+    cdef inline int _base_distance_to(self, int dst, int node) noexcept
     @cython.locals(near=int)
-    cdef inline bint _was_hop(self, int row, int node, int arc) noexcept
+    cdef inline bint _was_hop(self, int dst, int node, int arc) noexcept
     @cython.locals(through=int)
-    cdef inline bint _is_hop(self, int row, int node, int arc) noexcept
+    cdef inline bint _is_hop(self, int dst, int node, int arc) noexcept
     @cython.locals(count=int, arc=int)
-    cdef inline int _count_ways(self, int row, int node) noexcept
+    cdef inline int _count_ways(self, int dst, int node) noexcept
     @cython.locals(trees=SpfTrees, graph=Graph, n=int, index=int, pair=int, arc=int, back=int, dst=int)
     cdef void shift(self) noexcept
     @cython.locals(before=int, now=int, rate=cython.longlong, size=cython.longlong)
-    cdef void _shift_multicasts(self, int pair, int arc) noexcept
+    cdef void _shift_multicasts(self, int arc) noexcept
+    cdef inline bint _has_changed(self, int arc) noexcept
     @cython.locals(at=Py_ssize_t, place=Py_ssize_t)
     cdef void move(self, int src, int dst, long long rate, long long size) noexcept
     @cython.locals(dst=int)
@@ -63,7 +66,7 @@ cdef class EcmpLoads(LinkLoads):
         trees=SpfTrees, now=int, before=Py_ssize_t, rate=cython.longlong, size=cython.longlong, old_rate=cython.longlong,
         old_size=cython.longlong, old_ways=int, ways=int, arc=int, turn=int, old_turn=int, width=int, head=int,
     )
-    cdef void _hand_on(self, int row, int node) noexcept
+    cdef void _hand_on(self, int dst, int node) noexcept
     @cython.locals(index=int, at=Py_ssize_t)
     cdef void restore(self) noexcept
 

@@ -86,7 +86,7 @@ class EcmpLoads(LinkLoads):
         n = trees.size
         row = dst * n
         for node in range(n):
-            distance = trees.distances[row + node]
+            distance = trees.distance_to(dst, node)
             self.order[node] = (distance << 16) | node
         sort_keys(self.order, n)
         for index in range(n):
@@ -96,14 +96,14 @@ class EcmpLoads(LinkLoads):
         for index in range(n - 1, 0, -1):
             node = self.ranks[row + index]
             rate, size = self.flows[2 * (row + node)], self.flows[2 * (row + node) + 1]
-            if trees.distances[row + node] >= FAR:
+            if trees.distance_to(dst, node) >= FAR:
                 self.lost_rate += rate
                 self.lost_bytes += size
                 continue
-            ways = self._count_ways(row, node)
+            ways = self._count_ways(dst, node)
             turn = 0
             for arc in range(trees.firsts[node], trees.firsts[node + 1]):
-                if self._was_hop(row, node, arc):
+                if self._was_hop(dst, node, arc):
                     width = self._base_width(arc)
                     head = 2 * (row + trees.heads[arc])
                     self.flows[head] += _shares(rate, ways, turn, width)
@@ -121,36 +121,33 @@ class EcmpLoads(LinkLoads):
         if self.is_base:
             self.spread[2 * arc] += rate
             self.spread[2 * arc + 1] += size
-        pair = self.trees.pairs[arc]
-        link = self.trees.used_links[pair]
+        link = self.trees.used_links[arc]
         if link == NONE:
-            link = self.trees.graph.base_links[pair]
+            link = self.trees.graph.base_links[arc]
         self._carry(self._lane(arc, link), rate, size)
 
     def _lane(self, arc: int, link: int) -> int:
         """The directed link that leads where an arc of its routers does."""
-        return 2 * link + (arc != self.trees.graph.forths[self.trees.pairs[arc]])
+        return 2 * link + self.trees.graph.directions[arc]
 
     # Parallel links.
 
     def _base_width(self, arc: int) -> int:
         """Links of an arc that share what goes over it in the base state: those that cost the least."""
         graph = self.trees.graph
-        pair = self.trees.pairs[arc]
         width = 0
-        for place in range(graph.parallel_first[pair], graph.parallel_first[pair + 1]):
+        for place in range(graph.first_parallel(arc), graph.end_of_parallel(arc)):
             link = graph.parallel[place]
-            width += not self.was_down[link] and graph.link_costs[link] == self.base_costs[arc]
+            width += not self.was_down[link] and graph.link_costs[self._lane(arc, link)] == self.base_costs[arc]
         return width
 
     def _width(self, arc: int) -> int:
         """The same now."""
         graph = self.trees.graph
-        pair = self.trees.pairs[arc]
         width = 0
-        for place in range(graph.parallel_first[pair], graph.parallel_first[pair + 1]):
+        for place in range(graph.first_parallel(arc), graph.end_of_parallel(arc)):
             link = graph.parallel[place]
-            width += not graph.down[link] and graph.link_costs[link] == self.trees.costs[arc]
+            width += not graph.down[link] and graph.link_costs[self._lane(arc, link)] == self.trees.costs[arc]
         return width
 
     def _put_on_links(self, arc: int, is_base: bool, rate: int, size: int, ways: int, turn: int) -> None:
@@ -166,30 +163,37 @@ class EcmpLoads(LinkLoads):
         """
         trees = self.trees
         graph = trees.graph
-        pair = trees.pairs[arc]
         cost = self.base_costs[arc] if is_base else trees.costs[arc]
-        for place in range(graph.parallel_first[pair], graph.parallel_first[pair + 1]):
+        for place in range(graph.first_parallel(arc), graph.end_of_parallel(arc)):
             link = graph.parallel[place]
-            if graph.link_costs[link] == cost and not (self.was_down[link] if is_base else graph.down[link]):
-                self._carry(self._lane(arc, link), _shares(rate, ways, turn, 1), _shares(size, ways, turn, 1))
+            lane = self._lane(arc, link)
+            if graph.link_costs[lane] == cost and not (self.was_down[link] if is_base else graph.down[link]):
+                self._carry(lane, _shares(rate, ways, turn, 1), _shares(size, ways, turn, 1))
                 turn += 1
 
-    def _was_hop(self, row: int, node: int, arc: int) -> bool:
-        """Whether the arc of a router is on a shortest path in the base state."""
-        near = self.base_distances[row + self.trees.heads[arc]]
-        return near < FAR and near + self.base_costs[arc] == self.base_distances[row + node]
+    def _base_distance_to(self, dst: int, node: int) -> int:
+        """As `distance_to` of trees, in the base state."""
+        trees = self.trees
+        if trees.graph.has_asymmetric_costs:
+            return self.base_distances[node * trees.size + dst]
+        return self.base_distances[dst * trees.size + node]
 
-    def _is_hop(self, row: int, node: int, arc: int) -> bool:
+    def _was_hop(self, dst: int, node: int, arc: int) -> bool:
+        """Whether the arc of a router is on a shortest path in the base state."""
+        near = self._base_distance_to(dst, self.trees.heads[arc])
+        return near < FAR and near + self.base_costs[arc] == self._base_distance_to(dst, node)
+
+    def _is_hop(self, dst: int, node: int, arc: int) -> bool:
         """Whether it is on one now."""
         # A link that is down costs as much as there is from the destination to who does not reach it.
-        through = self.trees.distances[row + self.trees.heads[arc]] + self.trees.costs[arc]
-        return through < FAR and through == self.trees.distances[row + node]
+        through = self.trees.distance_to(dst, self.trees.heads[arc]) + self.trees.costs[arc]
+        return through < FAR and through == self.trees.distance_to(dst, node)
 
-    def _count_ways(self, row: int, node: int) -> int:
+    def _count_ways(self, dst: int, node: int) -> int:
         """Links over which a router splits in the base state."""
         count = 0
         for arc in range(self.trees.firsts[node], self.trees.firsts[node + 1]):
-            if self._was_hop(row, node, arc):
+            if self._was_hop(dst, node, arc):
                 count += self._base_width(arc)
         return count
 
@@ -205,16 +209,20 @@ class EcmpLoads(LinkLoads):
             arc = graph.forths[pair]
             back = trees.backs[arc]
             self._number_lanes(pair)
-            self._shift_multicasts(pair, arc)
-            self._shift_multicasts(pair, back)
-            if trees.costs[arc] != self.base_costs[arc] or self._width(arc) != self._base_width(arc):
+            self._shift_multicasts(arc)
+            self._shift_multicasts(back)
+            if self._has_changed(arc) or self._has_changed(back):
                 for dst in range(n):
-                    if self._was_hop(dst * n, trees.heads[back], arc) or self._was_hop(dst * n, trees.heads[arc], back):
+                    if self._was_hop(dst, trees.heads[back], arc) or self._was_hop(dst, trees.heads[arc], back):
                         self.is_stale[dst] = 1
 
-    def _shift_multicasts(self, pair: int, arc: int) -> None:
+    def _has_changed(self, arc: int) -> bool:
+        """Whether an arc costs another amount than in the base state, or has other links to share."""
+        return self.trees.costs[arc] != self.base_costs[arc] or self._width(arc) != self._base_width(arc)
+
+    def _shift_multicasts(self, arc: int) -> None:
         """Of parallel links another one is the first that is up: it has what goes along trees."""
-        before, now = self.trees.graph.base_links[pair], self.trees.used_links[pair]
+        before, now = self.trees.graph.base_links[arc], self.trees.used_links[arc]
         if now != NONE and now != before:
             rate, size = self.spread[2 * arc], self.spread[2 * arc + 1]
             self._carry(self._lane(arc, before), -rate, -size)
@@ -246,36 +254,36 @@ class EcmpLoads(LinkLoads):
         for index in range(n):
             # Nearly in order, as it was in the base state.
             node = self.ranks[row + index]
-            distance = trees.distances[row + node]
+            distance = trees.distance_to(dst, node)
             self.order[index] = (distance << 16) | node
             self.arriving[2 * node] = self.entering[2 * (row + node)]
             self.arriving[2 * node + 1] = self.entering[2 * (row + node) + 1]
         sort_keys(self.order, n)
         for index in range(n - 1, 0, -1):
             node = self.order[index] & 0xFFFF
-            if self.base_distances[row + node] < FAR:
-                self._hand_on(row, node)
+            if self._base_distance_to(dst, node) < FAR:
+                self._hand_on(dst, node)
 
-    def _hand_on(self, row: int, node: int) -> None:
+    def _hand_on(self, dst: int, node: int) -> None:
         """Let what arrives at a router flow on, instead of what did in the base state."""
         trees = self.trees
-        now, before = 2 * node, 2 * (row + node)
+        now, before = 2 * node, 2 * (dst * trees.size + node)
         rate, size = self.arriving[now], self.arriving[now + 1]
         old_rate, old_size = self.flows[before], self.flows[before + 1]
-        old_ways = self._count_ways(row, node)
+        old_ways = self._count_ways(dst, node)
         ways = 0
         for arc in range(trees.firsts[node], trees.firsts[node + 1]):
-            if self._is_hop(row, node, arc):
+            if self._is_hop(dst, node, arc):
                 ways += self._width(arc)
         if ways == 0:
             self.lost_rate += rate
             self.lost_bytes += size
         turn = old_turn = 0
         for arc in range(trees.firsts[node], trees.firsts[node + 1]):
-            if self._was_hop(row, node, arc):
+            if self._was_hop(dst, node, arc):
                 self._put_on_links(arc, True, -old_rate, -old_size, old_ways, old_turn)
                 old_turn += self._base_width(arc)
-            if self._is_hop(row, node, arc):
+            if self._is_hop(dst, node, arc):
                 self._put_on_links(arc, False, rate, size, ways, turn)
                 width = self._width(arc)
                 head = trees.heads[arc]

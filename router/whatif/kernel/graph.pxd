@@ -16,12 +16,14 @@ cdef class Graph:
     cdef int* parallel
     cdef int* link_costs
     cdef int* link_pairs
-    cdef array _costs, _used_links, _base_links, _forths
+    cdef array _costs, _used_links, _base_links, _forths, _directions
     cdef int* costs
     cdef int* used_links
     cdef int* base_links
     cdef int* forths
     cdef array _dead, _dead_routers, _down, _down_links, _is_hit, _hits
+    cdef signed char* directions
+    cdef readonly bint has_asymmetric_costs
     cdef signed char* dead
     cdef int* dead_routers
     cdef int dead_count, base_dead_count
@@ -33,7 +35,7 @@ cdef class Graph:
     cdef int hit_count
 
     cdef _make_state(self)
-    @cython.locals(pair=int, place=int, tail=int, arc=int)
+    @cython.locals(pair=int, place=int, tail=int, arc=int, link=int)
     cdef void _connect(self) noexcept
     cpdef array arc_costs(self)
     cpdef array dead_now(self)
@@ -42,11 +44,15 @@ cdef class Graph:
     cdef void take_down(self, int link) noexcept
     @cython.locals(arc=int, pair=int, place=int)
     cdef void kill(self, int router) noexcept
-    @cython.locals(link=int, place=int)
-    cdef bint choose_link(self, int pair) noexcept
-    @cython.locals(link=int, arc=int, cost=int)
-    cdef bint _charge(self, int pair) noexcept
-    @cython.locals(index=int, pair=int)
+    cdef inline int first_parallel(self, int arc) noexcept
+    cdef inline int end_of_parallel(self, int arc) noexcept
+    @cython.locals(arc=int, back=int, is_changed=bint)
+    cdef bint choose_links(self, int pair) noexcept
+    @cython.locals(place=int)
+    cdef int _first_up(self, int arc) noexcept
+    @cython.locals(link=int, cost=int)
+    cdef bint _charge(self, int arc) noexcept
+    @cython.locals(index=int, pair=int, arc=int, back=int)
     cdef void keep_failures(self) noexcept
-    @cython.locals(index=int, pair=int)
+    @cython.locals(index=int, pair=int, arc=int, back=int)
     cdef void restore(self) noexcept

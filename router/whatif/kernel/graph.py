@@ -2,6 +2,7 @@
 
 A pair of neighbors is joined by one link or by several in parallel, of which the first that is up is used. Each pair
 has two arcs, one for each direction; the arcs that leave a router are next to each other, by the place of their head.
+A link may cost another amount in each direction, so each direction has its own order of parallel links.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from array import array
 
 import cython
+import numpy as np
 
 from router.whatif.kernel.network_arrays import Network
 
@@ -35,10 +37,13 @@ class Graph:
         self.pairs = ints(self._pairs)
         self._parallel_first = array("i", network.parallel_first.tobytes())
         self.parallel_first = ints(self._parallel_first)
-        self._parallel = array("i", network.parallel.tobytes() + bytes(4))
+        # First in direction 0, then in direction 1; costs by directed link.
+        self._parallel = array("i", network.parallel.tobytes() + network.parallel_back.tobytes() + bytes(4))
         self.parallel = ints(self._parallel)
-        self._link_costs = array("i", network.link_cost.tobytes() + bytes(4))
+        costs = np.column_stack((network.link_cost, network.link_cost_back))
+        self._link_costs = array("i", costs.astype(np.int32).tobytes() + bytes(4))
         self.link_costs = ints(self._link_costs)
+        self.has_asymmetric_costs = network.has_asymmetric_costs
         self._make_state()
         self._connect()
 
@@ -47,10 +52,13 @@ class Graph:
         self.link_pairs = ints(self._link_pairs)
         self._costs = array("i", bytes(4 * self.arcs + 4))
         self.costs = ints(self._costs)
-        self._used_links = array("i", bytes(4 * self.adjacencies + 4))
+        # By arc.
+        self._used_links = array("i", bytes(4 * self.arcs + 4))
         self.used_links = ints(self._used_links)
-        self._base_links = array("i", bytes(4 * self.adjacencies + 4))
+        self._base_links = array("i", bytes(4 * self.arcs + 4))
         self.base_links = ints(self._base_links)
+        self._directions = array("b", bytes(self.arcs + 1))
+        self.directions = bytes_of(self._directions)
         self._forths = array("i", bytes(4 * self.adjacencies + 4))
         self.forths = ints(self._forths)
         # What has failed; first in the base state, then in the scenario.
@@ -75,13 +83,23 @@ class Graph:
         for pair in range(self.adjacencies):
             for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
                 self.link_pairs[self.parallel[place]] = pair
-            self.used_links[pair] = self.base_links[pair] = self.parallel[self.parallel_first[pair]]
         for tail in range(self.size):
             for arc in range(self.firsts[tail], self.firsts[tail + 1]):
-                pair = self.pairs[arc]
-                self.costs[arc] = self.link_costs[self.used_links[pair]]
                 if tail < self.heads[arc]:
-                    self.forths[pair] = arc
+                    self.forths[self.pairs[arc]] = arc
+                else:
+                    self.directions[arc] = 1
+                link = self.parallel[self.first_parallel(arc)]
+                self.used_links[arc] = self.base_links[arc] = link
+                self.costs[arc] = self.link_costs[2 * link + self.directions[arc]]
+
+    def first_parallel(self, arc: int) -> int:
+        """The place of an arc's first link in `parallel`: by (cost, id) in its direction."""
+        return self.directions[arc] * self.links + self.parallel_first[self.pairs[arc]]
+
+    def end_of_parallel(self, arc: int) -> int:
+        """The place after its last one."""
+        return self.directions[arc] * self.links + self.parallel_first[self.pairs[arc] + 1]
 
     def arc_costs(self) -> array[int]:
         """By arc, type code `i`; FAR where it is down."""
@@ -119,32 +137,38 @@ class Graph:
             for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
                 self.take_down(self.parallel[place])
 
-    def choose_link(self, pair: int) -> bool:
-        """Use the first link of a pair that was hit which is up. Returns: whether the cost of its arcs has changed."""
-        link = NONE
-        for place in range(self.parallel_first[pair], self.parallel_first[pair + 1]):
-            if not self.down[self.parallel[place]]:
-                link = self.parallel[place]
-                break
-        self.used_links[pair] = link
-        return self._charge(pair)
-
-    def _charge(self, pair: int) -> bool:
-        """Let both arcs cost what the link costs that is used. Returns: whether they cost something else before."""
-        link = self.used_links[pair]
+    def choose_links(self, pair: int) -> bool:
+        """Use the first links of a pair that was hit which are up. Returns: whether the cost of an arc has changed."""
         arc = self.forths[pair]
-        cost = FAR if link == NONE else self.link_costs[link]
+        back = self.backs[arc]
+        self.used_links[arc] = self._first_up(arc)
+        self.used_links[back] = self._first_up(back)
+        is_changed = self._charge(arc)
+        return self._charge(back) or is_changed
+
+    def _first_up(self, arc: int) -> int:
+        for place in range(self.first_parallel(arc), self.end_of_parallel(arc)):
+            if not self.down[self.parallel[place]]:
+                return self.parallel[place]
+        return NONE
+
+    def _charge(self, arc: int) -> bool:
+        """Let an arc cost what the link costs that is used. Returns: whether it cost something else before."""
+        link = self.used_links[arc]
+        cost = FAR if link == NONE else self.link_costs[2 * link + self.directions[arc]]
         if self.costs[arc] == cost:
             return False
         self.costs[arc] = cost
-        self.costs[self.backs[arc]] = cost
         return True
 
     def keep_failures(self) -> None:
         """Make what has failed until now part of the base state: it is not taken back."""
         for index in range(self.hit_count):
             pair = self.hits[index]
-            self.base_links[pair] = self.used_links[pair]
+            arc = self.forths[pair]
+            back = self.backs[arc]
+            self.base_links[arc] = self.used_links[arc]
+            self.base_links[back] = self.used_links[back]
             self.is_hit[pair] = 0
         self.hit_count = 0
         self.base_dead_count = self.dead_count
@@ -154,8 +178,12 @@ class Graph:
         """Take back what has failed in a scenario."""
         for index in range(self.hit_count):
             pair = self.hits[index]
-            self.used_links[pair] = self.base_links[pair]
-            self._charge(pair)
+            arc = self.forths[pair]
+            back = self.backs[arc]
+            self.used_links[arc] = self.base_links[arc]
+            self.used_links[back] = self.base_links[back]
+            self._charge(arc)
+            self._charge(back)
             self.is_hit[pair] = 0
         for index in range(self.base_down_count, self.down_count):
             self.down[self.down_links[index]] = 0

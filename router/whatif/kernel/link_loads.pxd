@@ -27,7 +27,7 @@ cdef class LinkLoads:
     cpdef expect(self, Py_ssize_t count)
     @cython.locals(pair=int, lane=int)
     cdef _make_lanes(self, int lanes)
-    @cython.locals(graph=Graph, link=int, arc=int)
+    @cython.locals(graph=Graph, arc=int, back=int)
     cdef void _number_lanes(self, int pair) noexcept
     cdef _make_scratch(self, int n)
     @cython.locals(at=cython.Py_ssize_t)

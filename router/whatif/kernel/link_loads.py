@@ -54,10 +54,10 @@ class LinkLoads:
     def _number_lanes(self, pair: int) -> None:
         """Note the directed links of two neighbors that are up now."""
         graph = self.trees.graph
-        link = graph.used_links[pair]
         arc = graph.forths[pair]
-        self.numbers[arc] = NONE if link == NONE else 2 * link
-        self.numbers[graph.backs[arc]] = NONE if link == NONE else 2 * link + 1
+        back = graph.backs[arc]
+        self.numbers[arc] = NONE if graph.used_links[arc] == NONE else 2 * graph.used_links[arc]
+        self.numbers[back] = NONE if graph.used_links[back] == NONE else 2 * graph.used_links[back] + 1
 
     def _make_scratch(self, n: int) -> None:
         """For one destination: entries of the log that concern it, and what is to be moved at each router."""
@@ -170,8 +170,8 @@ class LinkLoads:
             self.moved[2 * node] = self.flows[at]
             self.moved[2 * node + 1] = self.flows[at + 1]
             self.new_slots[node] = trees.log_new_slots[change]
-            # By distance now, the same in both directions: who is farther hands on to who is nearer.
-            distance = trees.distances[dst * n + node]
+            # By distance now: who is farther hands on to who is nearer.
+            distance = trees.distance_to(dst, node)
             self.order[count] = (distance << 16) | node
             count += 1
             change = self.next_changes[change]

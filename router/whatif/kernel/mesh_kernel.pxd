@@ -13,7 +13,7 @@ from router.whatif.kernel.spf_trees cimport SpfTrees
 @cython.final
 cdef class Kernel:
     cdef readonly object network
-    cdef readonly bint is_split, has_delays, is_failing, is_holding
+    cdef readonly bint is_split, is_directed, has_delays, is_failing, is_holding
     cdef MeshState origin
     cdef MeshState state
     cdef array _capacities, _queue, _parts, _base_parts, _part_sizes
@@ -48,7 +48,7 @@ cdef class Kernel:
         now=cython.longlong, old=cython.longlong,
     )
     cdef int _compare_pairs(self) except -1
-    @cython.locals(pairs=cython.longlong, above=cython.longlong, count=cython.longlong)
+    @cython.locals(pairs=cython.longlong, above=cython.longlong, count=cython.longlong, times=int)
     cdef long long _stretch(self, int percent) noexcept
     @cython.locals(graph=Graph, count=cython.longlong, index=int, place=int, part=int)
     cdef long long _count_dead_ends(self) noexcept

@@ -41,9 +41,13 @@ class Kernel:
             network: the mesh.
             is_split: every router splits what it sends equally over all next hops on shortest paths (ECMP), instead of
                 sending it to the one of its tree as the mesh does.
+        Raises: NetworkError when links have another cost in each direction and nothing is split.
         """
+        if not is_split:
+            network.refuse_asymmetric_costs()
         self.network = network
         self.is_split = is_split
+        self.is_directed = network.has_asymmetric_costs
         self.origin = MeshState(network, is_split=is_split)
         self.state = self.origin
         self.has_delays = network.has_delays and not is_split
@@ -99,7 +103,7 @@ class Kernel:
         self.base_pairs = 0
         for part in range(count):
             self.base_pairs += self.part_sizes[part] * (self.part_sizes[part] - 1)
-        # Of pairs whose path costs another amount, one for both directions; in thousandths.
+        # Of pairs whose path costs another amount, in thousandths: one for both directions where these cost the same.
         self.stretches = OrderStatistics(array("q", [0]))
 
     def _limits(self) -> NDArray[np.float64]:
@@ -140,7 +144,7 @@ class Kernel:
         old, new = before[self.held_pairs].astype(np.int64), now[self.held_pairs].astype(np.int64)
         self.held_lost_pairs = self.held_pairs[new >= FAR]
         self.base_lost_pairs = len(self.held_lost_pairs)
-        is_told = (new < FAR) & (self.held_pairs // n < self.held_pairs % n)
+        is_told = (new < FAR) & (self.is_directed | (self.held_pairs // n < self.held_pairs % n))
         old, new = old[is_told], new[is_told]
         return array("q", np.sort((2000 * new + old) // (2 * old)).tobytes() + bytes(8))
 
@@ -277,7 +281,7 @@ class Kernel:
             now = trees.distances[at]
             if now >= FAR:
                 lost += 1
-            if now != before and root < node:
+            if now != before and (self.is_directed or root < node):
                 old = origin.distances[at] if self.is_holding else before
                 if before != old:
                     self.stretches.remove((2000 * before + old) // (2 * old))
@@ -292,8 +296,9 @@ class Kernel:
             return 0
         above = pairs - (percent * pairs + 99) // 100
         # Those that are not told of are as near as ever.
-        count = 2 * self.stretches.size()
-        return 1000 if count <= above else self.stretches.at((count - above + 1) // 2)
+        times = 1 if self.is_directed else 2
+        count = times * self.stretches.size()
+        return 1000 if count <= above else self.stretches.at((count - above + times - 1) // times)
 
     def _count_dead_ends(self) -> int:
         """Ordered pairs that had a path and of which a router is dead."""

@@ -57,6 +57,9 @@ class Network:
     link_a: Ints
     link_b: Ints
     link_cost: Ints
+    """In direction 0."""
+    link_cost_back: Ints
+    """In direction 1."""
     link_delay_us: Longs
     """One way, microseconds; -1 where it is not known."""
     link_capacity: Floats
@@ -75,7 +78,9 @@ class Network:
     parallel_first: Ints
     """By adjacency, and one more: its first place in `parallel`."""
     parallel: Ints
-    """Links by adjacency, by (cost, id): the first that works is the one that is used."""
+    """Links by adjacency, by (cost, id) in direction 0: the first that works is the one that is used."""
+    parallel_back: Ints
+    """The same in direction 1."""
     demand_src: Ints
     demand_dst: Ints
     demand_rate: Longs
@@ -114,7 +119,7 @@ class Network:
         parts = _addresses(model, place)
         shift = _byte_shift(model, _copies(parts["treatment"], parts["subscriber_first"]))
         parts |= _links(model, place, shift)
-        parts |= _arcs(len(routers), parts["link_a"], parts["link_b"], parts["link_cost"])
+        parts |= _arcs(len(routers), *(parts[name] for name in ("link_a", "link_b", "link_cost", "link_cost_back")))
         parts |= _pair_demands(model, routers, shift)
         parts |= _publishers(model, routers, shift)
         network = cls(routers=routers, byte_shift=shift, **parts)
@@ -139,10 +144,11 @@ class Network:
                     f"all demands together come to {total * 2**shift / MICRO:.3g} {unit}, a multicast counted for each "
                     f"router with subscribers; expected {MAX_RATE * 2**most_shift / MICRO:.3g} at most"
                 )
-        longest = int(self.link_cost.max(initial=1)) * len(self.routers)
+        most = int(max(self.link_cost.max(initial=1), self.link_cost_back.max(initial=1)))
+        longest = most * len(self.routers)
         if longest >= 2**30:
             raise NetworkError(
-                f"{len(self.routers)} routers with a cost of {int(self.link_cost.max())}: a path may cost "
+                f"{len(self.routers)} routers with a cost of {most}: a path may cost "
                 f"{longest}; expected less than {2**30}"
             )
 
@@ -166,6 +172,24 @@ class Network:
         """Amounts of bytes, in this network's unit, as millionths of bytes/s."""
         found: Floats = amounts * 2.0**self.byte_shift
         return found
+
+    @property
+    def has_asymmetric_costs(self) -> bool:
+        """Whether any link has another cost in each direction."""
+        return bool((self.link_cost != self.link_cost_back).any())
+
+    def refuse_asymmetric_costs(self) -> None:
+        """Refuse what routes as a mesh does, in which each link has one cost, the larger of what both ends say.
+
+        Raises: NetworkError where a link has another cost in each direction.
+        """
+        found = np.flatnonzero(self.link_cost != self.link_cost_back).tolist()
+        if found:
+            more = f" and {len(found) - 1} more have" if len(found) > 1 else " has"
+            raise NetworkError(
+                f"link {self.links[found[0]]}{more} another cost in each direction, and a mesh uses the larger one for "
+                "both; expected the same cost both ways, or a run with --routing ecmp"
+            )
 
     @property
     def has_capacities(self) -> bool:
@@ -238,17 +262,21 @@ def _links(model: Model, place: dict[str, int], byte_shift: int) -> dict[str, An
         "links": tuple(link.id for link in links),
         "link_a": np.array([place[link.a] for link in links], dtype=np.int32),
         "link_b": np.array([place[link.b] for link in links], dtype=np.int32),
-        "link_cost": np.array([link.cost for link in links], dtype=np.int32),
+        "link_cost": np.array([link.costs[0] for link in links], dtype=np.int32),
+        "link_cost_back": np.array([link.costs[1] for link in links], dtype=np.int32),
         "link_delay_us": np.array(delays, dtype=np.int64),
         "link_capacity": np.array(capacity, dtype=np.float64).reshape(len(links), 2),
         "free_capacity": np.full(2, np.inf if np.isfinite(capacity).any() else 0.0),
     }
 
 
-def _arcs(count: int, link_a: Ints, link_b: Ints, link_cost: Ints) -> dict[str, Ints]:
+def _arcs(count: int, link_a: Ints, link_b: Ints, link_cost: Ints, link_cost_back: Ints) -> dict[str, Ints]:
     """Adjacencies and arcs of links between *count* routers."""
     # The last key decides first; links are in the order of their ids.
-    parallel = np.lexsort((np.arange(len(link_a)), link_cost, link_b, link_a)).astype(np.int32)
+    parallel, parallel_back = (
+        np.lexsort((np.arange(len(link_a)), cost, link_b, link_a)).astype(np.int32)
+        for cost in (link_cost, link_cost_back)
+    )
     low, high = link_a[parallel], link_b[parallel]
     is_new = np.ones(len(parallel), dtype=bool)
     is_new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
@@ -266,6 +294,7 @@ def _arcs(count: int, link_a: Ints, link_b: Ints, link_cost: Ints) -> dict[str, 
         "adjacency": (order % max(1, adjacencies)).astype(np.int32),
         "parallel_first": np.append(starts, len(parallel)).astype(np.int32),
         "parallel": parallel,
+        "parallel_back": parallel_back,
     }
 
 

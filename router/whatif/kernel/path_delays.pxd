@@ -33,8 +33,10 @@ cdef class PathDelays:
     cdef void _number(self, int dst) noexcept
     cdef inline long long _delay(self, int arc) noexcept
     cdef array _sorted_delays(self)
-    @cython.locals(trees=SpfTrees, graph=Graph, index=int, pair=int, before=int, now=int, n=int, at=int)
+    @cython.locals(trees=SpfTrees, graph=Graph, index=int, arc=int, n=int, at=int)
     cdef update(self)
+    @cython.locals(before=int, now=int)
+    cdef void _compare(self, Graph graph, int arc) noexcept
     @cython.locals(at=int)
     cdef long long between(self, int src, int dst) noexcept
     @cython.locals(row=int, first=int, place=int, at=int)

@@ -14,6 +14,7 @@ from array import array
 import cython
 import numpy as np
 
+from router.whatif.kernel.graph import Graph
 from router.whatif.kernel.network_arrays import Network
 from router.whatif.kernel.order_statistics import OrderStatistics
 from router.whatif.kernel.spf_trees import SpfTrees
@@ -78,7 +79,7 @@ class PathDelays:
 
     def _delay(self, arc: int) -> int:
         """Of the link that is used now."""
-        return self.link_delays[self.trees.used_links[self.trees.pairs[arc]]]
+        return self.link_delays[self.trees.used_links[arc]]
 
     def _sorted_delays(self) -> array[int]:
         """Of all pairs with a path, ascending, and one more cell."""
@@ -98,12 +99,9 @@ class PathDelays:
             if trees.log_new_slots[index] != trees.log_slots[index]:
                 self._mark(trees.log_nodes[index], trees.log_roots[index])
         for index in range(graph.hit_count):
-            pair = graph.hits[index]
-            before = graph.base_links[pair]
-            now = graph.used_links[pair]
-            if now != NONE and self.link_delays[now] != self.link_delays[before]:
-                self._mark_users(graph.forths[pair])
-                self._mark_users(graph.backs[graph.forths[pair]])
+            arc = graph.forths[graph.hits[index]]
+            self._compare(graph, arc)
+            self._compare(graph, graph.backs[arc])
         n = trees.size
         for index in range(self.stale_count):
             at = self.stale[index]
@@ -112,6 +110,12 @@ class PathDelays:
                 if self.stages[at] == 1:
                     self._work_out(at // n, at % n)
                 self.ranking.add(self.new_delays[at])
+
+    def _compare(self, graph: Graph, arc: int) -> None:
+        """An arc has lost a link: see whether the one that it uses now takes as long."""
+        before, now = graph.base_links[arc], graph.used_links[arc]
+        if now != NONE and before != NONE and self.link_delays[now] != self.link_delays[before]:
+            self._mark_users(arc)
 
     def between(self, src: int, dst: int) -> int:
         """Of the path of now, one way, microseconds; there has to be one."""

@@ -81,6 +81,7 @@ cdef class SpfTrees:
     cdef void repair(self) noexcept
     @cython.locals(place=int)
     cdef void _next_stamp(self) noexcept
+    cdef inline int distance_to(self, int dst, int node) noexcept
     cdef bint was_attached(self, int root, int node) noexcept
     @cython.locals(user=int, root=int)
     cdef void _take_off(self, int arc) noexcept

@@ -262,7 +262,7 @@ class SpfTrees:
         graph = self.graph
         for index in range(graph.hit_count):
             pair = graph.hits[index]
-            if graph.choose_link(pair):
+            if graph.choose_links(pair):
                 self._take_off(graph.forths[pair])
                 self._take_off(self.backs[graph.forths[pair]])
         for index in range(self.touched_count):
@@ -276,6 +276,12 @@ class SpfTrees:
             for place in range(len(self._kept_stamps)):
                 self.kept_stamps[place] = 0
             self.kept_stamp = 1
+
+    def distance_to(self, dst: int, node: int) -> int:
+        """From *node* to *dst* now: where costs have no direction it is read where those to *dst* lie together."""
+        if self.graph.has_asymmetric_costs:
+            return self.distances[node * self.size + dst]
+        return self.distances[dst * self.size + node]
 
     def was_attached(self, root: int, node: int) -> bool:
         """Whether a router was attached again to the tree of *root*, which is kept: else its path is what it was."""
@@ -389,7 +395,7 @@ class SpfTrees:
             peer = self.heads[arc]
             if not self.pending[peer]:
                 distance = self.distances[base + peer]
-                through = distance + self.costs[arc]
+                through = distance + self.costs[self.backs[arc]]
                 # Heads ascend: of equally near ones the first is the one with the least id.
                 if through < nearest or (through == nearest and distance < nearer):
                     nearest = through

@@ -50,7 +50,10 @@ class LinkEdge:
     id: str = setting("`a--b`, of parallel links `a--b#2` and so on.", pattern=TEXT_PATTERN)
     a: str = setting("The end whose id is the smaller one.", pattern=ID_PATTERN)
     b: str = setting("The other end.", pattern=ID_PATTERN)
-    cost: int = setting("Cost, the same in both directions.", default=1, low=1, high=MAX_COST)
+    cost: int = setting("Cost, in both directions or from `a` to `b`.", default=1, low=1, high=MAX_COST)
+    cost_back: int | None = setting(
+        "Cost from `b` to `a` where that is another one, as no mesh has it.", default=None, low=1, high=MAX_COST
+    )
     delay_ms: float | None = setting("One way.", default=None, unit="milliseconds", low=0, high=10**6)
     capacity_msgs: float | None = setting(
         "What it can carry in each direction.", default=None, unit="messages/s", low=1e-6, high=9 * 10**12
@@ -60,6 +63,11 @@ class LinkEdge:
     )
     failures_per_year: float | None = _failures()
     repair_hours: float | None = _repair()
+
+    @property
+    def costs(self) -> tuple[int, int]:
+        """From `a` to `b`, and from `b` to `a`."""
+        return self.cost, self.cost if self.cost_back is None else self.cost_back
 
     @property
     def has_capacity(self) -> bool:

@@ -102,6 +102,8 @@ def _canonical(item: attrs.AttrsInstance) -> dict[str, object]:
     for field in attrs.fields(type(item)):
         value = getattr(item, field.name)
         is_amount = "float" in str(field.type) and value is not None
+        if field.name == "cost_back" and value is None:
+            continue  # so that models whose costs have no direction are known by what they always were
         found[field.name] = float(value) + 0.0 if is_amount else value
     return found
 
@@ -110,9 +112,11 @@ def _canonical(item: attrs.AttrsInstance) -> dict[str, object]:
 
 
 def with_costs(model: Model, costs: Mapping[str, int]) -> Model:
-    """The model with other costs of some links, by link id."""
+    """The model with other costs of some links, by link id, in both directions."""
     _refuse_unknown("links", costs, (link.id for link in model.links))
-    links = (attrs.evolve(link, cost=costs.get(link.id, link.cost)) for link in model.links)
+    links = (
+        attrs.evolve(link, cost=costs[link.id], cost_back=None) if link.id in costs else link for link in model.links
+    )
     return _checked(attrs.evolve(model, links=links))
 
 

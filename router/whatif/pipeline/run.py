@@ -159,6 +159,9 @@ class _Works:
         """Of each variant that has one of *chunks*."""
         places = sorted({chunk.variant for chunk in chunks})
         networks = {place: _network(*self.variants[place]) for place in sorted({0, *places})}
+        if self.identity["routing"] != ECMP:
+            for network in networks.values():
+                network.refuse_asymmetric_costs()
         if len(self.variants) > 1:
             busiest = Kernel(networks[0], is_split=self.identity["routing"] == ECMP).busiest()
             networks = {place: network.measured_as(networks[0], busiest) for place, network in networks.items()}

@@ -196,7 +196,7 @@ def _ends(model: Model, text: str, both: str) -> tuple[str, str]:
     raise plan_error("--add-link", f"`{text}`", "A,B,COST, A and B routers")
 
 
-def _amounts(text: str, words: Sequence[str]) -> dict[str, float]:
+def _amounts(text: str, words: Sequence[str]) -> dict[str, Any]:
     """Read what is said of a link by `FIELD=NUMBER`."""
     found: dict[str, float] = {}
     for word in words:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import attrs
+import networkx as nx
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mesh_config.models import Treatment
+from router.cli import main
 from router.testing.anycast_mesh import AnycastMesh
 from router.testing.clients import TopUp
 from router.whatif.analysis.credit_plan import MOST_PAIRS, ClientCreditHabits, credit_rows, credit_table
 from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.formats.model_folder import write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import CREDIT_UNIT, Network
 from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline.table_files import read_table
 from tests.whatif.small import address, demand, mesh, models, site
 
 Row = Mapping[str, Any]
@@ -203,6 +211,57 @@ def test_all_delays_at_once_are_those_one_by_one(model: Model) -> None:
                 assert (delay[src, dst], known[src, dst]) == routes.delay_us(src, dst)
             else:
                 assert (delay[src, dst], known[src, dst]) == (0, False)
+
+
+@given(models(), st.booleans())
+def test_where_traffic_is_split_the_round_trip_is_that_of_the_slowest_path(
+    model: Model, is_directed: bool
+) -> None:
+    if is_directed:
+        links = [attrs.evolve(link, cost_back=4 - link.cost) for link in model.links]
+        model = attrs.evolve(model, links=links)
+    network = Network.of(model)
+    routes = Routes(network, Kernel(network, is_split=True))
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+    graph.add_nodes_from(range(len(network.routers)))
+    for place, link in enumerate(model.links):
+        a, b = int(network.link_a[place]), int(network.link_b[place])
+        for (src, dst), cost in zip(((a, b), (b, a)), link.costs, strict=True):
+            graph.add_edge(src, dst, cost=cost, delay=link.delay_ms)
+    delay, is_known, is_there = routes.longest_delay_matrix()
+    for src in graph:
+        for dst in graph:
+            assert is_there[src, dst] == nx.has_path(graph, src, dst)
+            if not is_there[src, dst]:
+                continue
+            slowest, all_known = 0, True
+            for path in nx.all_shortest_paths(graph, src, dst, weight="cost"):
+                steps = []
+                for one, other in pairwise(path):
+                    least = min(edge["cost"] for edge in graph[one][other].values())
+                    steps.append([edge["delay"] for edge in graph[one][other].values() if edge["cost"] == least])
+                slowest = max(slowest, sum(max(round(1000 * (delay or 0)) for delay in step) for step in steps))
+                all_known = all_known and all(delay is not None for step in steps for delay in step)
+            assert (delay[src, dst], is_known[src, dst]) == (slowest, all_known)
+            assert routes.longest_delay_us(src, dst) == (slowest, all_known)
+
+
+def test_credit_of_a_run_that_splits_is_told_as_it_was_run(tmp_path: Path) -> None:
+    # Two ways of the same cost, one of 2 ms and one of 14.
+    model = mesh(
+        "A-B~1 B-D~1 A-C~7 C-D~7",
+        addresses=[address("q")],
+        subscribers=[site("q", "D", credit=10)],
+        demands=[demand("A", "q", 1000)],
+    )
+    write_model(model, tmp_path / "model")
+    for routing, needed in (("mesh", 4), ("ecmp", 28)):
+        out = tmp_path / routing
+        words = ["whatif", "run", str(tmp_path / "model"), "-o", str(out), "--routing", routing, "--no-report"]
+        assert CliRunner().invoke(main, words).exit_code == 0
+        assert [row["needed"] for row in read_table(out, "credit_plan").to_pylist()] == [needed]
+        found = CliRunner().invoke(main, ["whatif", "credit", str(out), "--json"])
+        assert [row["needed"] for row in json.loads(found.stdout)] == [needed]
 
 
 @given(models())

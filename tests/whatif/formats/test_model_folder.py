@@ -88,6 +88,13 @@ def change_head(folder: Path, **values: object) -> None:
     (folder / "model.json").write_text(json.dumps(head | values))
 
 
+def test_a_model_from_before_costs_had_a_direction_is_read(tmp_path: Path) -> None:
+    model_folder.write_model(square(), tmp_path)
+    file = tmp_path / "links.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["cost_back"]), file)
+    assert model_folder.read_model(tmp_path).links == square().links
+
+
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [

@@ -10,9 +10,10 @@ from click.testing import CliRunner, Result
 from mesh_config.findings import SettingsError
 from router.cli import main
 from router.whatif.formats.importer import import_model
-from router.whatif.formats.model_folder import read_model
+from router.whatif.formats.model_folder import read_model, write_model
 from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO, Network
+from router.whatif.pipeline.table_files import read_table
 
 GRAPH = """\
 NODES 4
@@ -80,6 +81,59 @@ def test_a_topology_and_its_demands_make_a_model(tmp_path: Path) -> None:
     assert [(it.src, it.dst, it.msgs_per_s, it.msg_bytes) for it in model.demands] == [
         ("North", "A_South", 200, 500), ("West", "Z_East", 1000, 500), ("Z_East", "West", 2000, 500)
     ]  # fmt: skip
+
+
+def test_an_edge_in_each_direction_may_have_a_weight_of_its_own(tmp_path: Path) -> None:
+    # e0 leads from Z_East to A_South, e1 back; a link begins at the smaller id.
+    file, table = written(tmp_path, GRAPH.replace("e1 1 0 10", "e1 1 0 3").replace("e8 3 2 1 ", "e8 3 2 2 "))
+    model, _ = import_model(file, demands=table)
+    costs = {it.id: (it.cost, it.cost_back) for it in model.links}
+    assert (costs["A_South--Z_East"], costs["North--West"], costs["North--Z_East"]) == ((3, 10), (2, 1), (7, None))
+    write_model(model, tmp_path / "model")
+    assert read_model(tmp_path / "model").links == model.links
+
+
+def directed(folder: Path) -> Path:
+    """A model in which A_South - Z_East costs 3 there and 10 back."""
+    file, table = written(folder, GRAPH.replace("e1 1 0 10", "e1 1 0 3"))
+    write_model(import_model(file, demands=table)[0], folder / "model")
+    return folder / "model"
+
+
+def test_costs_by_direction_are_played_with_splitting(tmp_path: Path) -> None:
+    model, out = directed(tmp_path), tmp_path / "run"
+    found = command("run", model, "-o", out, "--routing", "ecmp", "--engine", "local", "--no-report")
+    assert found.exit_code == 0, found.output
+    loads = {(row["link"], row["src"]): row["bytes_per_s"] for row in read_table(out, "link_load").to_pylist()}
+    # Z_East to West: 7 + 1 by North. Back: 5 + 3 by A_South as much as 1 + 7 by North, on three links.
+    assert loads["North--Z_East", "Z_East"] == 1_000_000
+    assert loads["North--Z_East", "North"] == pytest.approx(500_000 / 3, abs=1)
+    assert loads["A_South--Z_East", "A_South"] == pytest.approx(1_000_000 / 3, abs=1)
+    for arguments in (
+        ("check", out, "--max-util", "0.9", "--min-availability", "0"),
+        ("explain", out, "--link", "A_South--Z_East"),
+        ("credit", out),
+        ("diff", out, out),
+        ("report", out),
+    ):
+        found = command(*arguments)
+        assert found.exit_code in (0, 1), found.output
+        assert found.exception is None or isinstance(found.exception, SystemExit), arguments
+    assert "at cost 3, and 10 back" in command("explain", out, "--link", "A_South--Z_East").output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run", "-o", "run"), ("explain",), ("credit",), ("suggest",), ("converge", "-o", "run")],
+    ids=lambda words: words[0],
+)
+def test_costs_by_direction_are_refused_where_a_mesh_is_meant(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    rest = [str(tmp_path / word) if word == "run" else word for word in arguments[1:]]
+    found = command(arguments[0], directed(tmp_path), *rest)
+    assert found.exit_code == 2
+    assert "another cost in each direction, and" in found.output
+    assert "the larger one for both; expected the same cost both ways" in found.output
+    assert not (tmp_path / "run").exists()
 
 
 def test_its_loads_are_those_of_splitting_over_parallel_links(tmp_path: Path) -> None:

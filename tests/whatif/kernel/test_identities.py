@@ -302,7 +302,8 @@ def digest() -> str:
     rng = random.Random(7)
     found = hashlib.sha256()
     for number in range(ROUNDS):
-        model = random_model(rng, rng.randint(2, 14), rng.randint(2, 30), rng.choice(COSTS))
+        costs = rng.choice(COSTS)
+        model = random_model(rng, rng.randint(2, 14), rng.randint(2, 30), costs, is_directed=number % 6 == 3)
         failures = [random_failure(rng, model) for _ in range(6)]
         for kernel in states(model, failures, is_split=number % 3 == 0):
             found.update(repr(everything(kernel)).encode())

@@ -56,6 +56,35 @@ def test_any_failure_does_what_a_naive_evaluation_says_with_equal_splitting(mesh
     assert both.differences() == []
 
 
+@given(meshes_and_failures(is_directed=True), st.randoms(use_true_random=False))
+def test_costs_may_differ_by_direction_where_traffic_is_split(
+    mesh: tuple[Model, list[Failure]], rng: random.Random
+) -> None:
+    model, failures = mesh
+    both = Both(model, is_split=True)
+    assert both.differences() == []
+    for links, routers in failures:
+        both.fail((links, routers))
+        assert both.differences((links, routers)) == []
+        whole = everything(both.kernel)
+        both.kernel.restore()
+        held = [link for link in links if rng.random() < 0.6]
+        both.kernel.hold([both.links[link] for link in held], [])
+        both.fail((links, routers))
+        assert everything(both.kernel) == whole
+        both.kernel.release()
+    assert both.differences() == []
+
+
+def test_a_mesh_has_one_cost_for_both_directions() -> None:
+    model = model_of([("A", "B"), ("B", "C")], demands=everybody("ABC"))
+    model = attrs.evolve(model, links=[attrs.evolve(link, cost_back=3) for link in model.links])
+    with pytest.raises(NetworkError, match="link A--B and 1 more have another cost in each direction, and a mesh"):
+        Kernel(Network.of(model))
+    kernel = Kernel(Network.of(model), is_split=True)
+    assert kernel.distances().tolist() == [[0, 1, 2], [3, 0, 1], [6, 3, 0]]
+
+
 @given(meshes_and_failures(), st.booleans(), st.randoms(use_true_random=False))
 def test_what_fails_on_top_of_what_is_held_down_does_what_all_of_it_does(
     mesh: tuple[Model, list[Failure]], is_split: bool, rng: random.Random

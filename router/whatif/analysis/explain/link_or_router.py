@@ -49,13 +49,15 @@ def _link(subject: BaseAndScenario, place: int) -> str:
     """Describe a link."""
     link = subject.model.links[place]
     said = f"It joins {link.a} and {link.b} at cost {link.cost}"
+    if link.costs[1] != link.cost:
+        said += f", and {link.costs[1]} back"
     if link.delay_ms is not None:
         said += f", {milliseconds(link.delay_ms)} one way"
     limits = [rate(link.capacity_msgs)] if link.capacity_msgs else []
     limits += [f"{amount(link.capacity_bytes)} bytes/s"] if link.capacity_bytes else []
     said += f", and can carry {listed(limits)} each way." if limits else "; what it can carry is not known."
     parallel = [each for each in subject.model.links if (each.a, each.b) == (link.a, link.b)]
-    if len(parallel) > 1:
+    if len(parallel) > 1 and all(each.costs[0] == each.costs[1] for each in parallel):
         said += f" Of {len(parallel)} parallel links {_standing(subject, link, parallel)}."
     return said
 
@@ -246,7 +248,7 @@ def _neighbors(subject: BaseAndScenario, place: int) -> Listing | None:
         name, _, neighbor = subject.network.directed_link(out)
         back = out ^ 1
         shares = percent(float(used[out])), percent(float(used[back]))
-        cost = int(subject.network.link_cost[link])
+        cost = subject.model.links[link].costs[out % 2]
         rows.append((name, neighbor, cost, rates[out] / MICRO, shares[0], rates[back] / MICRO, shares[1]))
     columns = ("link", "neighbor", "cost", "msg/s out", "used out", "msg/s in", "used in")
     return Listing(title="Its links", columns=columns, rows=tuple(rows)) if rows else None
