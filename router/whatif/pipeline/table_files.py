@@ -174,7 +174,7 @@ def read_rows(folder: Path, name: str, values: Mapping[str, object]) -> list[dic
 
 def _with_partition(rows: pa.Table, partition: Mapping[str, str]) -> pa.Table:
     for name, value in partition.items():
-        rows = rows.append_column(name, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
+        rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
     return rows
 
 
