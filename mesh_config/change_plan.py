@@ -18,7 +18,7 @@ from mesh_config.values import fields_of
 Socket = TypeVar("Socket", bound=Hashable)
 Settings = TypeVar("Settings", RouterSettings, ListenerSettings)
 
-TAKEN_OVER: Final = ("neighbors", "default_treatment", "shutdown_s")
+TAKEN_OVER: Final = ("neighbors", "default_treatment", "log", "shutdown_s")
 """Settings that count from the next time that they are looked at."""
 IN_PARTS: Final = ("listeners", "connectors", "addresses", "tls")
 """Lists of which each entry is looked at by itself."""

@@ -17,6 +17,7 @@ from mesh_config.models import (
     HttpSettings,
     LinkStateSettings,
     ListenerSettings,
+    LogSettings,
     NeighborSettings,
     RecorderSettings,
     RouterSettings,
@@ -49,6 +50,7 @@ _TITLES: dict[SettingsClass, tuple[str, str]] = {
     GroupSettings: ("User groups", "Each item of `groups` of a virtual host."),
     LinkStateSettings: ("Link state", "Below `link_state` of a router."),
     ForwardingSettings: ("Forwarding", "Below `forwarding` of a router."),
+    LogSettings: ("Log", "Below `log` of a router."),
     RecorderSettings: ("Recorder", "Below `recorder` of a router."),
     HttpSettings: ("HTTP", "Below `http` of a router; needs the extra `http` of the package."),
 }

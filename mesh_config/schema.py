@@ -17,6 +17,7 @@ from mesh_config.models import (
     HttpSettings,
     LinkStateSettings,
     ListenerSettings,
+    LogSettings,
     MeshSettings,
     NeighborSettings,
     RecorderSettings,
@@ -40,6 +41,7 @@ SECTIONS: tuple[SettingsClass, ...] = (
     GroupSettings,
     LinkStateSettings,
     ForwardingSettings,
+    LogSettings,
     RecorderSettings,
     HttpSettings,
 )

@@ -1,4 +1,4 @@
-"""Logging: one line for each change of state, `key=value`, to standard error.
+"""Logging: one line for each change of state, as `key=value` or JSON, to standard error.
 
 A line must never cost a router more than its own making. So lines are handed to a thread, which alone waits for whoever
 reads them, be it a pipe, a file on a full disk, a terminal or the journal; they are bounded, and what finds no room or
@@ -7,6 +7,7 @@ can't be written is counted. What peers chose is escaped and cut, and of lines t
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
@@ -300,6 +301,8 @@ class Recent:
     def __init__(self) -> None:
         self.level = logging.INFO
         """Least severe lines that are written."""
+        self.is_json = False
+        """Whether lines are written as JSON."""
         self.lines: deque[tuple[float, str, str]] = deque(maxlen=MOST_RECENT)
         """Time in seconds since 1970, level and text of each that was written."""
         self.counts: Counter[str] = Counter()
@@ -336,16 +339,49 @@ def get_level() -> str:
     return "none" if recent.level > logging.CRITICAL else logging.getLevelName(recent.level).lower()
 
 
-def configure(level: str = "info", **fields: object) -> None:
+FORMATS: Final = ("key-value", "json")
+"""Forms of a line."""
+
+
+def set_format(form: str) -> None:
+    """Write lines in one of FORMATS from now on."""
+    assert form in FORMATS
+    recent.is_json = form == "json"
+
+
+def get_format() -> str:
+    """That one of FORMATS in which lines are written."""
+    return FORMATS[recent.is_json]
+
+
+FIRST: Final = ("timestamp", "level", "event")
+"""Fields that stand first in a line."""
+_as_words = structlog.processors.LogfmtRenderer(key_order=FIRST, bool_as_flag=False)
+
+
+def render(logger: Any, method: str, line: structlog.typing.EventDict) -> Any:
+    """Processor: make the text of a line whose values are escaped."""
+    if not recent.is_json:
+        return _as_words(logger, method, line)
+    ordered = {key: line.pop(key) for key in FIRST if key in line} | dict(line)
+    for key, value in ordered.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            ordered[key] = str(value)  # JSON has no such number
+    return json.dumps(ordered, ensure_ascii=False)
+
+
+def configure(level: str = "info", *, form: str = FORMATS[0], **fields: object) -> None:
     """Write lines from *level* (debug, info, warning, error) on to standard error, by a thread: `close` ends it.
 
     Args:
-        level: least severe lines that are written.
+        level: least severe lines that are written; `none` for none.
+        form: one of FORMATS.
         fields: of the lines that the log has to say of itself.
     """
     global _log  # noqa: PLW0603  structlog is configured for the whole process too
     close()
     set_level(level)
+    set_format(form)
     # All of them come to `Recent.count`, which leaves out what is below a level that may change.
     wrapper = structlog.make_filtering_bound_logger(logging.DEBUG)
     chain: list[Any] = [
@@ -353,7 +389,7 @@ def configure(level: str = "info", **fields: object) -> None:
         structlog.processors.format_exc_info,
         escape_values,
         recent.remember,
-        structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"], bool_as_flag=False),
+        render,
     ]
     _log = log = _Log(_standard_error(), [structlog.processors.add_log_level, *chain], wrapper, fields)
     structlog.configure(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -289,3 +291,47 @@ def test_a_traceback_stays_one_line_and_without_control_characters() -> None:
     except ValueError as error:
         line = logs.escape_values(None, "", {"exception": f"Traceback\n{error}"})
     assert line["exception"].replace("\n", "").isprintable()
+
+
+# As JSON
+
+
+def test_a_line_of_json_is_whole_whatever_stands_in_it(capfd: pytest.CaptureFixture[str]) -> None:
+    logs.configure("info", form="json", router="A")
+    try:
+        log = logs.get(router="A")
+        log.info("one", host=HOSTILE, count=3, share=0.5, is_so=True, none=None, odd=float("inf"))
+        try:
+            raise ValueError(HOSTILE)
+        except ValueError as error:
+            log.error("two", exc_info=error)
+        log.debug("never")
+    finally:
+        logs.close()
+        logs.set_format("key-value")
+    first, second = (json.loads(line) for line in capfd.readouterr().err.splitlines())
+    assert list(first)[:3] == ["timestamp", "level", "event"]
+    assert {key: value for key, value in first.items() if key != "timestamp"} == {
+        "level": "info",
+        "event": "one",
+        "router": "A",
+        "host": ESCAPED,
+        "count": 3,
+        "share": 0.5,
+        "is_so": True,
+        "none": None,
+        "odd": "inf",
+    }
+    assert second["exception"].splitlines()[0] == "Traceback (most recent call last):"
+
+
+def test_the_file_says_level_and_form_and_the_command_line_goes_before(tmp_path: Path) -> None:
+    file = tmp_path / "router.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listeners = f"listeners: [{{port: {taken.getsockname()[1]}}}]"
+        file.write_text(f"router: {{id: A, log: {{level: none, format: json}}, {listeners}}}", encoding="utf-8")
+        for options, events in (((), []), (("--log-level", "error"), ["cannot_start"])):
+            command = [sys.executable, "-m", "router", "run", str(file), *options]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 1
+            assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == events

@@ -10,6 +10,7 @@ from mesh_config.models.connections import ConnectionSettings, ConnectorSettings
 from mesh_config.models.forwarding import ForwardingSettings
 from mesh_config.models.http import HttpSettings
 from mesh_config.models.link_state import LinkStateSettings
+from mesh_config.models.log import LogFormat, LogLevel, LogSettings
 from mesh_config.models.mesh import MeshSettings, RouterSettings
 from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.security import (
@@ -47,6 +48,9 @@ __all__ = [
     "HttpSettings",
     "LinkStateSettings",
     "ListenerSettings",
+    "LogFormat",
+    "LogLevel",
+    "LogSettings",
     "ManagementRight",
     "Mechanism",
     "MeshSettings",

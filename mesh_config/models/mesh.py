@@ -11,6 +11,7 @@ from mesh_config.models.connections import ConnectorSettings, ListenerSettings
 from mesh_config.models.forwarding import ForwardingSettings
 from mesh_config.models.http import HttpSettings
 from mesh_config.models.link_state import LinkStateSettings
+from mesh_config.models.log import LogSettings
 from mesh_config.models.recorder import RecorderSettings
 from mesh_config.models.security import NeighborSettings, TlsSettings
 from mesh_config.models.setting_field import HOST_PATTERN, ID_PATTERN, TEXT_PATTERN, setting
@@ -52,6 +53,7 @@ class RouterSettings:
     default_treatment: Treatment = setting("Treatment of every other address.", default=Treatment.BALANCED)
     link_state: LinkStateSettings = setting("Timers of the routing protocol.", factory=LinkStateSettings)
     forwarding: ForwardingSettings = setting("Windows and bounds of the data plane.", factory=ForwardingSettings)
+    log: LogSettings = setting("Lines of the log.", factory=LogSettings)
     recorder: RecorderSettings = setting("What is kept to explain a fault.", factory=RecorderSettings)
     http: HttpSettings = setting("Health, metrics and the console by HTTP.", factory=HttpSettings)
     reserved_files: int = setting(

@@ -28,12 +28,10 @@ from router.daemon import run as run_daemon
 @click.option(
     "--log-level",
     type=HintingChoice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
     metavar="LEVEL",
-    help="Least severe lines to write to standard error: debug, info, warning or error.",
+    help="Least severe lines to write: debug, info, warning or error; by default what FILE says in `log`.",
 )
-def run(file: str, router_id: str | None, log_level: str) -> None:
+def run(file: str, router_id: str | None, log_level: str | None) -> None:
     """Run one router until SIGTERM or SIGINT.
 
     FILE describes the router, or a mesh that it is part of. What `amqp-mesh config check` finds in it goes to the log;
@@ -69,12 +67,12 @@ def _ignored(numbers: Sequence[signal.Signals]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run(file: str, router_id: str | None, log_level: str) -> None:
+def _run(file: str, router_id: str | None, log_level: str | None) -> None:
     try:
         settings, mesh, findings = check_router_and_mesh(file, router_id)
     except SettingsError as error:
         raise FindingsError(error) from error
-    logs.configure(log_level, router=settings.id)
+    logs.configure(log_level or settings.log.level, form=settings.log.format, router=settings.id)
     log = logs.get(router=settings.id)
     try:
         for finding in findings:

@@ -95,6 +95,7 @@ class LogRow(Row):
     enable: str = attribute(
         "Least severe lines that are written, with a `+`: `debug+`, `info+`, `warning+` or `error+`; `none` for none."
     )
+    format: str = attribute("Form of a line: `key-value` or `json`.")
     include_timestamp: bool = attribute("Always true.")
     include_source: bool = attribute("Always false.")
     output_file: str = attribute("Always `stderr`.")

@@ -242,15 +242,21 @@ class RuntimeChanges:
     # The log and connections
 
     def _update_log(self, attributes: Mapping[str, object]) -> None:
-        level = attributes.pop("enable", None) if isinstance(attributes, dict) else attributes.get("enable")
-        _no_others(attributes, ("enable", "name", "module"), "log")
+        _no_others(attributes, ("enable", "format", "name", "module"), "log")
         words = {"none": "none", "debug+": "debug", "info+": "info", "warning+": "warning", "error+": "error"}
         # Names of Qpid Dispatch for what this log does not tell apart.
         words |= {"trace+": "debug", "notice+": "info", "critical+": "error", "default": "info"}
-        if level not in words:
+        level, form = attributes.get("enable"), attributes.get("format")
+        if form is not None and form not in logs.FORMATS:
+            raise ChangeError(f"format is `{str(form)[:50]}`; expected one of {', '.join(logs.FORMATS)}")
+        if level not in words and (level is not None or form is None):
             raise ChangeError(f"enable is `{str(level)[:50]}`; expected one of {', '.join(list(words)[:5])}")
-        logs.set_level(words[str(level)])
-        self._runtime.log.info("log_level_changed", to=words[str(level)])
+        if form is not None:
+            logs.set_format(str(form))
+            self._tell("log format", str(form))
+        if level is not None:
+            logs.set_level(words[str(level)])
+            self._runtime.log.info("log_level_changed", to=words[str(level)])
 
     def _update_connection(self, row: ConnectionRow, attributes: Mapping[str, object]) -> None:
         _no_others(attributes, ("adminStatus", "name"), "connection")

@@ -61,6 +61,7 @@ def log_row() -> LogRow:
         identity=name,
         module=LOG_MODULE,
         enable=level if level == "none" else f"{level}+",
+        format=logs.get_format(),
         include_timestamp=True,
         include_source=False,
         output_file="stderr",

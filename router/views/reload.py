@@ -15,6 +15,7 @@ import attrs
 from mesh_config.change_plan import ChangePlan, plan_change
 from mesh_config.findings import Finding, SettingsError, has_errors
 from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
+from router import logs
 from router.core.errors import LocalError
 from router.drain_state import DrainState
 from router.management.changes import ChangeError
@@ -141,6 +142,9 @@ class Reloading:
         for come in plan.added:
             sockets.add_connector(come)
         self._take_over(plan, new)
+        if "log" in plan.taken_over:
+            logs.set_level(new.log.level)
+            logs.set_format(new.log.format)
 
     def _take_over(self, plan: ChangePlan, new: RouterSettings) -> None:
         now = self._runtime.settings

@@ -221,7 +221,7 @@ class MeshProcesses:
         mesh: MeshSettings,
         folder: Path,
         *,
-        log_level: str = "info",
+        log_level: str | None = None,
         command: Sequence[str] = COMMAND,
         through: Callable[[str, str, int], int] | None = None,
     ) -> None:
@@ -244,7 +244,7 @@ class MeshProcesses:
                 self._files[key] = folder / f"{key}.yaml"
                 self._ways[key] = [through(key, str(one.to), one.port) for one in router.connectors]
         self._write()
-        arguments = ("--log-level", log_level)
+        arguments = ("--log-level", log_level) if log_level is not None else ()
         self.routers = {
             key: RouterProcess(router, self._files[key], folder / f"{key}.log", arguments, command)
             for key, router in self.settings.routers.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -149,6 +150,22 @@ def test_the_log_level_is_changed(mesh: MeshProcesses, client: ManagementClient)
     assert len(mesh["R1"].log_lines()) - lines <= 2
     texts = [line[2] for line in client.request("GET-LOG", {"limit": 3}).body]
     assert any(text.startswith("log_level_changed") for text in texts)
+
+
+def test_the_form_of_lines_is_changed(mesh: MeshProcesses, client: ManagementClient) -> None:
+    name = {"type": "log", "name": "log/DEFAULT"}
+    assert client.read("log", name="log/DEFAULT")["format"] == "key-value"
+    assert client.request("UPDATE", name, {"format": "json"}).body["format"] == "json"
+    with ManagementClient(client.url, timeout_s=WAIT_S) as other:
+        container = other.container
+    wait_until(lambda: f'"container": "{container}"' in mesh["R1"].log_text(), "a line in JSON", WAIT_S)
+    line = next(each for each in mesh["R1"].log_text().splitlines() if f'"container": "{container}"' in each)
+    found = json.loads(line)
+    assert (found["event"], found["router"], found["level"]) == ("connection_opened", "R1", "info")
+    assert isinstance(found["connection"], int)
+    with pytest.raises(RefusedError, match="`xml`; expected one of key-value, json"):
+        client.request("UPDATE", name, {"format": "xml"})
+    assert client.request("UPDATE", name, {"format": "key-value"}).body["format"] == "key-value"
 
 
 def test_a_connection_is_closed_by_its_admin_status(client: ManagementClient) -> None:

@@ -12,7 +12,16 @@ import pytest
 from click.testing import CliRunner
 
 from mesh_config.generators import generate
-from mesh_config.models import AddressSettings, ListenerSettings, Role, RouterSettings, Treatment
+from mesh_config.models import (
+    AddressSettings,
+    ListenerSettings,
+    LogFormat,
+    LogLevel,
+    LogSettings,
+    Role,
+    RouterSettings,
+    Treatment,
+)
 from router.cli.manage import manage
 from router.cli.management import ManagementClient, RefusedError
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
@@ -134,6 +143,19 @@ def test_addresses_are_taken_over_and_those_that_management_made_stay(mesh: Mesh
         rows = {row["prefix"]: row["distribution"] for row in client.query("router.config.address")}
         assert "news" not in rows
         assert "made" in rows
+
+
+def test_level_and_form_of_the_log_are_taken_over(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    changed = attrs.evolve(before, log=LogSettings(level=LogLevel.WARNING, format=LogFormat.JSON))
+    mesh.change(changed)
+    assert reload(mesh, "R1")["applied"] == ["log changed"]
+    with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
+        row = client.read("log", name="log/DEFAULT")
+        assert (row["enable"], row["format"]) == ("warning+", "json")
+    mesh.change(before)
+    assert reload(mesh, "R1")["applied"] == ["log changed"]
+    assert mesh["R1"].log_lines("reload_applied")[-1].fields["what"] == "log changed"
 
 
 def test_what_needs_a_restart_is_said_each_time(mesh: MeshProcesses) -> None:
