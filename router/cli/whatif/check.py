@@ -94,7 +94,8 @@ def _limit(name: str, kind: Any, help_text: str, metavar: str) -> Callable[[F], 
 @_named_option("--max-address-delay-ms", "ADDRESS=MS", "Highest one-way delay of 99 % of an address's messages.")
 @_named_option("--max-class-delay-ms", "CLASS=MS", "The same of all demands of a class.")
 @_share_option("--min-availability", "Least share of messages served; what was not played counts as lost.")
-@click.option("--enough-credit", is_flag=True, help="Every path has the credit that its rate needs.")
+@click.option("--enough-credit", is_flag=True, help="Every path has the credit that its rate needs if nothing fails.")
+@click.option("--enough-credit-always", is_flag=True, help="The same in every scenario.")
 @click.option("--family", "families", metavar="FAMILY", multiple=True, help="Count scenarios of this family only.")
 @click.option("--variant", metavar="NAME", default="base", show_default=True, help="Count this variant only.")
 @json_option
@@ -102,7 +103,8 @@ def check(folder: Path, is_json: bool, **asked: Any) -> None:
     """Compare RUN with limits, and say for each that is broken by what.
 
     What a run can't tell is not within a limit: utilisation without capacities, availability without failure rates.
-    Limits for the delay of an address or of a class play the scenarios again, since the tables have that of all pairs.
+    Limits for the delay of an address or of a class, and --enough-credit-always, play the scenarios again, since the
+    tables of a run don't have that.
 
     Exit status: 0 when all limits are kept, 1 when one is not, 2 for input that can't be used.
     """

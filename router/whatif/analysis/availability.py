@@ -94,7 +94,12 @@ class Availability:
 
 
 def availability(
-    folder: Path, outcomes: Outcomes, model: Model, calm: Mapping[str, float], variant: str = BASE
+    folder: Path,
+    outcomes: Outcomes,
+    model: Model,
+    calm: Mapping[str, float],
+    variant: str = BASE,
+    among: NDArray[np.bool_] | None = None,
 ) -> Availability | None:
     """From a run's tables; None when its scenarios have no probabilities.
 
@@ -104,9 +109,12 @@ def availability(
         model: that of the *variant*.
         calm: its `calm_losses`.
         variant: of the run's model.
+        among: mask of the scenarios that count, others being as those that were not played; None: all of them do.
     Raises: TableError.
     """
     rows = _counted(outcomes, variant)
+    if among is not None:
+        rows = rows[among[rows]]
     if not rows.size:
         return None
     probability = outcomes.numbers("probability")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from mesh_config.findings import nearest
 from router.whatif.analysis.availability import availability, calm_losses, unrated
-from router.whatif.analysis.credit_plan import ClientCreditHabits, credit_rows
-from router.whatif.analysis.delay_limits import Traffic, delays_ms
+from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows, credit_rows
+from router.whatif.analysis.delay_limits import Traffic, delays_ms, played
 from router.whatif.analysis.paths_and_flows import Routes
 from router.whatif.analysis.scenario_outcomes import NOTHING, Outcomes
 from router.whatif.analysis.spof import spof_rows
@@ -36,6 +36,7 @@ from router.whatif.wording import (
     served,
 )
 
+ALWAYS: Final = "--enough-credit-always"
 SHOWN: Final = 5
 """Scenarios, or others at fault, that are named for each limit."""
 
@@ -69,7 +70,9 @@ class Limits:
     min_availability: float | None = None
     """Of all messages, or without demands of all pairs: the share served, what was not played counted as lost."""
     enough_credit: bool = False
-    """Every path has the credit that its rate needs."""
+    """Every path has the credit that its rate needs while nothing fails."""
+    enough_credit_always: bool = False
+    """The same in every scenario."""
     allowed: Collection[str] = ()
     """Ids of routers, links and groups that may be single points of failure."""
     families: Collection[str] = ()
@@ -305,7 +308,8 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
         return
     limit = f"--min-availability {least:g}"
     changed = variant_of(folder, model, limits.variant)
-    found = availability(folder, outcomes, changed, calm_losses(changed), limits.variant)
+    among = _counting(outcomes, limits)
+    found = availability(folder, outcomes, changed, calm_losses(changed), limits.variant, among)
     share = None if found is None else found.demand or found.pairs
     if found is None or share is None:
         yield LimitResult(limit=limit, is_kept=False, found="can't be told: the model has no failure and repair rates")
@@ -321,8 +325,53 @@ def _availability(folder: Path, outcomes: Outcomes, limits: Limits, model: Model
 
 
 def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> Iterator[LimitResult]:
-    if not limits.enough_credit:
-        return
+    if limits.enough_credit:
+        yield _calm_credit(folder, limits, model)
+    if limits.enough_credit_always:
+        calm = _calm_credit(folder, limits, model)
+        is_told = calm.is_kept or calm.count > 0
+        yield _credit_always(folder, outcomes, limits, model) if is_told else attrs.evolve(calm, limit=ALWAYS)
+
+
+def _credit_always(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> LimitResult:
+    """Credit in every scenario that counts."""
+    changed = variant_of(folder, model, limits.variant)
+    network = Network.of(changed)
+    kernel = Kernel(network, is_split=is_split(folder))
+    rows = np.flatnonzero(_counting(outcomes, limits))
+    faults: list[str] = []
+    scenarios: list[int] = []
+    count = 0
+    for place, routes in played(outcomes, rows, network, kernel):
+        short = [row for row in address_rows(routes, changed, ClientCreditHabits()) if row["is_enough"] is False]
+        if not short:
+            continue
+        count += 1
+        if len(faults) < SHOWN:
+            (row,) = outcomes.rows([rows[place]])
+            scenarios.append(row["scenario"])
+            worst = min(
+                short, key=lambda each: (each["configured"] - each["shared_needed"], each["address"], each["dst"])
+            )
+            faults.append(
+                f"scenario {row['scenario']}: {failure_of(row)}: {worst['address']} at {worst['dst']}: "
+                f"{worst['shared_needed']:,} needed, {worst['configured']:,} configured"
+            )
+    if not count:
+        found = f"every path with enough in {counted(len(rows), 'scenario')}"
+        return LimitResult(limit=ALWAYS, is_kept=True, found=found)
+    return LimitResult(
+        limit=ALWAYS,
+        is_kept=False,
+        found=f"{counted(count, 'scenario')} with paths short of credit",
+        faults=tuple(faults),
+        count=count,
+        scenarios=tuple(scenarios),
+    )
+
+
+def _calm_credit(folder: Path, limits: Limits, model: Model) -> LimitResult:
+    """Credit while nothing fails."""
     limit = "--enough-credit"
     rows = _credit_rows(folder, limits, model)
     known = sum(row["is_enough"] is not None for row in rows)
@@ -331,7 +380,7 @@ def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
         # The credit of a router's subscribers is that of all paths that end there.
         pools = Counter((row["address"], row["dst"], row["shared_needed"], row["configured"]) for row in short)
         worst = sorted(pools, key=lambda pool: (pool[3] - pool[2], pool))
-        yield LimitResult(
+        return LimitResult(
             limit=limit,
             is_kept=False,
             found=f"{counted(len(short), 'path')} of {known:,} short of credit",
@@ -342,11 +391,10 @@ def _credit(folder: Path, outcomes: Outcomes, limits: Limits, model: Model) -> I
             ),
             count=len(pools),
         )
-    elif rows and not known:
+    if rows and not known:
         found = "can't be told: the model has no credit of subscribers, or no delays of links"
-        yield LimitResult(limit=limit, is_kept=False, found=found)
-    else:
-        yield LimitResult(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
+        return LimitResult(limit=limit, is_kept=False, found=found)
+    return LimitResult(limit=limit, is_kept=True, found=f"{counted(known, 'path')} with enough")
 
 
 def _credit_rows(folder: Path, limits: Limits, model: Model) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ enough whichever path a message takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -81,16 +81,23 @@ def credit_table(network: Network, kernel: Kernel, model: Model, terms: ClientCr
 
 def credit_rows(routes: Routes, model: Model, terms: ClientCreditHabits) -> list[dict[str, object]]:
     """The rows of `credit_plan`, for the state of *routes*: paths to addresses, then demands for routers."""
-    pools: dict[tuple[str, int], list[PlanRow]] = {}
-    for path in _address_paths(routes, model, terms):
-        pools.setdefault((path.address, path.dst), []).append(path)
-    rows = [row for paths in pools.values() for row in _pool_rows(routes.network, paths, terms)]
+    rows = address_rows(routes, model, terms)
     there = {(row["address"], row["src"], row["dst"]) for row in rows}
     for path in _router_paths(routes, terms):
         row = next(iter(_pool_rows(routes.network, [path], terms)))
         if (row["address"], row["src"], row["dst"]) not in there:  # an address may be called like a router
             rows.append(row)
     return rows
+
+
+def address_rows(
+    routes: Routes, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None = None
+) -> list[dict[str, Any]]:
+    """Those of paths to addresses, all or some: of them alone it is known what credit there is."""
+    pools: dict[tuple[str, int], list[PlanRow]] = {}
+    for path in _address_paths(routes, model, terms, addresses):
+        pools.setdefault((path.address, path.dst), []).append(path)
+    return [row for paths in pools.values() for row in _pool_rows(routes.network, paths, terms)]
 
 
 def _pool_rows(network: Network, paths: list[PlanRow], terms: ClientCreditHabits) -> Iterator[dict[str, object]]:
@@ -133,11 +140,13 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 # Paths to addresses
 
 
-def _address_paths(routes: Routes, model: Model, terms: ClientCreditHabits) -> Iterator[PlanRow]:
+def _address_paths(
+    routes: Routes, model: Model, terms: ClientCreditHabits, addresses: Collection[int] | None
+) -> Iterator[PlanRow]:
     """Every flow to an address. What finds no credit is wanted at the nearest router, and counts as a need there."""
     sites = {(site.address, site.router): site for site in model.subscribers}
     wanted: dict[tuple[int, int, int], int] = {}
-    for flow in routes.flows():
+    for flow in routes.flows(addresses):
         dst = flow.dst if flow.dst is not None else _nearest(routes, flow)
         if dst is not None and flow.rate:
             key = flow.address, flow.src, dst

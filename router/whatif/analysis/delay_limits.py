@@ -96,20 +96,35 @@ def delays_ms(
     highest = [-1] * len(traffic)
     rows = np.flatnonzero(among)
     kernel = Kernel(network)
-    links, link_offsets = _failed(outcomes, rows, "failed_links", network.links)
-    routers, router_offsets = _failed(outcomes, rows, "failed_routers", network.routers)
-    for place in fail_one_by_one(kernel, links, link_offsets, routers, router_offsets):
+    for place, routes in played(outcomes, rows, network, kernel):
         longest = kernel.longest_delay_us()
         left = [at for at, each in enumerate(traffic) if longest > min(each.most_us, max(highest[at], 0)) or not place]
         if not left:
             continue
-        failed = set(routers[router_offsets[place] : router_offsets[place + 1]])
-        routes = Routes(network, kernel, links[link_offsets[place] : link_offsets[place + 1]], failed)
         for at, delay in zip(left, _delays(routes, [traffic[at] for at in left]), strict=True):
             if delay is not None:
                 found[at][rows[place]] = delay / 1000
                 highest[at] = max(highest[at], delay)
     return found
+
+
+def played(
+    outcomes: Outcomes, rows: NDArray[np.intp], network: Network, kernel: Kernel
+) -> Iterator[tuple[int, Routes]]:
+    """Play scenarios of a run again.
+
+    Args:
+        outcomes: of the run.
+        rows: of the scenarios, all of the variant that *network* is.
+        network: of the run's variant.
+        kernel: of *network*, in its base state, as it is again afterwards.
+    Yields: the place of each in *rows*, and the state of the kernel, in which it has failed until the next one.
+    """
+    links, link_offsets = _failed(outcomes, rows, "failed_links", network.links)
+    routers, router_offsets = _failed(outcomes, rows, "failed_routers", network.routers)
+    for place in fail_one_by_one(kernel, links, link_offsets, routers, router_offsets):
+        own = links[link_offsets[place] : link_offsets[place + 1]]
+        yield place, Routes(network, kernel, own, routers[router_offsets[place] : router_offsets[place + 1]])
 
 
 def _failed(

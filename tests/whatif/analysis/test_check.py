@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from mesh_config.models import Treatment
 from router.cli import main
 from router.whatif.analysis.check import LimitResult, Limits, check
+from router.whatif.analysis.offered_deliveries import deliveries
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
@@ -272,6 +273,47 @@ def test_no_delay_can_be_told_where_no_path_is_the_only_one(tmp_path: Path) -> N
     finish_run.complete_run(tmp_path / "run", model)
     found = answer(tmp_path / "run", model, max_delay_ms=5)
     assert (found.is_kept, found.found) == (False, "can't be told: no path is the only one with --routing ecmp")
+
+
+# Availability and credit by family
+
+
+def test_availability_counts_only_the_families_that_are_asked_for(whole: Path, model: Model) -> None:
+    def bounds(*families: str) -> tuple[float, float]:
+        weights = {row["scenario"]: row for row in rows(whole) if row["family"] in ("none", *families)}
+        played = sum(row["probability"] for row in weights.values())
+        lost = sum(row["probability"] * row["lost_msgs_per_s"] for row in weights.values()) / deliveries(model)
+        return 1 - lost - (1 - played), 1 - lost
+
+    assert bounds("links:1")[0] < bounds("links:1", "links:2")[0], "or the test tells nothing"
+    for families in (("links:1",), ("links:1", "links:2"), ("routers:1",)):
+        least, most = bounds(*families)
+        assert answer(whole, model, min_availability=least - 1e-9, families=families).is_kept
+        found = answer(whole, model, min_availability=(least + most) / 2, families=families)
+        assert not found.is_kept
+        assert "of the time is not covered" in found.faults[0]
+
+
+def test_credit_is_looked_at_in_every_scenario_of_a_family(tmp_path: Path) -> None:
+    # 2 ms there and back are 2 credits; without A - B it is 20 ms.
+    model = mesh(
+        "A-B~1 A-C~5 C-B~5",
+        addresses=[address("q")],
+        subscribers=[site("q", "B", credit=10)],
+        demands=[demand("A", "q", 1000)],
+    )
+    folder = run(model, tmp_path / "run", Request())
+    assert answer(folder, model, enough_credit=True, families=("links:1",)).is_kept
+    found = answer(folder, model, enough_credit_always=True, families=("routers:1",))
+    assert (found.is_kept, found.found) == (True, "every path with enough in 4 scenarios")
+    assert not answer(folder, model, enough_credit_always=True).is_kept
+    found = answer(folder, model, enough_credit_always=True, families=("links:1",))
+    assert (found.limit, found.is_kept, found.found, found.count) == (
+        "--enough-credit-always", False, "1 scenario with paths short of credit", 1,
+    )  # fmt: skip
+    (row,) = [row for row in rows(folder) if row["failed_links"] == ["A--B"]]
+    assert found.scenarios == (row["scenario"],)
+    assert found.faults == (f"scenario {row['scenario']}: link A--B: q at B: 20 needed, 10 configured",)
 
 
 # Delays of addresses and classes
