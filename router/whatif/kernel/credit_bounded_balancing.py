@@ -98,7 +98,10 @@ class BalancedAddresses:
             self.given[place] = 0
         for place in range(self._list_offers(address)):
             offer = self.offers[place]
-            self._serve(address, (offer >> 15) & 0x7FFF, offer & 0x7FFF, sites)
+            index = (offer >> 15) & 0x7FFF
+            self.is_found[index] = 1
+            if self.left[2 * index] > 0 or self.left[2 * index + 1] > 0:
+                self._serve(address, index, offer & 0x7FFF, sites)
         for index in range(size):
             publisher = audience.group[group + index]
             for site in range(2 * sites):
@@ -141,7 +144,6 @@ class BalancedAddresses:
         audience = self.audience
         publisher = audience.group[audience.group_firsts[address] + index]
         at = audience.site_firsts[address] + site
-        self.is_found[index] = 1
         rate, volume = self.left[2 * index], self.left[2 * index + 1]
         if self.room[site] != NONE:
             busy = self.services[at]

@@ -13,7 +13,7 @@ from router.whatif.kernel.spf_trees cimport SpfTrees
 @cython.final
 cdef class Kernel:
     cdef readonly object network
-    cdef readonly bint is_split, is_directed, has_delays, is_failing, is_holding
+    cdef readonly bint is_split, is_directed, has_delays, has_percentiles, is_failing, is_holding
     cdef MeshState origin
     cdef MeshState state
     cdef array _capacities, _queue, _parts, _base_parts, _part_sizes

@@ -34,13 +34,14 @@ Longs = NDArray[np.int64]
 class Kernel:
     """A mesh as it is, or with one set of failures; the summary is that of what has failed now."""
 
-    def __init__(self, network: Network, *, is_split: bool = False) -> None:
+    def __init__(self, network: Network, *, is_split: bool = False, has_percentiles: bool = True) -> None:
         """The mesh with nothing failed.
 
         Args:
             network: the mesh.
             is_split: every router splits what it sends equally over all next hops on shortest paths (ECMP), instead of
                 sending it to the one of its tree as the mesh does.
+            has_percentiles: whether there are percentiles of delays, which take their time; not with *is_split*.
         Raises: NetworkError when links have another cost in each direction and nothing is split.
         """
         if not is_split:
@@ -48,9 +49,10 @@ class Kernel:
         self.network = network
         self.is_split = is_split
         self.is_directed = network.has_asymmetric_costs
-        self.origin = MeshState(network, is_split=is_split)
+        self.has_percentiles = has_percentiles
+        self.origin = MeshState(network, is_split=is_split, has_percentiles=has_percentiles)
         self.state = self.origin
-        self.has_delays = network.has_delays and not is_split
+        self.has_delays = network.has_delays and has_percentiles and not is_split
         """Whether there are percentiles of delays."""
         self._make_summary()
         self._make_room()
@@ -185,7 +187,12 @@ class Kernel:
         wanted_routers = self._checked(routers, self.state.graph.size, "router")
         self.is_holding = True
         self.state = MeshState(
-            self.network, is_split=self.is_split, origin=self.origin, links=wanted_links, routers=wanted_routers
+            self.network,
+            is_split=self.is_split,
+            has_percentiles=self.has_percentiles,
+            origin=self.origin,
+            links=wanted_links,
+            routers=wanted_routers,
         )
         self._take_base()
 
@@ -473,9 +480,9 @@ class Kernel:
         return 0 if delays is None else delays.between(src, dst)
 
     def longest_delay_us(self) -> int:
-        """Of all ordered pairs that have a path; -1 when there is none, or no delays."""
+        """Of all ordered pairs that have a path; -1 when there is none, or no percentiles of delays."""
         delays = self.state.delays
-        return NONE if delays is None else delays.percentile(100)
+        return NONE if delays is None or not self.has_percentiles else delays.percentile(100)
 
     def _check_routers(self, src: int, dst: int) -> None:
         for number in (src, dst):

@@ -32,6 +32,7 @@ class MeshState:
         network: Network,
         *,
         is_split: bool,
+        has_percentiles: bool = True,
         origin: MeshState | None = None,
         links: Sequence[int] = (),
         routers: Sequence[int] = (),
@@ -41,6 +42,7 @@ class MeshState:
         Args:
             network: the mesh.
             is_split: as in `Kernel`.
+            has_percentiles: as there.
             origin: the same mesh with nothing failed, in its base state. It isn't changed.
             links: that have failed in the base state, by place. Only with *origin*.
             routers: the same of routers.
@@ -51,7 +53,7 @@ class MeshState:
         for router in routers:
             self.graph.kill(router)
         self.trees: SpfTrees = SpfTrees(self.graph, None if origin is None else origin.trees)
-        self.delays = PathDelays(self.trees, network) if network.has_delays else None
+        self.delays = PathDelays(self.trees, network, is_ranked=has_percentiles) if network.has_delays else None
         self.traffic = EcmpLoads(self.trees) if is_split else LinkLoads(self.trees)
         self.audience = AddressDelivery(self.trees, self.traffic, network)
         self.traffic.expect(self.audience.cells)

@@ -168,6 +168,18 @@ class Network:
         same = busiest * (1.0, 2.0 ** (base.byte_shift - self.byte_shift))
         return attrs.evolve(self, link_capacity=np.full_like(self.link_capacity, np.inf), free_capacity=same)
 
+    def publishing(self, is_kept: NDArray[np.bool_]) -> Network:
+        """The same with some of its publishers, by a mask of them, and without demands for routers."""
+        none = slice(0)
+        return attrs.evolve(
+            self,
+            **{name: getattr(self, name)[none] for name in ("demand_src", "demand_dst", "demand_rate", "demand_bytes")},
+            **{
+                name: getattr(self, name)[is_kept]
+                for name in ("publisher_src", "publisher_address", "publisher_rate", "publisher_bytes")
+            },
+        )
+
     def byte_rates(self, amounts: NDArray[Any]) -> Floats:
         """Amounts of bytes, in this network's unit, as millionths of bytes/s."""
         found: Floats = amounts * 2.0**self.byte_shift

@@ -25,6 +25,7 @@ cdef class PathDelays:
     cdef signed char* stages
     cdef int* stale
     cdef int stale_count
+    cdef bint is_ranked
 
     @cython.locals(
         trees=SpfTrees, n=int, row=int, parents=cython.p_int, order=cython.p_int, node=int, slot=int, first=int, index=int,

@@ -27,9 +27,16 @@ if not cython.compiled:  # else they come by the .pxd
 class PathDelays:
     """Delays by pair of routers, microseconds, one way, in the base state; and what changes in a scenario."""
 
-    def __init__(self, trees: SpfTrees, network: Network) -> None:
-        """For trees in their base state."""
+    def __init__(self, trees: SpfTrees, network: Network, *, is_ranked: bool = True) -> None:
+        """For trees in their base state.
+
+        Args:
+            trees: that have been grown.
+            network: has the delays of links.
+            is_ranked: whether there are percentiles; else only those delays are worked out that are asked for.
+        """
         self.trees = trees
+        self.is_ranked = is_ranked
         n = trees.size
         self._link_delays = array("q", np.maximum(network.link_delay_us, 0).tobytes() + bytes(8))
         self.link_delays = longs(self._link_delays)
@@ -102,6 +109,8 @@ class PathDelays:
             arc = graph.forths[graph.hits[index]]
             self._compare(graph, arc)
             self._compare(graph, graph.backs[arc])
+        if not self.is_ranked:
+            return
         n = trees.size
         for index in range(self.stale_count):
             at = self.stale[index]
@@ -120,6 +129,8 @@ class PathDelays:
     def between(self, src: int, dst: int) -> int:
         """Of the path of now, one way, microseconds; there has to be one."""
         at = dst * self.trees.size + src
+        if self.stages[at] == 1:
+            self._work_out(dst, src)
         return self.new_delays[at] if self.stages[at] else self.delays[at]
 
     def _mark(self, dst: int, node: int) -> None:

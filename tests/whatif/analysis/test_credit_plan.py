@@ -214,9 +214,7 @@ def test_all_delays_at_once_are_those_one_by_one(model: Model) -> None:
 
 
 @given(models(), st.booleans())
-def test_where_traffic_is_split_the_round_trip_is_that_of_the_slowest_path(
-    model: Model, is_directed: bool
-) -> None:
+def test_where_traffic_is_split_the_round_trip_is_that_of_the_slowest_path(model: Model, is_directed: bool) -> None:
     if is_directed:
         links = [attrs.evolve(link, cost_back=4 - link.cost) for link in model.links]
         model = attrs.evolve(model, links=links)

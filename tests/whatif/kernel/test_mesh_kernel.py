@@ -76,6 +76,25 @@ def test_costs_may_differ_by_direction_where_traffic_is_split(
     assert both.differences() == []
 
 
+@given(meshes_and_failures(most_routers=6))
+def test_without_percentiles_all_else_is_the_same(mesh: tuple[Model, list[Failure]]) -> None:
+    both = Both(mesh[0])
+    terse = Kernel(both.network, has_percentiles=False)
+    size = len(both.network.routers)
+    for links, routers in [([], []), *mesh[1]]:
+        both.fail((links, routers))
+        terse.fail([both.links[link] for link in links], [both.routers[router] for router in routers])
+        assert (terse.delay_p99_us, terse.longest_delay_us()) == (-1, -1)
+        assert [column.tolist() for column in terse.loads()] == [column.tolist() for column in both.kernel.loads()]
+        assert terse.address_impact() == both.kernel.address_impact()
+        for src in range(size):
+            for dst in range(size):
+                if both.kernel.distance(src, dst) >= 0:
+                    assert terse.delay_us(src, dst) == both.kernel.delay_us(src, dst)
+        terse.restore()
+        both.kernel.restore()
+
+
 def test_a_mesh_has_one_cost_for_both_directions() -> None:
     model = model_of([("A", "B"), ("B", "C")], demands=everybody("ABC"))
     model = attrs.evolve(model, links=[attrs.evolve(link, cost_back=3) for link in model.links])

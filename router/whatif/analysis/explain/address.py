@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from mesh_config.models import Treatment
-from router.whatif.analysis.credit_plan import ClientCreditHabits, credit_rows
+from router.whatif.analysis.credit_plan import ClientCreditHabits, address_rows
 from router.whatif.analysis.explain.base_and_scenario import BaseAndScenario
 from router.whatif.analysis.explain.explanation import Explanation, Listing, Marks
 from router.whatif.analysis.explain.scenario import SHOWN
-from router.whatif.analysis.paths_and_flows import Routes
+from router.whatif.analysis.paths_and_flows import Flow
+from router.whatif.kernel.mesh_kernel import Kernel
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.wording import counted, listed, rate
 
@@ -26,18 +26,18 @@ RULES = {
 def explain_address(subject: BaseAndScenario, text: str) -> Explanation:
     """An address. Raises: TableError when the model has none of that name."""
     number = subject.address(text)
-    flows = [flow for flow in subject.now.flows() if flow.address == number]
+    flows = subject.now.flows({number})
     used = {
         subject.network.links[link]
         for flow in flows
         if flow.dst is not None
         for link in subject.now.links(subject.now.path(flow.src, flow.dst))
     }
-    listings = (_subscribers(subject, text), _flows(subject, text, number), _harm(subject, text))
+    listings = (_subscribers(subject, text), _flows(subject, number), _harm(subject, text))
     sites = {site.router for site in subject.model.subscribers if site.address == text}
     return Explanation(
         title=f"Address {text}",
-        sentences=(*_what(subject, text), *_fate(subject, text, number), *_single(subject, text)),
+        sentences=(*_what(subject, text), *_fate(subject, number, flows), *_single(subject, text, flows)),
         listings=tuple(listing for listing in listings if listing is not None),
         marks=Marks(
             marked_routers=frozenset(sites),
@@ -55,7 +55,7 @@ def _what(subject: BaseAndScenario, text: str) -> Iterator[str]:
         yield f"Down: {subject.failure}."
 
 
-def _fate(subject: BaseAndScenario, text: str, number: int) -> Iterator[str]:
+def _fate(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> Iterator[str]:
     """Explain what becomes of its messages."""
     network = subject.network
     here = network.publisher_address == number
@@ -64,7 +64,7 @@ def _fate(subject: BaseAndScenario, text: str, number: int) -> Iterator[str]:
         yield "Nobody publishes to it."
         return
     yield f"Publishers at {counted(int(here.sum()), 'router')} send {rate(sent / MICRO)}."
-    lost = [flow for flow in subject.now.flows() if flow.address == number and flow.dst is None]
+    lost = [flow for flow in flows if flow.dst is None]
     if lost:
         where = listed(subject.names({flow.src for flow in lost}))
         yield f"{rate(sum(flow.rate for flow in lost) / MICRO)} of it, from {where}, reach nobody."
@@ -72,7 +72,7 @@ def _fate(subject: BaseAndScenario, text: str, number: int) -> Iterator[str]:
         yield "All of it reaches a subscriber."
 
 
-def _single(subject: BaseAndScenario, text: str) -> Iterator[str]:
+def _single(subject: BaseAndScenario, text: str, flows: Sequence[Flow]) -> Iterator[str]:
     """List the single failures that leave it without subscribers."""
     known = [site.router for site in subject.model.subscribers if site.address == text]
     sites = [router for router in known if router not in subject.routers]
@@ -86,7 +86,7 @@ def _single(subject: BaseAndScenario, text: str) -> Iterator[str]:
     else:
         yield f"It has subscribers at {counted(len(sites), 'router')}, so that no single router takes all of them away."
     if _is_bounded(subject, text):
-        what, only = "all subscribers, or from those with credit left", _short(subject, subject.address(text))
+        what, only = "all subscribers, or from those with credit left", _short(subject, subject.address(text), flows)
     else:
         what, only = "all subscribers", _cut_off(subject, subject.address(text))
     names = list(only)
@@ -118,29 +118,33 @@ def _cut_off(subject: BaseAndScenario, number: int) -> Iterator[str]:
             yield f"router {network.routers[router]}"
 
 
-def _short(subject: BaseAndScenario, number: int) -> Iterator[str]:
+def _short(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> Iterator[str]:
     """Links and routers whose loss, on top of what is down, lets living publishers find less credit than now.
 
     Only those are played over which its messages go now, or which every way to its subscribers may need.
     """
     network, now, found = subject.network, subject.now, subject.connectivity
-    missing = _missing(subject, number)
+    missing = _missing(subject, number, flows)
     links, routers = set(found.bridges), {*found.cuts, *_sites(subject, number)}
-    for flow in now.flows():
-        if flow.address == number and flow.dst is not None:
+    for flow in flows:
+        if flow.dst is not None:
             path = now.path(flow.src, flow.dst)
             links.update(now.links(path))
             routers.update(path)
+    # Of all that the kernel could tell only this is asked, hundreds of times in a large mesh.
+    is_own = network.publisher_address == number
+    kernel = Kernel(network.publishing(is_own), is_split=subject.is_split, has_percentiles=False)
     for link in sorted(links):
-        with subject.trying(links=[network.links[link]]) as without:
-            is_harm = _is_harm(subject, number, without, missing)
-        if is_harm:
+        kernel.fail(now.failed_links | {link}, now.failed_routers)
+        if _is_harm(subject, number, kernel, now.failed_routers, missing):
             yield f"link {network.links[link]}"
+        kernel.restore()
     for router in sorted(routers):
-        with subject.trying(routers=[network.routers[router]]) as without:
-            is_harm = _is_harm(subject, number, without, missing)
-        if is_harm:
+        failed = now.failed_routers | {router}
+        kernel.fail(now.failed_links, failed)
+        if _is_harm(subject, number, kernel, failed, missing):
             yield f"router {network.routers[router]}"
+        kernel.restore()
 
 
 def _sites(subject: BaseAndScenario, number: int) -> set[int]:
@@ -154,37 +158,40 @@ def _publishers(subject: BaseAndScenario, number: int) -> list[int]:
     return srcs
 
 
-def _missing(subject: BaseAndScenario, number: int) -> dict[int, int]:
+def _missing(subject: BaseAndScenario, number: int, flows: Sequence[Flow]) -> dict[int, int]:
     """Living publishers of an address that find no subscriber for some of what they send now, and for how much of it.
 
     Returns: millionths of messages/s by router; 0 for one that sends nothing and reaches no subscriber.
     """
     now = subject.now
-    found = {flow.src: flow.rate for flow in now.flows() if flow.address == number and flow.dst is None}
+    found = {flow.src: flow.rate for flow in flows if flow.dst is None}
     for src in _publishers(subject, number):
         if src not in found and all(now.distance(src, site) is None for site in _sites(subject, number)):
             found[src] = 0
     return {src: rate for src, rate in found.items() if src not in now.failed_routers}
 
 
-def _is_harm(subject: BaseAndScenario, number: int, without: Routes, missing: Mapping[int, int]) -> bool:
+def _is_harm(
+    subject: BaseAndScenario, number: int, kernel: Kernel, failed: Collection[int], missing: Mapping[int, int]
+) -> bool:
     """Whether other publishers of a bounded address find less than they do now.
 
     Args:
         subject: the scenario, and the mesh as it is.
         number: place of the address.
-        without: routes with one thing more that has failed.
+        kernel: in which one thing more has failed.
+        failed: routers that have failed then.
         missing: as `_missing` has it.
     """
-    impact = next((row for row in without.kernel.address_impact() if row[0] == number), None)
+    impact = next((row for row in kernel.address_impact() if row[0] == number), None)
     if impact is None:
         return False
     _, _, _, starved, lost = impact
-    others = [rate for src, rate in missing.items() if src not in without.failed_routers]
+    others = [rate for src, rate in missing.items() if src not in failed]
     if starved > len(others):
         return True
     network = subject.network
-    is_own = (network.publisher_address == number) & np.isin(network.publisher_src, sorted(without.failed_routers))
+    is_own = (network.publisher_address == number) & np.isin(network.publisher_src, sorted(failed))
     return lost - int(network.publisher_rate[is_own].sum()) > sum(others)
 
 
@@ -198,13 +205,11 @@ def _subscribers(subject: BaseAndScenario, text: str) -> Listing | None:
     return Listing(title="Subscribers", columns=columns, rows=rows) if rows else None
 
 
-def _flows(subject: BaseAndScenario, text: str, number: int) -> Listing | None:
+def _flows(subject: BaseAndScenario, number: int) -> Listing | None:
     """List who sends to whom, and the credit that it takes."""
     keys = ("src", "dst", "msgs_per_s", "rtt_ms", "needed", "shared_needed", "configured", "limit_msgs_per_s")
     words = {True: "yes", False: "no", None: None}
-    found: list[dict[str, Any]] = [
-        row for row in credit_rows(subject.now, subject.model, ClientCreditHabits()) if row["address"] == text
-    ]
+    found = address_rows(subject.now, subject.model, ClientCreditHabits(), {number})
     if not found:
         return None
     found.sort(key=lambda row: (-row["msgs_per_s"], row["src"], row["dst"]))
