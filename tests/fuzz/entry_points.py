@@ -536,7 +536,8 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
         ),
         EntryPoint(
             name="control", check=check_control, seeds=_control_seeds,
-            modules=("router.engine.codec", "router.core.linkstate.messages", "router.binding.message"),
+            modules=("router.engine.codec", "router.engine.plain_values", "router.core.linkstate.messages",
+                     "router.binding.message"),
             tokens=AMQP_TOKENS, parse=mutation.parsed,
         ),
         EntryPoint(
