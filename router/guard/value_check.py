@@ -98,39 +98,74 @@ def is_array(data: bytes | memoryview, at: int, end: int, count: int, depth: int
 
 
 def count_values(data: bytes, at: int, most: int) -> int:
-    """Count the value at *at* and all that it holds, until there are more than *most*.
+    """Count the value at *at* and all that it holds, in time proportional to *most* at the longest.
 
     Elements of an array count one each, or one for each byte when they hold others.
 
-    Returns: the number; WRONG when it goes past the end, or what it holds isn't within it.
+    Returns: the number; *most* + 1 when there are more; WRONG when it goes past the end, or what it holds isn't within
+        it.
     """
-    end = end_of(data, at, len(data))
-    return count_within(data, at, end, most) if end != WRONG else WRONG
+    count = ValueCount(most)
+    end = count.end_of(data, at, len(data), 0)
+    if count.left < 0:
+        return most + 1
+    return most - count.left if end != WRONG else WRONG
 
 
-def count_within(data: bytes | memoryview, at: int, stop: int, most: int) -> int:
-    """The same for one value, which is well formed."""
-    code = data[at]
-    at += 1
-    if code == 0:
-        end = end_of(data, at, stop)
-        count = 1 + count_within(data, at, end, most)
-        return count + count_within(data, end, stop, most - count) if count <= most else count
-    kind = code >> 4
-    if kind < 12:
-        return 1
-    width = 4 if kind & 1 else 1
-    left = number_at(data, at + width, width)
-    at += 2 * width
-    if kind >= 14:
-        return 1 + (left if data[at] and data[at] < 0xC0 else max(left, stop - at))
-    total = 1
-    while left > 0 and total <= most:
-        end = end_of(data, at, stop)
-        total += count_within(data, at, end, most - total)
-        at = end
-        left -= 1
-    return total
+class ValueCount:
+    """Counts values while it looks where they end.
+
+    Args:
+        most: values; it doesn't look any further.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+        """Values that there may still be; negative when there were more."""
+
+    def end_of(self, data: bytes | memoryview, at: int, stop: int, depth: int) -> int:
+        """Find the end of the value at *at*. Returns: WRONG when there is none, or there are too many values."""
+        if at >= stop or depth > MAX_DEPTH or self.left < 1:
+            self.left -= self.left < 1
+            return WRONG
+        self.left -= 1
+        code = data[at]
+        kind = code >> 4
+        if code == 0:
+            at = self.end_of(data, at + 1, stop, depth + 1)
+            return self.end_of(data, at, stop, depth + 1) if at != WRONG else WRONG
+        if kind < 12:
+            return end_of_content(data, at + 1, stop, code, depth)
+        width = 4 if kind & 1 else 1
+        at += 1
+        if at + 2 * width > stop:
+            return WRONG
+        size = number_at(data, at, width)
+        end = at + width + size
+        if end > stop or size < width:
+            return WRONG
+        number = number_at(data, at + width, width)
+        if kind >= 14:
+            return self.end_of_array(data, at, end, number, depth)
+        if code in (0xC1, 0xD1) and number & 1:
+            return WRONG
+        at += 2 * width
+        if number > end - at:
+            return WRONG
+        for _ in range(number):
+            at = self.end_of(data, at, end, depth + 1)
+            if at == WRONG:
+                return WRONG
+        return end
+
+    def end_of_array(self, data: bytes | memoryview, at: int, end: int, number: int, depth: int) -> int:
+        """The same for an array of *number* elements whose size stands at *at* and that ends at *end*."""
+        code = data[at - 1]
+        first = at + (8 if code & 0x10 else 2)
+        if first >= end:
+            return WRONG
+        self.left -= number if data[first] and data[first] < 0xC0 else max(number, end - first)
+        return end_of_content(data, at, end, code, depth) if self.left >= 0 else WRONG
 
 
 def nul_of_address(data: bytes | memoryview, at: int, stop: int) -> int:
