@@ -188,6 +188,7 @@ RINGS = (
         ours=("router.whatif.pipeline", "router.whatif.scenarios"),
         others=("attrs", "pyarrow", "pyspark"),
     ),
+    Ring("router.whatif.pipeline.spark_ranges", ours=("router.whatif.pipeline",), others=("pyspark",)),
     Ring(
         "router.whatif.pipeline.spark_tables",
         ours=("router.whatif.pipeline", "router.whatif.kernel.network_arrays", "router.whatif.wording"),

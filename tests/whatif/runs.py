@@ -82,8 +82,8 @@ def everything(routers: int = 12, links: int = 20, seed: int = 1) -> Model:
 
 
 def made(model: Model, request: Request, out: Path, **options: Any) -> RunSummary:
-    """A run without a report."""
-    return run(model, request, out, Options(**options))
+    """A run without a report, by the local engine unless another one is named: there may be a session of Spark."""
+    return run(model, request, out, Options(**{"engine": "local", **options}))
 
 
 def assert_equal(one: Path, other: Path) -> None:

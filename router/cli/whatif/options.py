@@ -62,7 +62,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=HintingChoice(("auto", "local", "spark")),
             default="auto",
             show_default=True,
-            help="auto: Spark when its address is given, else processes on this machine.",
+            help="auto: Spark when its address is given or more than about 20 s are to be played, else processes here.",
         ),
         click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077 or local[2]."),
         click.option("--remote", metavar="URL", help="A server of Spark Connect, such as sc://host:15002."),

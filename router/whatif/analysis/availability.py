@@ -250,7 +250,7 @@ def _ends_down(outcomes: Outcomes, place: Mapping[str, int], weights: NDArray[np
     count = len(place)
     one, both = np.zeros(count), np.zeros((count, count))
     weight = weights[outcomes.numbers("scenario")]
-    down = outcomes.table.column("failed_routers")
+    down = outcomes.column("failed_routers")
     places = np.flatnonzero((weight > 0) & (pc.list_value_length(down).to_numpy() > 0))
     for at, names in zip(places, down.take(pa.array(places)).to_pylist(), strict=True):
         failed = [place[name] for name in names if name in place]

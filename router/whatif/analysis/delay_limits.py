@@ -131,7 +131,7 @@ def _failed(
     outcomes: Outcomes, rows: NDArray[np.intp], column: str, names: tuple[str, ...]
 ) -> tuple[list[int], list[int]]:
     """Places of what has failed in each row, one after the other, and where those of each row begin and end."""
-    lists = outcomes.table.column(column).take(pa.array(rows)).combine_chunks()
+    lists = outcomes.column(column).take(pa.array(rows)).combine_chunks()
     places = pc.index_in(pc.list_flatten(lists), value_set=pa.array(names, pa.string()))
     counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     return places.to_pylist(), [0, *np.cumsum(counts).tolist()]

@@ -379,8 +379,7 @@ Failure = tuple[str, str, str | None, tuple[str, ...], tuple[str, ...]]
 def _by_failure(outcomes: Outcomes) -> dict[Failure, int]:
     """Row of each scenario by what fails in it."""
     columns = [
-        outcomes.table.column(name).to_pylist()
-        for name in ("variant", "family", "group", "failed_links", "failed_routers")
+        outcomes.column(name).to_pylist() for name in ("variant", "family", "group", "failed_links", "failed_routers")
     ]
     return {
         (variant, family, group, tuple(links), tuple(routers)): place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,25 +11,30 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_files import files_of, read_parts, read_table
 from router.whatif.wording import BASE
 
 NOTHING: Final = "none"
 """The family in which nothing fails."""
 
+WHOLE_ROWS: Final = 400_000
+"""Of runs with more, columns are read one by one: all of a row are some hundred bytes in memory."""
+
 Places = NDArray[np.intp]
 """Rows of the table, counted from 0."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False, slots=False)
 class Outcomes:
-    """Outcome of each scenario of a run."""
+    """Outcome of each scenario of a run, of which those columns are in memory that have been asked for."""
 
-    table: pa.Table
-    """As in the layout `scenario`."""
+    folder: Path | None
+    """Of the run; None where there is none, and only what needs no column may be asked."""
     _columns: dict[str, NDArray[Any]] = attrs.field(factory=dict, init=False, repr=False)
+    _texts: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, init=False, repr=False)
 
     @classmethod
     def read(cls, folder: Path) -> Outcomes:
@@ -36,28 +42,56 @@ class Outcomes:
 
         Raises: TableError
         """
-        return cls(read_table(folder, "scenario"))
+        files_of(folder, "scenario")
+        return cls(folder)
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return len(self.numbers("scenario"))
+
+    @cached_property
+    def _whole(self) -> pa.Table | None:
+        """All columns where they are not many rows: to read files once is faster."""
+        assert self.folder is not None
+        rows = sum(pq.read_metadata(file).num_rows for file in files_of(self.folder, "scenario"))
+        return read_table(self.folder, "scenario") if rows <= WHOLE_ROWS else None
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column as it is in the table."""
+        assert self.folder is not None
+        if self._whole is not None:
+            return self._whole.column(name)
+        return read_table(self.folder, "scenario", [name]).column(0)
 
     def numbers(self, name: str) -> NDArray[Any]:
         """A column of numbers; NaN where a real is null."""
         if name not in self._columns:
-            column = self.table.column(name)
+            column = self.column(name)
             if pa.types.is_float64(column.type):
                 column = pc.fill_null(column, float("nan"))
             self._columns[name] = column.to_numpy()
         return self._columns[name]
 
+    def _coded(self, name: str) -> pa.ChunkedArray:
+        """A column of texts, each of which is kept once."""
+        if name not in self._texts:
+            self._texts[name] = self.column(name).dictionary_encode().unify_dictionaries()
+        return self._texts[name]
+
     def values(self, name: str) -> tuple[str, ...]:
         """The different texts of a column, in the order in which they first occur."""
-        return tuple(str(value) for value in pc.unique(self.table.column(name)).to_pylist())
+        chunks = self._coded(name).chunks
+        return tuple(str(value) for value in (chunks[0].dictionary.to_pylist() if chunks else ()))
 
     def having(self, name: str, value: str) -> NDArray[np.bool_]:
         """Mask of the rows that have this text in a column."""
-        found: NDArray[np.bool_] = pc.fill_null(pc.equal(self.table.column(name), value), fill_value=False).to_numpy()
-        return found
+        column = self._coded(name)
+        masks = [
+            pc.fill_null(pc.equal(chunk.indices, pc.index(chunk.dictionary, value)), fill_value=False).to_numpy(
+                zero_copy_only=False
+            )
+            for chunk in column.chunks
+        ]
+        return np.concatenate(masks) if masks else np.zeros(0, dtype=np.bool_)
 
     @property
     def living_pairs(self) -> NDArray[np.int64]:
@@ -71,7 +105,18 @@ class Outcomes:
         Args:
             places: of rows.
         """
-        return list(self.table.take(pa.array(places, type=pa.int64())).to_pylist())
+        if not len(places):
+            return []
+        assert self.folder is not None
+        wanted = np.asarray(places, dtype=np.int64)
+        if self._whole is not None:
+            return list(self._whole.take(pa.array(wanted)).to_pylist())
+        found: dict[int, dict[str, Any]] = {}
+        for first, part in read_parts(self.folder, "scenario", lambda first, stop: _is_any(wanted, first, stop)):
+            own = np.unique(wanted[(wanted >= first) & (wanted < first + part.num_rows)])
+            rows = part.take(pa.array(own - first)).to_pylist()
+            found.update(zip(own.tolist(), rows, strict=True))
+        return [found[place] for place in wanted.tolist()]
 
     def row_of(self, scenario: int) -> dict[str, Any] | None:
         """The row of a scenario by its number, None when the run has no such scenario."""
@@ -98,9 +143,10 @@ class Outcomes:
 
     def alone(self, *, variant: str = BASE) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Every scenario of a variant in which one thing fails: (`link`, `router` or `group`, its id, the row)."""
-        links = pc.list_value_length(self.table.column("failed_links")).to_numpy()
-        routers = pc.list_value_length(self.table.column("failed_routers")).to_numpy()
-        has_group = pc.is_valid(self.table.column("group")).to_numpy()
+        links, routers = (
+            pc.list_value_length(self.column(name)).to_numpy() for name in ("failed_links", "failed_routers")
+        )
+        has_group = pc.is_valid(self.column("group")).to_numpy()
         is_held = self.having("family", "maintenance")
         here = self.having("variant", variant) & ~is_held & (((links + routers) == 1) | has_group)
         for row in self.rows(np.flatnonzero(here)):
@@ -110,3 +156,7 @@ class Outcomes:
                 yield "link", row["failed_links"][0], row
             else:
                 yield "router", row["failed_routers"][0], row
+
+
+def _is_any(places: NDArray[np.int64], first: int, stop: int) -> bool:
+    return bool(((places >= first) & (places < stop)).any())

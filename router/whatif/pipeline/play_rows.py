@@ -1,17 +1,19 @@
 """Output of a task of Spark: rows of all tables of a chunk in one form, since a task has one output.
 
 A row is of one table, whose name is in `table`; the struct of that name has its columns, the others are null, which
-costs next to nothing in Parquet. The executors write these rows, partitioned by `table`; `spark_tables` makes the
+costs next to nothing in Parquet. Pairs are a row for each scenario, with lists of numbers: names by the million would
+take Java longer than playing does. The executors write these rows, partitioned by `table`; `spark_tables` makes the
 tables of the run of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from router.whatif.pipeline.aggregate import load_rows
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, BASE_SCHEMA, WORST_LOADS, WORST_SCHEMA
@@ -22,19 +24,24 @@ TABLE: Final = "table"
 VARIANT: Final = "variant"
 FAMILY: Final = "family"
 """Of the row's scenario; null where a row is of none."""
+LIST_ROWS: Final = 200_000
+"""Elements of the lists in what a task gives at once, unless one scenario has more."""
 BATCH_ROWS: Final = 65_536
 """In what a task gives at once: Java has a copy of it."""
 
+_PLACES: Final = pa.list_(pa.int32())
+PAIRS_SCHEMA: Final = pa.schema(
+    [("scenario", pa.int64()), ("src", _PLACES), ("dst", _PLACES), ("base_cost", _PLACES), ("cost", _PLACES)]
+)
+"""Of all pairs of a scenario; routers by their places among the model's, a cost of -1 where there is no path."""
+
 _STRUCTS: Final = {
-    **{layout.name: layout.schema for layout in (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT, LINK_LOAD)},
+    **{layout.name: layout.schema for layout in (SCENARIO, ADDRESS_IMPACT, LINK_LOAD)},
+    PAIR_IMPACT.name: PAIRS_SCHEMA,
     BASE_LOADS: BASE_SCHEMA,
     WORST_LOADS: WORST_SCHEMA,
 }
 _TYPES: Final = {"int64": "bigint", "int32": "int", "double": "double", "string": "string", "bool": "boolean"}
-
-
-EMPTY: Final = {name: schema.empty_table() for name, schema in _STRUCTS.items()}
-"""Of each table no rows."""
 
 
 def _struct(schema: pa.Schema) -> pa.StructType:
@@ -70,22 +77,78 @@ def rows(name: str, table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
         table: its rows, as `Evaluator.tables` gives them.
         plan: of the one variant that they are of.
     """
-    columns: dict[str, pa.Array] = {TABLE: _repeated(name, table.num_rows), name: _structs(name, table)}
-    columns[VARIANT] = _repeated(plan.variants[0].name, table.num_rows)
-    if "scenario" in table.column_names:
-        columns[FAMILY] = _families(table, plan)
-    if name == BASE_LOADS:
-        variant = plan.variants[0]
-        columns[LINK_LOAD.name] = _structs(LINK_LOAD.name, load_rows(variant.name, variant.elements, table))
-    whole = pa.table([columns.get(field.name, pa.nulls(table.num_rows, field.type)) for field in SCHEMA], schema=SCHEMA)
-    yield from whole.to_batches(max_chunksize=BATCH_ROWS)
+    variant = plan.variants[0]
+    parts = [table]
+    if name == PAIR_IMPACT.name:
+        # A list has some hundred thousand elements at most where rows are taken together.
+        parts = [_listed(part, variant.elements.routers) for part in _by_scenario(table)]
+    for part in parts:
+        columns = {TABLE: _repeated(name, part.num_rows), name: _structs(name, part)}
+        columns[VARIANT] = _repeated(variant.name, part.num_rows)
+        if "scenario" in part.column_names:
+            columns[FAMILY] = _families(part, plan)
+        if name == BASE_LOADS:
+            columns[LINK_LOAD.name] = _structs(LINK_LOAD.name, load_rows(variant.name, variant.elements, part))
+        whole = [columns.get(field.name, pa.nulls(part.num_rows, field.type)) for field in SCHEMA]
+        yield from pa.table(whole, schema=SCHEMA).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def table_of(rows: pa.Table, name: str) -> pa.Table:
-    """Take back from rows in the common form those of one table, as `Evaluator.tables` gave them."""
+def table_of(rows: pa.Table, name: str, routers: Sequence[str]) -> pa.Table:
+    """Take back from rows in the common form those of one table, as `Evaluator.tables` gave them.
+
+    Args:
+        rows: of a column at least, that of the table.
+        name: of the table.
+        routers: of the model.
+    """
     structs = rows.column(name).combine_chunks()
     schema = _STRUCTS[name]
-    return pa.table(structs.drop_null().flatten(), names=schema.names).cast(schema)
+    found = pa.table(structs.drop_null().flatten(), names=schema.names).cast(schema)
+    return _unlisted(found, routers) if name == PAIR_IMPACT.name else found
+
+
+def _by_scenario(pairs: pa.Table) -> Iterator[pa.Table]:
+    """Parts of many rows, none of which ends within a scenario."""
+    number = pairs.column("scenario").to_numpy()
+    first = 0
+    while first < len(number):
+        last = min(first + LIST_ROWS, len(number)) - 1
+        stop = int(np.searchsorted(number, number[last], side="right"))
+        yield pairs.slice(first, stop - first)
+        first = stop
+
+
+def _listed(pairs: pa.Table, routers: Sequence[str]) -> pa.Table:
+    number = pairs.column("scenario").to_numpy()
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(number)) + 1)) if len(number) else np.zeros(0, np.int64)
+    offsets = pa.array(np.append(starts, len(number)).astype(np.int32))
+    place = {router: at for at, router in enumerate(routers)}
+    columns = [pa.array(number[starts])]
+    for name in ("src", "dst"):
+        codes = pairs.column(name).combine_chunks().dictionary_encode()
+        places = np.array([place[router] for router in codes.dictionary.to_pylist()], dtype=np.int32)
+        columns.append(pa.ListArray.from_arrays(offsets, pa.array(places[codes.indices.to_numpy()])))
+    for name in ("base_cost", "cost"):
+        costs = pc.fill_null(pairs.column(name), -1).combine_chunks().cast(pa.int32())
+        columns.append(pa.ListArray.from_arrays(offsets, costs))
+    return pa.table(columns, schema=PAIRS_SCHEMA)
+
+
+def _unlisted(listed: pa.Table, routers: Sequence[str]) -> pa.Table:
+    lists = [listed.column(name).combine_chunks() for name in ("src", "dst", "base_cost", "cost")]
+    counts = lists[0].value_lengths().to_numpy(zero_copy_only=False) if listed.num_rows else np.zeros(0, np.int64)
+    src, dst, before, now = (each.flatten().to_numpy(zero_copy_only=False) for each in lists)
+    names = pa.array(routers, pa.string())
+    is_lost = now < 0
+    columns = [
+        pa.array(np.repeat(listed.column("scenario").to_numpy(), counts)),
+        names.take(pa.array(src)),
+        names.take(pa.array(dst)),
+        pa.array(is_lost),
+        pa.array(before.astype(np.int64)),
+        pa.array(now.astype(np.int64), mask=is_lost),
+    ]
+    return pa.table(columns, schema=PAIR_IMPACT.schema)
 
 
 def _structs(name: str, table: pa.Table) -> pa.Array:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, file_name, output_file
-from router.whatif.pipeline.play_rows import EMPTY, TABLE, table_of
+from router.whatif.pipeline.play_rows import TABLE, table_of
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
 from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
 from router.whatif.scenarios.scenario_plan import Chunk
@@ -90,12 +90,13 @@ def tables_in_files(folder: Path, chunk: Chunk) -> Iterator[tuple[str, pa.Table]
             yield name, pq.ParquetFile(file).read()
 
 
-def units_to_files(folder: Path, chunks: Sequence[Chunk]) -> None:
+def units_to_files(folder: Path, chunks: Sequence[Chunk], routers: Sequence[str]) -> None:
     """Make files of chunks of what Spark has committed in the run in *folder*, for the local engine to go on.
 
     Args:
         folder: of the run.
         chunks: of the whole plan, by number.
+        routers: of the model, by their places.
     """
     for name in TABLES:
         if (folder / name / COMMITTED).exists():  # a table of all of them, which will be made again
@@ -105,7 +106,8 @@ def units_to_files(folder: Path, chunks: Sequence[Chunk]) -> None:
             file.replace(folder / name / file.name)
     for unit in committed_units(folder):
         own = chunks[unit.first : unit.last + 1]
-        parts = {name: _rows_of(folder / PLAYED / unit.name, name) for name in TABLES}
+        found = {name: _rows_of(folder / PLAYED / unit.name, name, routers) for name in TABLES}
+        parts = {name: whole for name, whole in found.items() if whole is not None}
         for chunk in own:
             write_run_files(
                 folder,
@@ -118,9 +120,11 @@ def units_to_files(folder: Path, chunks: Sequence[Chunk]) -> None:
         shutil.rmtree(folder / PLAYED / unit.name)
 
 
-def _rows_of(unit: Path, name: str) -> pa.Table:
+def _rows_of(unit: Path, name: str, routers: Sequence[str]) -> pa.Table | None:
+    """Rows of a table in a unit, None where there are none."""
     files = sorted((unit / f"{TABLE}={name}").glob(f"*{SUFFIX}"))
-    return pa.concat_tables([EMPTY[name], *(table_of(pq.ParquetFile(file).read([name]), name) for file in files)])
+    parts = [table_of(pq.ParquetFile(file).read([name]), name, routers) for file in files]
+    return pa.concat_tables(parts) if parts else None
 
 
 def _rows_of_chunk(name: str, whole: pa.Table, chunk: Chunk, *, is_first: bool) -> pa.Table:

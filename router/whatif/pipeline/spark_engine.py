@@ -27,11 +27,21 @@ from pyspark.sql import DataFrame, SparkSession
 from router.whatif.pipeline import play_rows, spark_tables
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
 from router.whatif.pipeline.played_units import PLAYED, PlayedUnit, set_files_aside, tables_in_files
-from router.whatif.pipeline.spark_session import LOG, SparkAddress, cores, describe, jobs, name_job, pages, start
+from router.whatif.pipeline.spark_session import (
+    LOG,
+    SparkAddress,
+    cores,
+    describe,
+    jobs,
+    many_files_at_once,
+    name_job,
+    pages,
+    start,
+)
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
 from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO, Layout
 from router.whatif.pipeline.unfinished_run import run_error
-from router.whatif.scenarios.scenario_plan import Chunk, second_of_work
+from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
 
 JOBS: Final = 2
 """At the same time: while the last tasks of one end, those of the next begin."""
@@ -65,7 +75,7 @@ def run(
     folder: Path,
     *,
     left: Sequence[Chunk] = (),
-    has_rates: bool = False,
+    plan: Plan,
     on_start: Callable[[str | None], None] = lambda pages: None,
     on_done: Done,
     on_tables: Callable[[], None] = lambda: None,
@@ -78,7 +88,7 @@ def run(
         chunks: that are still to be done.
         folder: of the run, which all executors see under the same path.
         left: chunks that the local engine has left there as files.
-        has_rates: whether scenarios have probabilities.
+        plan: of the whole run.
         on_start: called when Spark has been started, with the address of its pages.
         on_done: called for each of *chunks* when it has been written.
         on_tables: called when all has been played.
@@ -89,13 +99,17 @@ def run(
     words = describe(session, address)
     on_start(pages(session))
     try:
-        with jobs(session, folder), ThreadPoolExecutor(JOBS, thread_name_prefix="spark") as pool:
+        with (
+            ThreadPoolExecutor(JOBS, thread_name_prefix="spark") as pool,  # which waits for jobs that have been ended
+            jobs(session, folder),
+            many_files_at_once(session),
+        ):
             set_files_aside(folder)
             play = _Play(session, pool, works, folder)
             play.run(left, lambda chunk: None, is_left=True)
             play.run(chunks, on_done)
             on_tables()
-            covered = _make_tables(session, pool, folder, has_rates=has_rates)
+            covered = _make_tables(session, pool, folder, plan)
     finally:
         if active is None:
             # It takes a second, in which others may go on.
@@ -213,30 +227,42 @@ def _address(place: Path) -> str:
     return f"file://{place.absolute()}"
 
 
-def _make_tables(session: SparkSession, pool: ThreadPoolExecutor, folder: Path, *, has_rates: bool) -> float | None:
+def _make_tables(session: SparkSession, pool: ThreadPoolExecutor, folder: Path, plan: Plan) -> float | None:
     """Make the tables of what has been played. Returns: the coverage."""
     played = spark_tables.read_played(session, _address(folder / PLAYED))
-    frames: list[tuple[Layout, DataFrame]] = [
-        *((layout, spark_tables.by_scenario(played, layout)) for layout in spark_tables.BY_SCENARIO),
-        (LINK_LOAD, spark_tables.link_load(played)),
-        (LINK_WORST, spark_tables.link_worst(played)),
-    ]
+    mesh = plan.variants[0].elements
 
-    def make(layout: Layout, frame: DataFrame) -> None:
+    def frame_of(layout: Layout) -> tuple[DataFrame, Sequence[str]]:
+        """That of a table, and the columns by which it has folders."""
+        if layout not in spark_tables.BY_SCENARIO:
+            make = spark_tables.link_load if layout == LINK_LOAD else spark_tables.link_worst
+            return make(played), (play_rows.VARIANT,)
+        if not any((folder / PLAYED).glob(f"*/{play_rows.TABLE}={layout.name}")):
+            return spark_tables.empty(session, layout), ()  # whoever reads it has to know its columns nevertheless
+        frame = spark_tables.by_scenario(played, layout, mesh.routers, scenarios=len(plan), cores=cores(session))
+        return frame, (play_rows.VARIANT, play_rows.FAMILY)
+
+    def make(layout: Layout) -> None:
         place = folder / layout.name
         if (place / COMMITTED).exists():
             return  # by a run that was interrupted later
         name_job(session, f"what-if: make table {layout.name} of what was played")
-        write(spark_tables.described(frame, layout), place, spark_tables.partitions_of(layout))
-        if not any(place.rglob(f"*{SUFFIX}")):  # whoever reads it has to know its columns nevertheless
+        frame, partitions = frame_of(layout)
+        write(spark_tables.described(frame, layout), place, partitions)
+        if not any(place.rglob(f"*{SUFFIX}")):  # links, of a mesh without any
             write(spark_tables.empty(session, layout), place, ())
 
     def cover() -> float:
         name_job(session, "what-if: sum up the probabilities of scenarios")
         return spark_tables.coverage(played)
 
-    covered = pool.submit(cover) if has_rates else None
-    made = [pool.submit(make, layout, frame) for layout, frame in frames]
-    for future in made:
-        future.result()
+    covered = pool.submit(cover) if mesh.has_rates else None
+    made = [pool.submit(make, layout) for layout in (*spark_tables.BY_SCENARIO, LINK_LOAD, LINK_WORST)]
+    try:
+        for future in made:
+            future.result()
+    except BaseException:
+        for future in made:
+            future.cancel()
+        raise
     return None if covered is None else covered.result()

@@ -40,12 +40,14 @@ HERE: Final[Mapping[str, str]] = {
     "spark.driver.host": LOOPBACK,
     # Its pages are at whatever port is free, and for this machine alone, see `_launch_variables`.
     "spark.ui.port": "0",
-    # A session that lives for a minute: half of the start is what the second compiler would do.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 """Further ones when Spark works on this machine alone."""
 PARTITIONS_PER_CORE: Final = 4
 """Of what is shuffled on this machine; those that are small are put together by adaptive execution."""
+
+WRITERS: Final = "spark.sql.maxConcurrentOutputFileWriters"
+FILES_AT_ONCE: Final = 64
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 """Exceptions with which a job ends when its tasks die: of Spark Connect, or a driver in Java."""
@@ -90,6 +92,11 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
         if remote and isinstance(error, ImportError):  # grpcio and others, which only Spark Connect needs
             expected = "pip install 'amqp-mesh[connect]'"
         raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}", expected) from error
+
+
+def is_active() -> bool:
+    """Whether this thread has a session."""
+    return SparkSession.getActiveSession() is not None
 
 
 @contextlib.contextmanager
@@ -203,6 +210,24 @@ def cores(session: SparkSession) -> int:
         return max(1, int(session.sparkContext.defaultParallelism))
     except PySparkException:  # Spark Connect doesn't say
         return len(os.sched_getaffinity(0))
+
+
+@contextlib.contextmanager
+def many_files_at_once(session: SparkSession) -> Iterator[None]:
+    """Let a task write a file for each of many folders at once, in the order in which rows come.
+
+    Otherwise Spark would sort rows by folder first, and not keep the order of those of one folder.
+
+    Args:
+        session: whose setting it is meanwhile.
+    """
+    before = session.conf.get(WRITERS, None)
+    session.conf.set(WRITERS, FILES_AT_ONCE)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(*SPARK_ERRORS, OSError):  # it may be gone
+            session.conf.unset(WRITERS) if before is None else session.conf.set(WRITERS, before)
 
 
 def name_job(session: SparkSession, words: str) -> None:

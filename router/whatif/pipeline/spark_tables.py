@@ -16,7 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.pipeline.aggregate import KEPT
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS
-from router.whatif.pipeline.play_rows import FAMILY, SPARK_SCHEMA, TABLE, VARIANT, ddl
+from router.whatif.pipeline.play_rows import FAMILY, PAIRS_SCHEMA, SPARK_SCHEMA, TABLE, VARIANT, ddl
+from router.whatif.pipeline.spark_ranges import by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_IMPACT,
@@ -31,9 +32,6 @@ from router.whatif.wording import BASE, MAINTENANCE
 
 BY_SCENARIO: Final = (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT)
 """Tables that are partitioned by variant and family."""
-BY_VARIANT: Final = (LINK_LOAD, LINK_WORST)
-"""Tables that are partitioned by variant."""
-
 _MANTISSA_BITS: Final = 53
 _GLOB: Final = re.compile(r"[][{}*?\\]")
 """Characters that mean something in paths that Spark reads."""
@@ -49,17 +47,41 @@ def read_played(session: SparkSession, place: str) -> DataFrame:
     return session.read.schema(SPARK_SCHEMA).parquet(_GLOB.sub(r"\\\g<0>", place))
 
 
-def by_scenario(played: DataFrame, layout: Layout) -> DataFrame:
+def by_scenario(played: DataFrame, layout: Layout, routers: Sequence[str], *, scenarios: int, cores: int) -> DataFrame:
     """Make a table that has rows by scenario, sorted by its key within ranges of scenarios.
 
     Args:
         played: as `read_played` gives it.
         layout: one of BY_SCENARIO.
+        routers: of the model, by their places.
+        scenarios: how many there are.
+        cores: that shall have something to do.
     """
     sql = functions_of(played)
-    own = [sql.col(f"{layout.name}.{name}").alias(name) for name in layout.names if name not in (VARIANT, FAMILY)]
+    fields = PAIRS_SCHEMA.names if layout == PAIR_IMPACT else layout.names
+    own = [sql.col(f"{layout.name}.{name}").alias(name) for name in fields if name not in (VARIANT, FAMILY)]
     rows = played.where(sql.col(TABLE) == layout.name).select(VARIANT, FAMILY, *own)
-    return rows.repartitionByRange("scenario").sortWithinPartitions(VARIANT, FAMILY, *layout.key)
+    keys = [name for name in layout.key if layout != PAIR_IMPACT or name == "scenario"]
+    ordered = by_range(rows, scenarios, cores).sortWithinPartitions(VARIANT, FAMILY, *keys)
+    return _pairs(ordered, routers) if layout == PAIR_IMPACT else ordered
+
+
+def _pairs(listed: DataFrame, routers: Sequence[str]) -> DataFrame:
+    """Make rows of lists of pairs, in their order."""
+    sql = functions_of(listed)
+    pairs = listed.select(VARIANT, FAMILY, "scenario", sql.inline(sql.arrays_zip("src", "dst", "base_cost", "cost")))
+    names = sql.array(*map(sql.lit, routers))
+    is_lost = sql.col("cost") < 0
+    return pairs.select(
+        VARIANT,
+        FAMILY,
+        "scenario",
+        sql.get(names, sql.col("src")).alias("src"),
+        sql.get(names, sql.col("dst")).alias("dst"),
+        is_lost.alias("is_lost"),
+        sql.col("base_cost").cast("bigint").alias("base_cost"),
+        sql.when(~is_lost, sql.col("cost").cast("bigint")).alias("cost"),
+    )
 
 
 def link_load(played: DataFrame) -> DataFrame:
@@ -158,8 +180,3 @@ def empty(session: SparkSession, layout: Layout) -> DataFrame:
     """A table without rows."""
     fields = ", ".join(f"{column.name} {ddl(plain(column.kind))}" for column in layout.columns)
     return session.createDataFrame([], fields)
-
-
-def partitions_of(layout: Layout) -> Sequence[str]:
-    """Columns by which a table has folders."""
-    return (VARIANT, FAMILY) if layout in BY_SCENARIO else (VARIANT,)

@@ -8,12 +8,14 @@ order of their first rows.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from router.whatif.pipeline.table_layouts import Layout, TableError, layout_of, plain
@@ -107,7 +109,7 @@ def files_of(folder: Path, name: str) -> list[Path]:
         raise TableError(f"{place}: no such table")
     if all(file.parent == place for file in found):
         return found
-    return sorted(found, key=lambda file: _first_value(file, place, layout.key[0]))
+    return sorted(found, key=lambda file: _range_of(file, place, layout.key[0]))
 
 
 def partition_of(file: Path, place: Path) -> dict[str, str]:
@@ -121,15 +123,16 @@ def partition_of(file: Path, place: Path) -> dict[str, str]:
     return {name: unquote(value) for name, _, value in words}
 
 
-def _first_value(file: Path, place: Path, column: str) -> Any:
-    """The lowest value of a column in a file of Spark's, which has rows."""
+def _range_of(file: Path, place: Path, column: str) -> tuple[Any, Any]:
+    """The lowest and the highest value of a column in a file of Spark's, which has rows."""
     partition = partition_of(file, place)
     if column in partition:
-        return partition[column]
+        return partition[column], partition[column]
     metadata = pq.read_metadata(file)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     leaves = (group.column(number) for group in groups for number in range(group.num_columns))
-    return min(leaf.statistics.min for leaf in leaves if leaf.path_in_schema == column)
+    found = [leaf.statistics for leaf in leaves if leaf.path_in_schema == column]
+    return min(each.min for each in found), max(each.max for each in found)
 
 
 def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -138,18 +141,58 @@ def read_table(folder: Path, name: str, columns: Sequence[str] | None = None) ->
     Raises: TableError
     """
     layout = layout_of(name)
-    names = layout.names if columns is None else tuple(columns)
+    asked = layout.names if columns is None else tuple(columns)
+    place = folder / layout.name
+    files = files_of(folder, name)
+    is_mixed = _is_mixed(files, place, layout)
+    names = tuple(dict.fromkeys((*asked, *layout.key))) if is_mixed else asked
     wanted = pa.schema([layout.schema.field(each) for each in names], layout.schema.metadata)
     parts = []
-    for file in files_of(folder, name):
-        partition = partition_of(file, folder / layout.name)
+    for file in files:
+        partition = partition_of(file, place)
         part = pq.ParquetFile(file)
         found = _column_faults(_whole_schema(part.schema_arrow, partition, layout), layout)
         if found:
             raise TableError("\n".join(f"{file}: {fault}" for fault in found))
         rows = part.read([each for each in names if each not in partition])
         parts.append(_with_partition(rows, partition).select(names).cast(wanted))
-    return pa.concat_tables(parts)
+    table = pa.concat_tables(parts)
+    if is_mixed:
+        table = table.take(pc.sort_indices(table, [(each, "ascending") for each in layout.key]))
+    return table.select(asked)
+
+
+def _is_mixed(files: Sequence[Path], place: Path, layout: Layout) -> bool:
+    """Whether files of Spark's have rows from before those of the file before: somebody else has put them together."""
+    if all(file.parent == place for file in files):
+        return False
+    ranges = [_range_of(file, place, layout.key[0]) for file in files]
+    return any(one[1] > other[0] for one, other in itertools.pairwise(ranges))
+
+
+def read_parts(folder: Path, name: str, is_wanted: Callable[[int, int], bool]) -> Iterator[tuple[int, pa.Table]]:
+    """Read a table file by file: of one that is large, only what is wanted.
+
+    Args:
+        folder: of the run.
+        name: of the table.
+        is_wanted: told the place of the first row of a file, and of the one after its last.
+    Yields: the place of the first row, and the rows of files that are wanted.
+    Raises: TableError
+    """
+    layout = layout_of(name)
+    place = folder / layout.name
+    files = files_of(folder, name)
+    if _is_mixed(files, place, layout):
+        yield 0, read_table(folder, name)
+        return
+    first = 0
+    for file in files:
+        stop = first + pq.read_metadata(file).num_rows
+        if is_wanted(first, stop):
+            rows = _with_partition(pq.ParquetFile(file).read(), partition_of(file, place))
+            yield first, rows.select(layout.names).cast(layout.schema)
+        first = stop
 
 
 def read_rows(folder: Path, name: str, values: Mapping[str, object]) -> list[dict[str, Any]]:

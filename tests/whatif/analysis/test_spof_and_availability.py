@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 from mesh_config.models import Treatment
 from router.cli import main
-from router.whatif.analysis import suggest
+from router.whatif.analysis import scenario_outcomes, suggest
 from router.whatif.analysis.availability import Availability, availability, calm_losses
 from router.whatif.analysis.connectivity import analyse
 from router.whatif.analysis.link_placement import Goal
@@ -356,3 +356,23 @@ def test_bridges_of_a_mesh_with_parallel_links_are_none() -> None:
     ends = list(zip(network.link_a.tolist(), network.link_b.tolist(), strict=True))
     assert [network.links[link] for link in analyse(3, ends).bridges] == ["B--C"]
     assert np.array_equal(analyse(3, ends).labels_without_link(0), [0, 0, 0])
+
+
+def test_outcomes_of_many_scenarios_are_read_by_columns_and_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(
+        everything(), tmp_path / "run", Request(families="links:1-2,srlg", maintenance=("window",), growth="2")
+    )
+    whole = Outcomes.read(folder)
+    places = [7, 0, len(whole) - 1, 7]
+    wanted = whole.rows(places), list(whole.alone()), whole.values("family"), whole.row_of(11)
+    masks = [
+        whole.having(name, value) for name, value in (("variant", "growth 2"), ("family", "srlg"), ("family", "x"))
+    ]
+    monkeypatch.setattr(scenario_outcomes, "WHOLE_ROWS", 0)
+    found = Outcomes.read(folder)
+    assert (found.rows(places), list(found.alone()), found.values("family"), found.row_of(11)) == wanted
+    for mask, name, value in zip(masks, ("variant", "family", "family"), ("growth 2", "srlg", "x"), strict=True):
+        assert mask.any() == (value != "x")
+        assert (found.having(name, value) == mask).all()

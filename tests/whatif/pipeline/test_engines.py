@@ -12,22 +12,24 @@ import shutil
 import signal
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import attrs
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 from router.cli import main
 from router.whatif.analysis.answer_tables import write_answers
-from router.whatif.model.elements import RouterNode
+from router.whatif.model.elements import LinkEdge, RouterNode
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import spark_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork, evaluator_of
-from router.whatif.pipeline.run import SPARK_VARIABLES, Options, run
+from router.whatif.pipeline.run import SPARK_VARIABLES, Options, estimated_s, run
 from router.whatif.pipeline.spark_failures import TaskError
 from router.whatif.pipeline.spark_parallel_map import map_tasks
+from router.whatif.pipeline.spark_ranges import by_range
 from router.whatif.pipeline.spark_session import SparkAddress, pages
 from router.whatif.pipeline.spark_tables import exact_sum
 from router.whatif.pipeline.table_files import files_of, partition_of, read_table
@@ -193,6 +195,14 @@ def test_folders_may_have_names_that_mean_something_in_paths(spark: SparkSession
     assert_equal(tmp_path / "{a}[1] b%20*" / "local", tmp_path / "{a}[1] b%20*" / "spark")
 
 
+def test_ranges_of_scenarios_are_partitions_in_their_order(spark: SparkSession) -> None:
+    rows = by_range(spark.range(0, 30_000).withColumnRenamed("id", "scenario"), 30_000, cores=4)
+    place = functions.spark_partition_id().alias("place")
+    found = rows.groupBy(place).agg(functions.min("scenario"), functions.max("scenario")).orderBy("place").collect()
+    assert [tuple(row) for row in found] == [(at, 3750 * at, 3750 * at + 3749) for at in range(8)]
+    assert by_range(rows, 30_000, cores=99).rdd.getNumPartitions() == 15, "a few thousand scenarios in each"
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_exact_sum_is_that_of_fsum(seed: int, spark: SparkSession) -> None:
     rng = random.Random(seed)
@@ -241,7 +251,14 @@ def test_what_a_task_raises_comes_out(spark: SparkSession, model: Model, tmp_pat
     )
     chunk = Chunk(number=0, variant=0, first=0, stop=1)
     with pytest.raises(TaskError, match="a task of Spark failed: ") as caught:
-        spark_engine.run(SparkAddress(), {0: work}, [chunk], tmp_path, on_done=lambda chunk: None)
+        spark_engine.run(
+            SparkAddress(),
+            {0: work},
+            [chunk],
+            tmp_path,
+            plan=work.plan,
+            on_done=lambda chunk: None,
+        )
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -259,13 +276,38 @@ def test_work_of_another_version_is_refused(model: Model) -> None:
 def test_auto_is_spark_where_its_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SPARK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    assert not Options().wants_spark
     assert Options(engine="spark").wants_spark
     assert Options(master="spark://host:7077").wants_spark
     assert Options(remote="sc://host").wants_spark
-    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
-    assert Options().wants_spark
     assert not Options(engine="local").wants_spark
+    with ThreadPoolExecutor(1) as elsewhere:  # sessions belong to threads
+        assert not elsewhere.submit(lambda: Options().wants_spark).result()
+        monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+        assert elsewhere.submit(lambda: Options().wants_spark).result()
+
+
+def test_auto_is_spark_where_there_is_a_session(spark: SparkSession, tmp_path: Path) -> None:
+    model = everything(8, 10)
+    assert run(model, Request(families="links:1"), tmp_path / "run").engine == "spark local[2,2]"
+    assert run(model, Request(families="links:1"), tmp_path / "run", Options(engine="local")).engine == "local"
+
+
+def test_auto_is_spark_when_much_is_to_be_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ends = [(f"R{at:03}", f"R{at + 1:03}") for at in range(299)]
+    model = Model(
+        routers=[RouterNode(id=f"R{at:03}") for at in range(300)],
+        links=[LinkEdge(id=f"{a}--{b}", a=a, b=b, cost=1) for a, b in ends],
+    )
+    few, many = (Request(families=families).plan([("base", model)]) for families in ("links:1", "links:3"))
+    assert estimated_s(few, 2) < 1 < 60 < estimated_s(many, 2) < estimated_s(many, 1)
+    with ThreadPoolExecutor(1) as elsewhere:
+        assert not elsewhere.submit(Options(workers=2).takes_spark, few).result()
+        assert elsewhere.submit(Options(workers=2).takes_spark, many).result()
+        assert not Options(engine="local", workers=2).takes_spark(many)
+        # Without Java it is the local engine that takes the hours.
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        assert not elsewhere.submit(Options(workers=2).takes_spark, many).result()
 
 
 def out_of_memory(_: int) -> bytes:

@@ -23,7 +23,7 @@ from router.whatif.model.demands import Demand
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import local_engine
 from router.whatif.pipeline.chunk_evaluator import VariantWork
-from router.whatif.pipeline.run import run
+from router.whatif.pipeline.run import Options, run
 from router.whatif.pipeline.table_files import files_of, read_table
 from router.whatif.pipeline.unfinished_run import RunError
 from router.whatif.scenarios.run_request import Request
@@ -32,6 +32,8 @@ from tests.whatif.runs import assert_equal, everything, made, nothing_beside
 
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-m", "router", "whatif", "run")
+HERE = Options(engine="local")
+"""A test before may have left a session of Spark, which is taken otherwise."""
 REQUEST = Request(families="links:1-2,routers:1,srlg", maintenance=("window",), growth="1:2:0.5")
 
 
@@ -70,7 +72,7 @@ def interrupted() -> None:
 def test_a_run_that_was_interrupted_goes_on_where_it_was(model: Model, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        run(model, REQUEST, out, on_progress=Interrupt(how=interrupted))
+        run(model, REQUEST, out, HERE, on_progress=Interrupt(how=interrupted))
     assert not out.exists()
     summary = made(model, REQUEST, out, is_resumed=True)
     assert 300 < summary.resumed < summary.scenarios
@@ -103,7 +105,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(model: Model, whole: Path, t
 def test_without_resume_a_run_starts_anew(model: Model, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        run(model, REQUEST, out, on_progress=Interrupt(how=interrupted))
+        run(model, REQUEST, out, HERE, on_progress=Interrupt(how=interrupted))
     summary = made(model, REQUEST, out)
     assert summary.resumed == 0
     assert_equal(whole, out)
@@ -112,7 +114,7 @@ def test_without_resume_a_run_starts_anew(model: Model, whole: Path, tmp_path: P
 def test_a_run_with_other_input_is_not_resumed(model: Model, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        run(model, REQUEST, out, on_progress=Interrupt(how=interrupted))
+        run(model, REQUEST, out, HERE, on_progress=Interrupt(how=interrupted))
     with pytest.raises(RunError, match="differs in pairs, plan, request"):
         made(model, Request(families="links:2"), out, is_resumed=True, pairs="none")
     assert made(model, REQUEST, out, is_resumed=True).resumed, "what was there is still there"
@@ -137,7 +139,7 @@ def test_a_run_is_not_there_until_it_is_complete(model: Model, tmp_path: Path) -
     def finish(folder: Path) -> None:
         (folder / "report.html").write_text("all is well")
 
-    run(model, REQUEST, out, on_progress=look, finish=finish)
+    run(model, REQUEST, out, HERE, on_progress=look, finish=finish)
     assert list(dict.fromkeys(seen)) == ["planning", "playing scenarios", "writing tables", "writing the report"]
     assert (out / "report.html").read_text() == "all is well"
     assert nothing_beside(out)
@@ -152,7 +154,7 @@ def test_a_run_that_is_there_stays_until_the_new_one_is_complete(model: Model, w
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run(model, request, out, finish=fail)
+        run(model, request, out, HERE, finish=fail)
     assert_equal(whole, out)
     summary = made(model, request, out, is_resumed=True)
     assert summary.resumed == summary.scenarios == read_table(out, "scenario").num_rows == 25
@@ -189,7 +191,7 @@ def test_a_folder_without_a_name_is_refused_before_anything_is_played(place: str
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
         with pytest.raises(RunError, match="a folder without a name; expected a new folder"):
-            run(model, REQUEST, place, on_progress=tell)
+            run(model, REQUEST, place, HERE, on_progress=tell)
     assert told == ["planning"]
     assert not list(tmp_path.iterdir())
 
@@ -204,7 +206,7 @@ def test_two_runs_do_not_write_into_one_folder(model: Model, tmp_path: Path) -> 
                 made(model, REQUEST, out)
             refused.append(what)
 
-    run(model, REQUEST, out, on_progress=another)
+    run(model, REQUEST, out, HERE, on_progress=another)
     assert refused
     assert nothing_beside(out)
 
@@ -280,7 +282,7 @@ def model_folder(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def test_the_command_writes_a_run(model_folder: Path, whole: Path, tmp_path: Path) -> None:
     options = ("--fail", "links:1-2,routers:1", "--fail", "srlg", "--maintenance", "window", "--growth", "1:2:0.5")
-    result = invoke(model_folder, "-o", tmp_path / "run", *options, "--no-report")
+    result = invoke(model_folder, "-o", tmp_path / "run", *options, "--no-report", "--engine", "local")
     assert result.exit_code == 0, result.output
     assert_equal(whole, tmp_path / "run")
     assert "playing scenarios: 0 of " in result.stderr
@@ -302,7 +304,9 @@ def test_the_command_writes_a_run(model_folder: Path, whole: Path, tmp_path: Pat
 
 def test_ecmp_loads_links_in_another_way(model_folder: Path, tmp_path: Path) -> None:
     for routing in ("mesh", "ecmp"):
-        result = invoke(model_folder, "-o", tmp_path / routing, "--routing", routing, "--no-report")
+        result = invoke(
+            model_folder, "-o", tmp_path / routing, "--routing", routing, "--no-report", "--engine", "local"
+        )
         assert result.exit_code == 0, result.output
     one, other = (read_table(tmp_path / routing, "link_load", ["msgs_per_s"]) for routing in ("mesh", "ecmp"))
     assert one != other
@@ -346,7 +350,7 @@ def test_a_small_run_imports_nothing_large(model_folder: Path, tmp_path: Path) -
 
 
 def test_an_interrupt_exits_with_130_and_resume_goes_on(tmp_path: Path) -> None:
-    write_model(everything(60, 130), tmp_path / "model")
+    write_model(everything(60, 260), tmp_path / "model")  # so much that it is still at it when the signal comes
     command = [*COMMAND, str(tmp_path / "model"), "-o", str(tmp_path / "run")]
     options = ["--fail", "links:2", "--no-report"]
     with subprocess.Popen([*command, *options], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
@@ -361,7 +365,7 @@ def test_an_interrupt_exits_with_130_and_resume_goes_on(tmp_path: Path) -> None:
     assert "Traceback" not in rest
     assert not (tmp_path / "run").exists()
     subprocess.run([*command, *options, "--resume"], cwd=ROOT, check=True, capture_output=True)
-    assert read_table(tmp_path / "run", "scenario", ["scenario"]).num_rows == 1 + 130 * 129 // 2
+    assert read_table(tmp_path / "run", "scenario", ["scenario"]).num_rows == 1 + 260 * 259 // 2
     assert len(files_of(tmp_path / "run", "scenario")) > 8
 
 

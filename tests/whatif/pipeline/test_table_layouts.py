@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from router.whatif.pipeline.table_files import are_equal, from_rows, read_table, validate, write_table
+from router.whatif.pipeline.table_files import (
+    are_equal,
+    from_rows,
+    read_parts,
+    read_rows,
+    read_table,
+    validate,
+    write_table,
+)
 from router.whatif.pipeline.table_layouts import LAYOUTS, Layout, TableError, layout_of, page
 
 PAIRS = [
@@ -90,3 +100,26 @@ def test_the_page_has_every_column() -> None:
         assert f"\n## {layout.name}\n" in text
         for name in layout.names:
             assert f"\n| `{name}` |" in text
+
+
+def test_files_in_folders_of_columns_are_one_table_in_the_order_of_its_key(tmp_path: Path) -> None:
+    """As Spark writes it, and as it may be when somebody has put files of Spark's together."""
+    rows = from_rows("pair_impact", [{**PAIRS[0], "scenario": number} for number in range(9)])
+    for variant, first in (("base", 0), ("growth 1:5", 4)):
+        folder = tmp_path / "pair_impact" / f"variant={quote(variant)}" / "family=links%3A1"
+        folder.mkdir(parents=True)
+        pq.write_table(rows.slice(first, 4 if not first else 5), folder / "part-0.parquet")
+    assert are_equal(read_table(tmp_path, "pair_impact"), rows, "pair_impact")
+    parts = list(read_parts(tmp_path, "pair_impact", lambda first, stop: stop > 4))
+    assert [(first, part.num_rows) for first, part in parts] == [(4, 5)]
+    assert read_rows(tmp_path, "pair_impact", {"variant": "growth 1:5", "scenario": 3}) == []
+    assert [row["scenario"] for row in read_rows(tmp_path, "pair_impact", {"variant": "growth 1:5", "src": "A"})] == [
+        *range(4, 9)
+    ]
+    pq.write_table(rows.take([1, 3, 5, 7]), folder.parents[1] / "variant=base" / "family=links%3A1" / "part-0.parquet")
+    pq.write_table(rows.take([8, 6, 4, 2, 0]), folder / "part-0.parquet")
+    assert are_equal(read_table(tmp_path, "pair_impact"), rows, "pair_impact")
+    assert read_table(tmp_path, "pair_impact", ["src"]).num_rows == 9
+    ((first, whole),) = read_parts(tmp_path, "pair_impact", lambda first, stop: True)
+    assert first == 0
+    assert are_equal(whole, rows, "pair_impact")

@@ -332,7 +332,7 @@ def test_the_two_sets_of_colors_have_the_same_names() -> None:
 
 @given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 5))
 def test_the_worst_rows_are_the_first_of_all_sorted(values: list[int], count: int) -> None:
-    outcomes = Outcomes(table=None)
+    outcomes = Outcomes(folder=None)
     found = outcomes.worst(np.array(values), count).tolist()
     wanted = sorted((at for at, value in enumerate(values) if value), key=lambda at: (-values[at], at))
     assert found == wanted[:count]
