@@ -141,11 +141,18 @@ class Outcomes:
             found = found[values[found] >= edge]
         return found[np.lexsort((found, -values[found]))][:count]
 
+    def _lengths(self, name: str) -> NDArray[np.int32]:
+        """Of a column of lists, without having all of these at a time."""
+        if self._whole is not None:
+            found: NDArray[np.int32] = pc.list_value_length(self._whole.column(name)).to_numpy()
+            return found
+        assert self.folder is not None
+        parts = read_parts(self.folder, "scenario", lambda first, stop: True, [name])
+        return np.concatenate([pc.list_value_length(part.column(0)).to_numpy() for _, part in parts])
+
     def alone(self, *, variant: str = BASE) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Every scenario of a variant in which one thing fails: (`link`, `router` or `group`, its id, the row)."""
-        links, routers = (
-            pc.list_value_length(self.column(name)).to_numpy() for name in ("failed_links", "failed_routers")
-        )
+        links, routers = self._lengths("failed_links"), self._lengths("failed_routers")
         has_group = pc.is_valid(self.column("group")).to_numpy()
         is_held = self.having("family", "maintenance")
         here = self.having("variant", variant) & ~is_held & (((links + routers) == 1) | has_group)

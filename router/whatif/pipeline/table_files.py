@@ -170,13 +170,16 @@ def _is_mixed(files: Sequence[Path], place: Path, layout: Layout) -> bool:
     return any(one[1] > other[0] for one, other in itertools.pairwise(ranges))
 
 
-def read_parts(folder: Path, name: str, is_wanted: Callable[[int, int], bool]) -> Iterator[tuple[int, pa.Table]]:
+def read_parts(
+    folder: Path, name: str, is_wanted: Callable[[int, int], bool], columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, pa.Table]]:
     """Read a table file by file: of one that is large, only what is wanted.
 
     Args:
         folder: of the run.
         name: of the table.
         is_wanted: told the place of the first row of a file, and of the one after its last.
+        columns: that are read; None: all.
     Yields: the place of the first row, and the rows of files that are wanted.
     Raises: TableError
     """
@@ -184,14 +187,17 @@ def read_parts(folder: Path, name: str, is_wanted: Callable[[int, int], bool]) -
     place = folder / layout.name
     files = files_of(folder, name)
     if _is_mixed(files, place, layout):
-        yield 0, read_table(folder, name)
+        yield 0, read_table(folder, name, columns)
         return
+    names = layout.names if columns is None else tuple(columns)
+    schema = pa.schema([layout.schema.field(each) for each in names])
     first = 0
     for file in files:
         stop = first + pq.read_metadata(file).num_rows
         if is_wanted(first, stop):
-            rows = _with_partition(pq.ParquetFile(file).read(), partition_of(file, place))
-            yield first, rows.select(layout.names).cast(layout.schema)
+            partition = partition_of(file, place)
+            rows = pq.ParquetFile(file).read([each for each in names if each not in partition])
+            yield first, _with_partition(rows, partition).select(names).cast(schema)
         first = stop
 
 
