@@ -37,12 +37,12 @@ _ALERTS: Final = {
     "UNKNOWN_CA": "it does not know the authority of our certificate",
     "CERTIFICATE_EXPIRED": "our certificate has expired",
     "CERTIFICATE_REVOKED": "our certificate was revoked",
-    "BAD_CERTIFICATE": "our certificate is bad",
+    "BAD_CERTIFICATE": "our certificate is bad, or of another host than it dialled",
     "CERTIFICATE_UNKNOWN": "it does not take our certificate",
     "UNSUPPORTED_CERTIFICATE": "it does not take a certificate such as ours",
     "CERTIFICATE_REQUIRED": "it requires a certificate, and we showed none",
     "PROTOCOL_VERSION": "it has no version of TLS in common with us",
-    "HANDSHAKE_FAILURE": "it has no cipher suite in common with us",
+    "HANDSHAKE_FAILURE": "it has no cipher suite in common with us, or our certificate is of another host",
     "UNRECOGNIZED_NAME": "it does not know the host that was dialled",
 }
 """Alerts of the other side in words, by the end of OpenSSL's name for it."""
