@@ -265,7 +265,7 @@ class Daemon:
         if self._accepting is None or self._nursery is None:
             raise LocalError("the router is stopping")
         self._authority.prepare(settings)
-        listener = Listener(settings, files=usable_files(self._settings, settings))
+        listener = Listener(settings, files=usable_files(self.runtime.settings, settings))
         self.listeners.append(listener)
         self._accepting.start_soon(self._accept_on, listener, self._new_scope(listener), self._nursery)
         self.runtime.log.info("listening", host=listener.host, port=listener.port, role=settings.role.value)

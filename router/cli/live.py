@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import click
@@ -16,6 +17,8 @@ from router.cli.management import ManagementError
 from router.cli.stat_columns import printable
 from router.cli.terminal import console, write_plain
 
+Look = Callable[[int], list[RenderableType]]
+"""Gives what is to be shown in so many lines (0 for all that there is)."""
 REST: Final = 4.0
 """The next look waits at least so many times as long as one took, so that looking stays a small part of the work."""
 
@@ -30,9 +33,7 @@ interval_option: Final = click.option(
 looks_option: Final = click.option("--looks", type=click.IntRange(min=1), help="End after so many.  [default: go on]")
 
 
-def watch(
-    look: Callable[[int], list[RenderableType]], *, interval_s: float, looks: int | None, is_plain: bool = False
-) -> None:
+def watch(look: Look, *, interval_s: float, looks: int | None, is_plain: bool = False) -> None:
     """Look again and again, until Ctrl-C or enough looks.
 
     Args:
@@ -51,41 +52,41 @@ def watch(
         pass  # how it is meant to end
 
 
-def _on_terminal(look: Callable[[int], list[RenderableType]], interval_s: float, looks: int | None) -> None:
+def _on_terminal(look: Look, interval_s: float, looks: int | None) -> None:
     out = console()
-    parts = look(out.height - 1)
-    with Live(Group(*parts), console=out, screen=True, auto_refresh=False) as live:
+    seen = _each(look, lambda: out.height - 1, interval_s, looks)
+    with Live(Group(*next(seen)), console=out, screen=True, auto_refresh=False) as live:
         live.refresh()
-        done = 1
-        while looks is None or done < looks:
-            began = time.monotonic()
-            parts = _tried(look, out.height - 1, parts)
+        for parts in seen:
             live.update(Group(*parts), refresh=True)
-            done += 1
-            time.sleep(max(interval_s, REST * (time.monotonic() - began)))
 
 
-def _below_each_other(
-    look: Callable[[int], list[RenderableType]], interval_s: float, looks: int | None, *, is_plain: bool
-) -> None:
-    done = 0
-    parts: list[RenderableType] = []
-    while looks is None or done < looks:
-        began = time.monotonic()
-        parts = _tried(look, 0, parts) if done else look(0)
+def _below_each_other(look: Look, interval_s: float, looks: int | None, *, is_plain: bool) -> None:
+    for parts in _each(look, lambda: 0, interval_s, looks):
         if not is_plain:
             click.echo(time.strftime("-- %T"))
         for part in parts:
             write_plain(part)
         sys.stdout.flush()
-        done += 1
-        if looks is None or done < looks:
-            time.sleep(max(interval_s, REST * (time.monotonic() - began)))
 
 
-def _tried(
-    look: Callable[[int], list[RenderableType]], height: int, last: list[RenderableType]
-) -> list[RenderableType]:
+def _each(
+    look: Look, height: Callable[[], int], interval_s: float, looks: int | None
+) -> Iterator[list[RenderableType]]:
+    """Yield look by look, each when it is its time; *height* as it is then."""
+    began = time.monotonic()
+    parts = look(height())
+    for done in itertools.count(1):
+        took = time.monotonic() - began
+        yield parts
+        if done == looks:
+            return
+        time.sleep(max(interval_s, REST * took))
+        began = time.monotonic()
+        parts = _tried(look, height(), parts)
+
+
+def _tried(look: Look, height: int, last: list[RenderableType]) -> list[RenderableType]:
     """The next look; where nobody answers, that in red above what was seen last."""
     try:
         return look(height)
