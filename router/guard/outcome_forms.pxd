@@ -10,7 +10,7 @@ cpdef Py_ssize_t code_of(bytes state, Py_ssize_t stop) except? -2
 cpdef bytes usual_form(bytes state)
 @cython.locals(first=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, filling=Py_ssize_t, size=object)
 cpdef bytes with_code(bytes state, Py_ssize_t at, Py_ssize_t code)
-@cython.locals(first=Py_ssize_t, stop=Py_ssize_t, kind=Py_ssize_t, name=bytes)
+@cython.locals(at=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, stop=Py_ssize_t, kind=Py_ssize_t, name=bytes)
 cpdef bytes with_symbol(bytes state)
 @cython.locals(kind=Py_ssize_t, width=Py_ssize_t, count=Py_ssize_t, first=Py_ssize_t, stop=Py_ssize_t, _=Py_ssize_t)
 cpdef tuple fields_of(bytes state, Py_ssize_t at)

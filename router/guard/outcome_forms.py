@@ -38,7 +38,7 @@ def code_of(state: bytes, stop: int) -> int:
     if kind == 0x53:
         return state[2]
     if kind == 0x80:
-        return int.from_bytes(state[2:stop], "big")
+        return WRONG if any(state[2:9]) else state[9]
     if kind in (0xA3, 0xB3):
         return CODES.get(state[3 if kind == 0xA3 else 6 : stop], WRONG)
     return WRONG
@@ -77,11 +77,11 @@ def with_code(state: bytes, at: int, code: int) -> bytes:
 
 def with_symbol(state: bytes) -> bytes:
     """The same for a rejected whose error has a string or binary as condition, or a symbol that is none."""
-    at = fields_of(state, end_of(state, 1, len(state)))[0]
-    if at == WRONG or at >= len(state) or state[at]:
+    at, _, count = fields_of(state, end_of(state, 1, len(state)))
+    if not count or state[at]:
         return state
-    at = fields_of(state, end_of(state, at + 1, len(state)))[0]
-    if at == WRONG or at >= len(state) or state[at] not in (0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3):
+    at, _, count = fields_of(state, end_of(state, at + 1, len(state)))
+    if not count or state[at] not in (0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3):
         return state
     first = at + (2 if state[at] < 0xB0 else 5)
     stop = end_of(state, at, len(state))

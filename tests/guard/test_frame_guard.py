@@ -521,6 +521,18 @@ def test_an_outcome_with_a_symbol_is_given_its_code_in_as_many_bytes(
     assert data[at + len(right) :] == b"\x42", "the field behind it stays where it is"
 
 
+def test_fields_beyond_their_number_are_none() -> None:
+    for error in (b"\0\x53\x1d\xc0\x09\0\xa1\5my:no\0", b"\0\x53\x1d\xc0\1\0"):
+        for count in (0, 1):
+            tested = guard()
+            state = b"\0\x53\x25\xc0" + bytes((len(error) + 1, count)) + error
+            fields = b"\x41\x43\x40\x41" + state
+            body = b"\0\x53\x15\xc0" + bytes((len(fields) + 1, 5)) + fields
+            data = AMQP_HEADER + OPEN + BEGIN + (len(body) + 8).to_bytes(4, "big") + b"\2\0\0\0" + body
+            assert tested.check(data) == len(data)
+            assert (tested.is_broken, tested.corrections) == (False, [])
+
+
 def wide(kind: int, rest: bytes, more: int) -> bytes:
     """A list whose content has grown by so many bytes."""
     if kind == 0xD0:
@@ -529,7 +541,7 @@ def wide(kind: int, rest: bytes, more: int) -> bytes:
 
 
 @pytest.mark.parametrize("condition", ["my:no", b"my:no", symbol("my:no"), "m\xfc:no", None, 5])
-@pytest.mark.parametrize("outcome", [ulong(0x25), ulong(0x25 + 2**32), symbol("amqp:rejected:list")])
+@pytest.mark.parametrize("outcome", [ulong(0x25), ulong(0x25 + 2**32), symbol("amqp:rejected:list")], ids=str)
 def test_a_condition_that_is_text_becomes_a_symbol(condition: Any, outcome: Any) -> None:
     tested = guard()
     error = Described(ulong(0x1D), [condition, "why"])
@@ -548,7 +560,18 @@ def test_a_condition_that_is_text_becomes_a_symbol(condition: Any, outcome: Any)
 
 @pytest.mark.parametrize(
     "state",
-    [None, 5, "amqp:accepted:list", Described(symbol("amqp:declared:list"), [b"i"]), Described(ulong(0x24), [])],
+    [
+        None,
+        5,
+        "amqp:accepted:list",
+        Described(symbol("amqp:declared:list"), [b"i"]),
+        Described(ulong(0x24), []),
+        Described(ulong(2**64 - 1), []),
+        Described(ulong(0x25), []),
+        Described(ulong(0x25), [None]),
+        Described(ulong(0x25), [Described(ulong(0x1D), [])]),
+        Described(ulong(0x25), [Described(ulong(0x1D), "text")]),
+    ],
 )
 def test_what_is_no_outcome_with_a_symbol_stays_as_it_is(state: Any) -> None:
     tested = guard()
