@@ -26,7 +26,18 @@ from router.cli.options import router_option
 from router.cli.problems import problem_parts
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.row_choice import RowChoice
-from router.cli.stat_columns import GENERAL, VIEWS, Column, Entity, View, aligned, cell, general_value, printable
+from router.cli.stat_columns import (
+    GENERAL,
+    GENERAL_COUNTERS,
+    VIEWS,
+    Column,
+    Entity,
+    View,
+    aligned,
+    cell,
+    general_value,
+    printable,
+)
 from router.cli.terminal import UNBOUNDED_WIDTH, console, write_plain
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20")
@@ -227,14 +238,13 @@ class _Looking:
 
     def _rate(self, found: Found) -> None:
         view = VIEWS.get(self._wanted.what)
-        if view is None:
-            return
+        counters = GENERAL_COUNTERS if self._wanted.what == "general" else view.counters if view is not None else ()
         now = time.monotonic()
         seen = {}
         for router, rows in found:
             for row in rows:
                 at, before = self._before.get((router, row["identity"]), (now, row))
-                for title, name in view.counters:
+                for title, name in counters:
                     passed = max(0, row[name] - before[name])
                     row[title] = round(passed / (now - at)) if now > at else None
                 seen[router, row["identity"]] = (now, row)
@@ -351,9 +361,15 @@ def _rate_of(title: str, row: Entity) -> object:
 
 
 def _general(router: Entity) -> Table:
+    rates = {name: router.get(title) for title, name in GENERAL_COUNTERS}
+    is_rated = any(rate is not None for rate in rates.values())
     table = Table(box=None, show_header=False, pad_edge=False)
     for title, attribute in GENERAL:
-        table.add_row(title, Text(printable(general_value(attribute, router.get(attribute)))))
+        cells: list[RenderableType] = [title, Text(printable(general_value(attribute, router.get(attribute))))]
+        if is_rated:
+            rate = rates.get(attribute)
+            cells.append(Text("" if rate is None else f"{rate}/s", justify="right"))
+        table.add_row(*cells)
     return table
 
 

@@ -445,6 +445,13 @@ GENERAL: Final = (
 )
 """Lines of `stat general`: what it is, and the attribute of the router."""
 
+GENERAL_COUNTERS: Final = tuple(
+    (f"{attribute}/s", attribute)
+    for _, attribute in GENERAL
+    if attribute.endswith("Deliveries") or attribute in ("deliveriesIngress", "deliveriesEgress", "deliveriesTransit")
+)
+"""Counters that `--watch` gives a rate, by the name of that."""
+
 
 def general_value(attribute: str, value: object) -> str:
     """A value of `stat general` with its unit."""

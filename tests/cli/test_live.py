@@ -15,13 +15,14 @@ from rich.cells import cell_len
 
 from mesh_config.generators import generate
 from router.cli import main
+from router.cli.management import ManagementClient
 from router.cli.message_links import Client
 from router.cli.router_access import RouterAccess
 from router.cli.row_choice import RowChoice
 from router.cli.stat import fitted
 from router.cli.stat_columns import LINKS, ROUTERS
 from tests.cli.test_messages import call, command
-from tests.helpers.processes import MeshProcesses
+from tests.helpers.processes import MeshProcesses, wait_until
 
 WAIT_S = 20
 
@@ -104,6 +105,32 @@ def test_top_puts_who_is_blocked_first_of_all_routers(stage: Stage) -> None:
     ]
     (row,) = as_json(stage, "top", "--json", "--looks", "1", "--by", "addresses")["rows"]
     assert (row["router"], row["address"], row["links"]) == ("*", "jobs", 2)
+
+
+@pytest.mark.interop
+def test_watch_of_a_whole_router_has_rates_beside_its_counters_from_the_second_look_on(stage: Stage) -> None:
+    many = ("--count", "100000")
+    sending = subprocess.Popen(command(stage.mesh, "R1", ("send", "rated", "x", *many)))
+    url = stage.mesh.url("R3")
+    taking = subprocess.Popen(command(stage.mesh, "R3", ("receive", "rated", *many)), stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: left(stage) > 0, "messages pass", WAIT_S)
+        done = CliRunner().invoke(main, ["stat", "--watch", "--looks", "2", "--interval", "0.5", "--url", url])
+    finally:
+        for process in (sending, taking):
+            process.kill()
+            process.wait()
+    first, second = done.output.split("\n-- ")
+    assert "/s" not in first
+    row = next(line.split() for line in second.splitlines() if line.startswith("left the mesh here"))
+    assert int(row[-1].removesuffix("/s")) > 0
+    assert not next(line for line in second.splitlines() if line.startswith("uptime")).endswith("/s")
+
+
+def left(stage: Stage) -> int:
+    """Messages that have left the mesh at R3."""
+    with ManagementClient(stage.mesh.url("R3"), timeout_s=WAIT_S) as client:
+        return int(sum(row["deliveriesEgress"] for row in client.query("router.address") if row["key"] == "M0rated"))
 
 
 @pytest.mark.interop
