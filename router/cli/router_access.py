@@ -9,7 +9,7 @@ def command(access: RouterAccess) -> None:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -184,7 +184,15 @@ _OPTIONS: Final = (
 
 def access_options(command: Command) -> Command:
     """Give a command the options of a connection, which come to it as one argument, `access`."""
+    return _with_options(command, _OPTIONS)
 
+
+def access_options_beside_url(command: Command) -> Command:
+    """The same for a command that has its URL as an argument, `url`, which becomes a part of `access`."""
+    return _with_options(command, _OPTIONS[1:])
+
+
+def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> Command:
     @wraps(command)
     def called(
         *args: Any,
@@ -218,6 +226,6 @@ def access_options(command: Command) -> Command:
         )
         return command(*args, access=access, **others)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         called = option(called)
     return called  # type: ignore[return-value]  # click adds its parameters to the function itself

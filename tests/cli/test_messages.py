@@ -248,6 +248,12 @@ def test_all_commands_come_by_tls_with_a_user(tmp_path: Path) -> None:
             taker.finish(delivery, 0x24)  # ACCEPTED
             client.wait(client.is_written, WAIT_S)
             assert sender.wait(WAIT_S) == 0
+        words = ("whatif", "snapshot", url, "-o", str(tmp_path / "model"), "--ca", made.certificates.ca)
+        snapshot = CliRunner().invoke(main, [*words, *user])
+        assert snapshot.exit_code == 0, snapshot.output
+        assert (tmp_path / "model").is_dir()
+        refused = CliRunner().invoke(main, [*words, "--user", USER, "--password-file", str(tmp_path / "wrong")])
+        assert "user or password is wrong" in refused.output
         wrong = run("send", "x", "--user", USER, "--password-file", str(tmp_path / "wrong"))
         assert "user or password is wrong" in wrong.stderr
         other = run("stat", *user, ca=made.client)

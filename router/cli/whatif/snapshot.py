@@ -16,7 +16,7 @@ from mesh_config.findings import SettingsError
 from router.cli.errors import CommandError, FindingsError, show
 from router.cli.management import ManagementClient, ManagementError
 from router.cli.management import RefusedError as RequestRefused
-from router.cli.options import timeout_option
+from router.cli.router_access import RouterAccess, access_options_beside_url
 from router.cli.stat_columns import printable
 from router.cli.whatif.import_model import save
 from router.cli.whatif.options import demands_option, groups_option, output_option
@@ -35,21 +35,20 @@ from router.core.escapes import without_passwords
     metavar="SECONDS",
     help="Count for so long what publishers send to each address, and take it for the demands.",
 )
-@timeout_option
+@access_options_beside_url
 def snapshot(
-    url: str,
+    access: RouterAccess,
     output: str,
     name: str,
     details: tuple[str, ...],
     demands: str | None,
     measure: float | None,
-    timeout: float,
 ) -> None:
     """Make a model of the mesh that the router at URL belongs to.
 
-    URL is a client listener of any router, such as amqp://127.0.0.1:5672; it leads to all others. The model has the
-    routers and their sites, links with costs, delays and counters, and addresses with subscribers and credit. MODEL
-    becomes a folder; a model that is there already is replaced.
+    URL is a client listener of any router, such as amqp://127.0.0.1:5672 (amqps:// for TLS); it leads to all others.
+    The model has the routers and their sites, links with costs, delays and counters, and addresses with subscribers and
+    credit. MODEL becomes a folder; a model that is there already is replaced.
 
     Exit status: 1 when a router cannot be asked, a file has errors or MODEL can't be written, else 0.
     """
@@ -58,9 +57,9 @@ def snapshot(
     sources = importlib.import_module("router.whatif.formats.live_snapshot")
     importing = importlib.import_module("router.whatif.formats.importer")
     try:
-        with ManagementClient(url, timeout_s=timeout) as client:
+        with ManagementClient(access) as client:
             reading, found = _read(sources, client, measure)
-        model, warnings = sources.checked_model(reading, without_passwords(url), name=name, demands=found)
+        model, warnings = sources.checked_model(reading, without_passwords(access.url), name=name, demands=found)
         model, more = importing.completed(model, details=details, demands=demands)
         show((*warnings, *more), err=True)
         save(model, output)
