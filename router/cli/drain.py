@@ -9,6 +9,7 @@ import click
 
 from router.cli.errors import CommandError
 from router.cli.management import ManagementClient, ManagementError, RefusedError
+from router.cli.options import router_argument
 from router.cli.router_access import RouterAccess, access_options
 from router.cli.stat_columns import printable
 
@@ -19,7 +20,7 @@ SPARE_S: Final = 5.0
 
 
 @click.command(short_help="Send a router's clients and paths elsewhere, before work on it.")
-@click.argument("router")
+@router_argument
 @click.option("--stop", "is_to_stop", is_flag=True, help="Stop the router when it is drained.")
 @access_options
 def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
@@ -49,7 +50,7 @@ def drain(router: str, is_to_stop: bool, access: RouterAccess) -> None:
 
 
 @click.command(short_help="Have a drained router serve again.")
-@click.argument("router")
+@router_argument
 @access_options
 def resume(router: str, access: RouterAccess) -> None:
     """Have ROUTER, which is drained, accept clients again, and let paths lead through it.

@@ -23,6 +23,8 @@ router_option: Final = click.option(
 
 address_argument: Final = click.argument("address")
 
+router_argument: Final = click.argument("router")
+
 verbose_messages_option: Final = click.option(
     "-v", "--verbose", "form", flag_value="verbose", help="Show header and properties too."
 )

@@ -108,7 +108,7 @@ def test_top_puts_who_is_blocked_first_of_all_routers(stage: Stage) -> None:
 
 
 @pytest.mark.interop
-def test_watch_of_a_whole_router_has_rates_beside_its_counters_from_the_second_look_on(stage: Stage) -> None:
+def test_watch_of_a_whole_router_has_rates_beside_counters_from_the_second_look(stage: Stage) -> None:
     many = ("--count", "100000")
     sending = subprocess.Popen(command(stage.mesh, "R1", ("send", "rated", "x", *many)))
     url = stage.mesh.url("R3")

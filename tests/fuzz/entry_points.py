@@ -491,9 +491,9 @@ def check_address(data: bytes) -> object:
     assert shown == found.text or (shown.endswith("*") and found.text.startswith(shown[:-1]))
     owner = address.volatile_owner(plain)
     assert address.is_volatile_reply(text) == (owner is not None)
-    treatment = _table().lookup(found.text)
-    assert isinstance(treatment, Treatment)
-    assert _table().distance(found.text) >= 0
+    rule = _table().rule(found.text)
+    assert isinstance(rule.treatment, Treatment)
+    assert rule.distance >= 0
     if found.text:
         assert mobile_address(mobile_key(found.text)) == found.text
     address.is_private(found)
