@@ -98,6 +98,8 @@ class PeerEvents:
         self._told_messages: set[ConnectionId] = set()
         """and messages to some addresses."""
         self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
+        self.pairs = self._client_links.pairs
+        """Links with which clients of RabbitMQ ask about queues."""
 
     def take_settings(self, settings: RouterSettings) -> None:
         """Go by other settings from the next neighbor on."""

@@ -131,6 +131,7 @@ class Runtime(RunToCompletion):
             pacer=self.pacer,
             policy=self.policy,
         )
+        self.pairs = self._peers.pairs
         self._next_connection = 0
         self.control_deadline = self.control.next_deadline()
         self.traffic = PeerTraffic()

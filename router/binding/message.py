@@ -100,6 +100,12 @@ def timestamp(milliseconds: int) -> int:
     return proton.timestamp(milliseconds)
 
 
+def strings(items: Iterable[str]) -> object:
+    """*items* to be written as an array of strings, for clients that read no list."""
+    undescribed: Any = proton.UNDESCRIBED
+    return proton.Array(undescribed, proton.Data.STRING, *items)
+
+
 def is_symbol(value: object) -> TypeGuard[str]:
     """Whether a decoded value is a symbol, and not a string."""
     return isinstance(value, proton.symbol)
@@ -114,7 +120,13 @@ CountValues = Callable[[bytes, int, int], int]
 """Counts the values of a section: data, where it begins, and most; negative when it is malformed."""
 
 
-def decode_message(data: bytes, *, max_values: int = MOST_VALUES, count_values: CountValues | None = None) -> Message:
+def decode_message(
+    data: bytes,
+    *,
+    max_values: int = MOST_VALUES,
+    count_values: CountValues | None = None,
+    is_body_anywhere: bool = False,
+) -> Message:
     """Read the message in *data*, in time proportional to its bytes.
 
     Fields with their default value may be absent, written out or null: that is kept.
@@ -124,13 +136,14 @@ def decode_message(data: bytes, *, max_values: int = MOST_VALUES, count_values: 
         max_values: values in it, those within lists and maps counted, by what *count_values* says.
         count_values: for bytes of a stranger; without it there is no bound but proton's. That makes a tree of a section
             before anybody can look at it, and a large one of an array of nulls, which has no bytes.
+        is_body_anywhere: the amqp-value section may stand before others, as RabbitMQ's Python client writes it.
     Raises:
         MalformedMessage: no AMQP, sections out of order or more than MAX_SECTIONS, too many values, or a field of a
             type that it cannot have.
     """
     message = Message()
     try:
-        _read_sections(data, message, _Reader(max_values), count_values)
+        _read_sections(data, message, _Reader(max_values), count_values, is_body_anywhere)
     except MalformedMessage as error:
         error.read = message
         raise
@@ -142,7 +155,9 @@ def decode_message(data: bytes, *, max_values: int = MOST_VALUES, count_values: 
     raise MalformedMessage(f"no message: {reason}", message)
 
 
-def _read_sections(data: bytes, message: Message, reader: _Reader, count_values: CountValues | None) -> None:
+def _read_sections(
+    data: bytes, message: Message, reader: _Reader, count_values: CountValues | None, is_body_anywhere: bool
+) -> None:
     """Put what *data* says into *message*."""
     body = _Body()
     rest = memoryview(data)
@@ -167,6 +182,9 @@ def _read_sections(data: bytes, message: Message, reader: _Reader, count_values:
             body.add(code, value)
         else:
             _take_section(message, code, value)
+        if code == _VALUE and is_body_anywhere:
+            last = last or _HEADER
+            continue
         last = code
         if code == _VALUE:
             # A footer tells us nothing, and qdrouterd writes a stray map behind some of its replies' null bodies.

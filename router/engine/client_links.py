@@ -36,6 +36,7 @@ from router.core.policy.denial import DenialKind, Denied
 from router.dataplane.data_plane_interface import DataPlaneInterface
 from router.dataplane.links import IngressLink, PublisherLink, SubscriberLink
 from router.engine.connection import Connection
+from router.engine.management_pairs import ManagementPairs
 from router.engine.terminus_address import read_address
 
 VOLATILE_QUEUE = "rabbitmq:volatile-queue"
@@ -68,6 +69,7 @@ class ClientLinks:
         self._settings = settings
         self._ids = link_ids
         self._changed = changed
+        self.pairs = ManagementPairs(fib)
 
     def attach(self, connection: Connection, handle: Handle) -> None:
         """Grant or refuse what the peer asks for.
@@ -101,6 +103,7 @@ class ClientLinks:
             raise Refused("a receiver needs a source with an address", condition=Condition.INVALID_FIELD)
         capabilities = proton_data.read_symbols(pn.pn_terminus_capabilities(source))
         is_volatile = VOLATILE_QUEUE in capabilities
+        is_paired = False
         plain: str | None = None
         rights = connection.rights
         if rights is not None:
@@ -111,12 +114,14 @@ class ClientLinks:
             make = volatile_reply_address if is_volatile else dynamic_address
             random = secrets.token_urlsafe(RANDOM_BYTES)
             address = make(self._fib.me, tagged(rights.tag, random) if rights is not None else random)
+        elif is_paired := self.pairs.has(handle):
+            address = self.pairs.replies(connection, handle)
         else:
             plain = read_address(source)
             address = self._checked(plain, connection, rights.source if rights is not None else None)
             self._check_source(address, connection)
         entry = self._fib.attach(address, plain=plain)
-        if pn.pn_terminus_is_dynamic(source):
+        if is_paired or pn.pn_terminus_is_dynamic(source):
             entry.holder = connection.id
         link = SubscriberLink(
             LinkId(next(self._ids)),
@@ -133,6 +138,8 @@ class ClientLinks:
         if is_volatile and pn.pn_terminus_is_dynamic(source):
             entry.volatile = True
             proton_data.write_symbol(pn.pn_terminus_capabilities(pn.pn_link_source(handle)), VOLATILE_QUEUE)
+        if is_paired:
+            self.pairs.add(connection, handle, link.id)
         connection.add_link(link)
         self._data_plane.add_egress(link)
         is_first = self._fib.subscribe(entry, link)
@@ -157,7 +164,10 @@ class ClientLinks:
             if rights is not None:
                 rights.check_dynamic(DenialKind.SENDER)
             address = dynamic_target(secrets.token_urlsafe(RANDOM_BYTES))
-        if address:
+        is_paired = self.pairs.has(handle)
+        if is_paired:
+            entry = self.pairs.requests(connection, handle)
+        elif address:
             plain = address
             address = self._checked(address, connection, rights.target if rights is not None else None)
             parsed = parse_address(address, me=self._fib.me)
@@ -188,6 +198,8 @@ class ClientLinks:
         pn.pn_link_set_max_message_size(handle, link.most_bytes)
         # without the virtual host, which is put before it when a receiver attaches to it
         self._mirror(handle, plain if pn.pn_terminus_is_dynamic(target) else None)
+        if is_paired:
+            self.pairs.add(connection, handle, link.id)
         connection.add_link(link)
         pn.pn_link_open(handle)
         self._data_plane.add_publisher(link)
@@ -258,8 +270,10 @@ class ClientLinks:
         link = connection.take_link(handle)
         if isinstance(link, IngressLink):
             self._data_plane.remove_ingress(link)
+            self.pairs.remove(link.id, is_receiver=False)
         elif isinstance(link, SubscriberLink):
             self._remove_subscriber(link)
+            self.pairs.remove(link.id, is_receiver=True)
 
     def _remove_subscriber(self, link: SubscriberLink) -> None:
         entry = link.entry

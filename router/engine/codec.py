@@ -20,6 +20,7 @@ from router.binding.message import (
     MessageId,
     int32,
     is_symbol,
+    strings,
     symbol,
     timestamp,
     uint,
@@ -45,6 +46,7 @@ __all__ = [
     "encode_message",
     "int32",
     "is_symbol",
+    "strings",
     "symbol",
     "timestamp",
     "uint",
@@ -84,17 +86,23 @@ class Control:
     trace: tuple[RouterId, ...]
 
 
-def decode_message(data: bytes, *, max_values: int | None = None) -> Message:
+def decode_message(data: bytes, *, max_values: int | None = None, is_body_anywhere: bool = False) -> Message:
     """Read a management message: properties, application properties and body, plain.
 
     Args:
         data: the whole message, bytes.
         max_values: values in it, those within lists and maps counted; None: MOST_VALUES.
+        is_body_anywhere: the amqp-value section may stand before others, as RabbitMQ's Python client writes it.
     Raises:
         UnreadableMessage: it is no AMQP message, or has more sections or values than may be.
     """
     try:
-        return decode_by_proton(data, max_values=max_values or MOST_VALUES, count_values=count_values)
+        return decode_by_proton(
+            data,
+            max_values=max_values or MOST_VALUES,
+            count_values=count_values,
+            is_body_anywhere=is_body_anywhere,
+        )
     except MalformedMessage as error:
         raise UnreadableMessage(str(error), error.read) from error
 

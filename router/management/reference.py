@@ -93,6 +93,8 @@ characters of each text.
 
 A request without `reply-to`, or that is no message at all, is logged and otherwise ignored.
 
+Clients of RabbitMQ 4 ask [in their own way](#as-rabbitmqs-clients-ask) whether somebody receives from an address.
+
 What is created is checked like a settings file, and is gone with the process: to keep it, write it into the file. Of a
 listener these attributes can be set: `name`, `host`, `port`, `role`, `cost`, `maxFrameSize`, `maxSessions`,
 `idleTimeoutSeconds`, `maxConnections`, `initialHandshakeTimeoutSeconds`, `multiTenant`; of a connector the first eight;
@@ -107,9 +109,55 @@ long; what may be null says so.
 """
 
 
+_QUEUES = """\
+## As RabbitMQ's clients ask
+
+AMQP 1.0 clients of RabbitMQ 4 manage queues by requests to `/management`, and a responder asks there whether its
+requester is still waiting: `GET /queues/:name`. That is answered, at the router where the client is attached: a queue
+is an address that somebody in the mesh receives from, and is gone with its last receiver.
+
+The client attaches a pair of links of one name in one session, a sender to `/management` and a receiver from there,
+both with the property `paired`. Without it `/management` is an address as any other.
+
+| request | |
+|---|---|
+| `subject` | method: `GET` |
+| `to` | `/queues/` and the name, percent-encoded; also one that is attached to as `/queues/:name` is found |
+| `reply-to` | `$me`: the answer comes by the receiver of the pair |
+| `message-id` | comes back as `correlation-id` |
+
+The answer's `subject` is its status, its body a map with 200 and else a text that says why.
+
+| status | meaning |
+|---|---|
+| 200 | somebody receives from there |
+| 400 | the request is malformed |
+| 403 | the user may not send there: only who may send may ask, and needs no right to management |
+| 404 | nobody receives from there, or the path is another one |
+| 405 | another method: a router has no queues, exchanges or bindings that could be declared or deleted |
+| 421 | the address was made by another router for replies (`_topo/0/...`), and only that router knows |
+
+Of an address made as for [RabbitMQ's Direct Reply-To](../explanation/deviations.md) every router knows, so 421 is
+never said of one.
+
+| key | type | value |
+|---|---|---|
+| `name` | string | as it was asked for |
+| `type`, `durable`, `auto_delete` | | `classic`, false and true: what an address is most like |
+| `exclusive` | boolean | a router made the address, for one connection |
+| `leader`, `replicas` | string, array | first one, and all of the routers where receivers are attached |
+| `consumer_count` | uint | receivers at this router, and one for each other router that has any |
+| `message_count` | ulong | messages that wait at this router |
+| `arguments` | map | empty |
+
+RabbitMQ's Python client (rabbitmq-amqp-python-client 1.0.1) works so with its `Management` on its `BlockingConnection`;
+its `Connection` turns every server away that doesn't call itself RabbitMQ.
+"""
+
+
 def reference_text() -> str:
     """The page."""
-    return "\n".join([_INTRO, *(_section(kind) for kind in TYPES.values())])
+    return "\n".join([_INTRO, *(_section(kind) for kind in TYPES.values()), _QUEUES])
 
 
 def _section(kind: EntityType) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Final
 
 import attrs
@@ -20,10 +21,13 @@ from router.core.ids_and_conditions import ConnectionId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import Denied
 from router.engine import codec
+from router.engine.management_pairs import ManagementPair
 from router.management.access import BY_NEIGHBOR, EVERYTHING, NOTHING, Access
 from router.management.node import BAD_REQUEST, INTERNAL_ERROR, Answer, ManagementNode, reply
+from router.management.queue_requests import answer_queue_request, refuse_queue_request
 from router.runtime import Runtime
 from router.views.changes import RuntimeChanges, Sockets
+from router.views.queue_lookup import find_queue
 from router.views.runtime import RuntimeView
 
 MAX_VALUES: Final = 1000
@@ -41,6 +45,8 @@ def serve_management(
 ) -> RuntimeView:
     """Answer what is sent to `$management` of this router, by its clients or from anywhere in the mesh.
 
+    Its clients may also ask about queues, as RabbitMQ's do.
+
     Args:
         runtime: of the router.
         sockets: its listeners and connectors, which may be changed; None where there are none.
@@ -51,16 +57,33 @@ def serve_management(
     node = ManagementNode(view, RuntimeChanges(runtime, sockets))
     service = ManagementService(runtime, node, measure if measure is not None else runtime.clock)
     runtime.work = service.go_on
-    runtime.fib.serve(MANAGEMENT, service.take, runtime.settings.forwarding.management_request_bytes)
+    most_bytes = runtime.settings.forwarding.management_request_bytes
+    runtime.fib.serve(MANAGEMENT, service.take, most_bytes)
+    runtime.pairs.service, runtime.pairs.most_bytes = service.take, most_bytes
     return view
+
+
+@attrs.frozen
+class WaitingRequest:
+    """A request that is not begun."""
+
+    data: bytes
+    access: Access
+    """Rights of its sender to management,"""
+    rights: ClientRights | None
+    """and to send messages; None where there is no policy."""
+    vhost: str
+    """Word that its listener puts before the addresses of its sender; empty for none."""
+    pair: ManagementPair | None
+    """That it came by; None for a request to `$management`."""
 
 
 @attrs.define(eq=False)
 class ConnectionRequests:
     """The requests of one connection."""
 
-    requests: deque[tuple[bytes, Access, ClientRights | None]] = attrs.field(factory=deque)
-    """Those not begun, oldest first, each with what its sender may ask, and where it may send."""
+    requests: deque[WaitingRequest] = attrs.field(factory=deque)
+    """Those not begun, oldest first."""
     size: int = 0
     """Their bytes."""
     work: Generator[None, None, None] | None = None
@@ -81,12 +104,14 @@ class ManagementService:
         self._turn_s = 0.0
         """and what answers have taken of it, seconds."""
 
-    def take(self, data: bytes, source: ConnectionId | None) -> bool:
-        """Take one request. Returns: whether there was room."""
+    def take(self, data: bytes, source: ConnectionId | None, pair: ManagementPair | None = None) -> bool:
+        """Take one request, which came by a pair of links or to `$management`. Returns: whether there was room."""
         waiting = self._waiting.setdefault(source, ConnectionRequests())
         if len(waiting.requests) >= MAX_WAITING or (waiting.size and waiting.size + len(data) > MAX_WAITING_BYTES):
             return False
-        waiting.requests.append((data, *self._access(source)))
+        connection = self._runtime.connections.get(source) if source is not None else None
+        vhost = (connection.port.vhost if connection is not None else None) or ""
+        waiting.requests.append(WaitingRequest(data, *self._access(source), vhost, pair))
         waiting.size += len(data)
         if self._runtime.work_at == math.inf and not self._is_working:
             self.go_on()
@@ -146,9 +171,12 @@ class ManagementService:
     def _step(self, waiting: ConnectionRequests) -> None:
         """Make a piece of the oldest answer of a connection."""
         if waiting.work is None:
-            data, access, rights = waiting.requests.popleft()
-            waiting.size -= len(data)
-            waiting.work = self._answer(data, access, rights)
+            request = waiting.requests.popleft()
+            waiting.size -= len(request.data)
+            if request.pair is not None:
+                waiting.work = self._answer_pair(request, request.pair)
+            else:
+                waiting.work = self._answer(request.data, request.access, request.rights)
         try:
             next(waiting.work)
         except StopIteration:
@@ -185,6 +213,29 @@ class ManagementService:
             runtime.log.warning("management_request_ignored", reason="it names no address to reply to")
             return
         self._publish(answer.to, encoded, rights)
+
+    def _answer_pair(self, asked: WaitingRequest, pair: ManagementPair) -> Generator[None, None, None]:
+        """Answer a request about a queue."""
+        runtime = self._runtime
+        try:
+            request = codec.decode_message(asked.data, max_values=MAX_VALUES, is_body_anywhere=True)
+        except codec.UnreadableMessage as error:
+            runtime.log.warning("management_request_malformed", reason=str(error))
+            answer = refuse_queue_request(error.read or codec.Message(), f"the request is not read: {error}")
+        else:
+            yield
+            find = partial(find_queue, runtime.fib, rights=asked.rights, vhost=asked.vhost)
+            try:
+                answer = answer_queue_request(request, find)
+            except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection
+                runtime.log.exception("management_fault")
+                fault = f"fault of the router: {type(error).__name__}"
+                answer = refuse_queue_request(request, fault, INTERNAL_ERROR)
+        if pair.reply_address is None:
+            reason = "no receiver of its name is attached in its session"
+            runtime.log.warning("management_request_ignored", reason=reason)
+            return
+        runtime.data_plane.publish(pair.reply_address, codec.encode_message(answer))
 
     def _reply_address(self, to: str | None, rights: ClientRights | None) -> str | None:
         """The address of a reply as the mesh knows it; None when its requester may not send there either.
