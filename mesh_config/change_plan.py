@@ -12,16 +12,34 @@ from typing import Final, TypeVar
 
 import attrs
 
-from mesh_config.models import AddressSettings, ConnectorSettings, ListenerSettings, RouterSettings, TlsSettings
+from mesh_config.models import (
+    AddressSettings,
+    ConnectorSettings,
+    ForwardingSettings,
+    ListenerSettings,
+    RouterSettings,
+    TlsSettings,
+)
 from mesh_config.values import fields_of
 
 Socket = TypeVar("Socket", bound=Hashable)
-Settings = TypeVar("Settings", RouterSettings, ListenerSettings)
+Settings = TypeVar("Settings", RouterSettings, ListenerSettings, ForwardingSettings)
 
-TAKEN_OVER: Final = ("neighbors", "default_treatment", "log", "shutdown_s")
+TAKEN_OVER: Final = ("neighbors", "default_treatment", "log", "shutdown_s", "vhosts", "http")
 """Settings that count from the next time that they are looked at."""
-IN_PARTS: Final = ("listeners", "connectors", "addresses", "tls")
-"""Lists of which each entry is looked at by itself."""
+IN_PARTS: Final = ("listeners", "connectors", "addresses", "tls", "forwarding")
+"""Settings of which each part is looked at by itself."""
+FORWARDING_AT_START: Final = (
+    "publisher_window",
+    "brokered_messages",
+    "circuit_idle_s",
+    "quarantine_s",
+    "linger_s",
+    "drain_bound_s",
+    "grace_s",
+    "management_request_bytes",
+)
+"""Settings of `forwarding` that are looked at at the start: most are of credit, which goes on from what was lent."""
 
 
 @attrs.frozen(kw_only=True)
@@ -42,6 +60,8 @@ class ChangePlan:
     addresses_removed: tuple[AddressSettings, ...] = ()
     profiles: tuple[TlsSettings, ...] = ()
     """TLS profiles whose names are new."""
+    forwarding: tuple[str, ...] = ()
+    """Names of settings of `forwarding` that are taken over."""
     taken_over: tuple[str, ...] = ()
     """Names of settings that need no more than to be known."""
     needs_restart: tuple[str, ...] = ()
@@ -60,6 +80,7 @@ class ChangePlan:
         said += [f"address {each.prefix or each.pattern} removed" for each in self.addresses_removed]
         said += [f"address {each.prefix or each.pattern} added" for each in self.addresses_added]
         said += [f"tls profile {each.name} added" for each in self.profiles]
+        said += [f"forwarding.{name} changed" for name in self.forwarding]
         return said + [f"{name} changed" for name in self.taken_over]
 
 
@@ -83,6 +104,8 @@ def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
     names = {profile.name for profile in old.tls}
     changed = _differences(old, new)
     restart = [name for name in changed if name not in (*TAKEN_OVER, *IN_PARTS)]
+    bounds = _differences(old.forwarding, new.forwarding)
+    restart += [f"forwarding.{name}" for name in bounds if name in FORWARDING_AT_START]
     restart += [f"tls profile {each.name}" for each in new.tls if each.name in names and each not in old.tls]
     return ChangePlan(
         opened=tuple(opened),
@@ -93,9 +116,15 @@ def plan_change(old: RouterSettings, new: RouterSettings) -> ChangePlan:
         addresses_added=tuple(added_addresses),
         addresses_removed=tuple(removed_addresses),
         profiles=tuple(each for each in new.tls if each.name not in names),
+        forwarding=tuple(name for name in bounds if name not in FORWARDING_AT_START),
         taken_over=tuple(name for name in changed if name in TAKEN_OVER),
         needs_restart=tuple(restart),
     )
+
+
+def forwarding_as_it_runs(old: ForwardingSettings, new: ForwardingSettings) -> ForwardingSettings:
+    """Combine the settings that a router goes by after a change: *new*, but for what counts at its start alone."""
+    return attrs.evolve(new, **{name: getattr(old, name) for name in FORWARDING_AT_START})
 
 
 def _without_common(old: Sequence[Socket], new: Sequence[Socket]) -> tuple[list[Socket], list[Socket]]:

@@ -128,6 +128,16 @@ class ControlPacer:
         self._used_s = 0.0
         """Used for these so far, seconds."""
 
+    def take_settings(self, *, share: float, most_bytes: int) -> None:
+        """Go by other bounds from now on.
+
+        Args:
+            share: of all time that control messages may take, 0 to 1.
+            most_bytes: of messages of one neighbor that may wait.
+        """
+        self._share = share
+        self._most_bytes = most_bytes
+
     def may_pass(self, connection: ConnectionId, message: bytes, now: float) -> bool:
         """Whether a message may be handled at once.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import random
@@ -10,7 +9,7 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,10 +21,12 @@ from router import __version__, speed
 from router.core.errors import LocalError
 from router.core.ids_and_conditions import Condition
 from router.core.linkstate.spf import load_algorithms
+from router.drain_state import DrainState
 from router.draining import Draining
 from router.engine.connection import Connection
 from router.engine.tls_connection import TlsConnection
 from router.flight_recorder import SIGNAL
+from router.http_listening import HttpListening
 from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.neighbor_admission import open_properties
@@ -43,7 +44,6 @@ from router.stopping import stop_in_order
 from router.views.management_service import serve_management
 from router.views.problem_scan import LOOK_S
 from router.views.reload import Read, Reloading
-from router.views.runtime import RuntimeView
 from router.views.state_log import log_state
 
 if TYPE_CHECKING:  # an extra brings what it needs
@@ -107,7 +107,8 @@ class Daemon:
         self.draining = Draining(self.runtime, self)
         self.view = serve_management(self.runtime, self)
         self.view.problem_scan.certificates = self._authority.certificates
-        self.http = http_server(self.runtime, self.view, self.listeners, self.connectors)
+        self.http = HttpListening(self.runtime, self.view, self.listeners, self.connectors)
+        self.http.take(self.http.prepare(settings))
         self._poller = Poller(self.runtime.clock, self.runtime)
         self._started = self.runtime.clock()
         self._deadline_moved = trio.Event()
@@ -144,9 +145,8 @@ class Daemon:
                     runtime.log.info(
                         "listening", host=listener.host, port=listener.port, role=listener.settings.role.value
                     )
-                if self.http is not None:
-                    nursery.start_soon(self._keep_up, self.http.run)
-                    runtime.log.info("http_listening", host=self.http.host, port=self.http.port)
+                self.http.tell()
+                nursery.start_soon(self.http.run, self._keep_up)
                 runtime.log.info(
                     "started", version=__version__, instance=runtime.instance, speed=speed.SPEED, pid=os.getpid()
                 )
@@ -175,7 +175,11 @@ class Daemon:
         runtime.log.info("stopped")
 
     async def _watch(self, signals: AsyncIterator[int]) -> None:
-        """SIGTERM or SIGINT stops the router, a second one makes it hurry; SIGHUP has it read its file again."""
+        """Take signals.
+
+        SIGTERM or SIGINT stops the router, a second one makes it hurry; SIGHUP has it read its file again, SIGUSR2 ends
+        a drain.
+        """
         async for number in signals:
             name = signal.Signals(number).name
             if number == signal.SIGUSR1:
@@ -186,13 +190,26 @@ class Daemon:
             if number == signal.SIGHUP:
                 self._told_to_reload.set()
                 continue
-            if number not in STOPPING:
-                self.runtime.log.info("signal_ignored", signal=name)
+            if number == signal.SIGUSR2:
+                self._end_drain(name)
                 continue
             self.runtime.log.info("stopping", signal=name)
             if self._told_to_stop.is_set():
                 self._settling.cancel()
             self._told_to_stop.set()
+
+    def _end_drain(self, name: str) -> None:
+        """Serve again, as whoever may signal this process can ask where policy lets nobody in any more."""
+        runtime = self.runtime
+        if runtime.drain_state is not DrainState.DRAINED:
+            runtime.log.info("signal_ignored", signal=name)
+            return
+        runtime.begin(runtime.clock())
+        try:
+            self.draining.resume()
+        except LocalError as error:
+            runtime.log.warning("resume_refused", reason=str(error))
+        runtime.settle()
 
     async def _reload_when_told(self) -> None:
         """Read the file after each SIGHUP, once for all that came meanwhile."""
@@ -291,6 +308,18 @@ class Daemon:
         again = self.open_listener(listener.settings)
         self.listeners.remove(again)
         self.listeners[self.listeners.index(listener)] = again
+
+    def prepare_http(self, settings: RouterSettings) -> HttpServer | None:
+        """Bind the HTTP listener that *settings* have; None where they have none.
+
+        Raises:
+            LocalError: it cannot be bound, or what it needs is not installed.
+        """
+        return self.http.prepare(settings)
+
+    def serve_http(self, server: HttpServer | None) -> None:
+        """Serve HTTP by *server* from now on; connections of the one before it end."""
+        self.http.take(server)
 
     def start(self, task: Callable[[], Awaitable[None]]) -> None:
         """Run *task* beside all else, once; a fault of ours in it is told of.
@@ -519,25 +548,6 @@ class Daemon:
             self._paused_until = now + FAULT_PAUSE_S
             runtime.turn_fault(error)
         self._schedule()
-
-
-def http_server(
-    runtime: Runtime, view: RuntimeView, listeners: Sequence[Listener], connectors: Sequence[Connector]
-) -> HttpServer | None:
-    """The HTTP listener of a router, bound; None where its settings have none.
-
-    Raises:
-        LocalError: it cannot be bound, or what it needs is not installed.
-    """
-    if runtime.settings.http.port is None:
-        return None
-    try:
-        service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
-    except ModuleNotFoundError as error:
-        what = f"the setting `http` needs {error.name}, which is not installed"
-        raise LocalError(f"{what}: pip install 'amqp-mesh[http]'") from error
-    server: HttpServer = service.http_server(runtime, view, listeners, connectors)
-    return server
 
 
 def most_files() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mesh_config.models import HttpSettings
 from router.management.console.routes import console_routes
 from router.management.http_app import http_app
 from router.net.connector import Connector
@@ -18,15 +19,26 @@ from router.views.runtime import RuntimeView
 
 
 def http_server(
-    runtime: Runtime, view: RuntimeView, listeners: Sequence[Listener], connectors: Sequence[Connector]
+    runtime: Runtime,
+    view: RuntimeView,
+    listeners: Sequence[Listener],
+    connectors: Sequence[Connector],
+    settings: HttpSettings,
+    before: HttpServer | None,
 ) -> HttpServer:
     """The HTTP listener of a router, bound.
 
+    Args:
+        runtime: of the router.
+        view: its rows.
+        listeners: those for AMQP.
+        connectors: those of the router.
+        settings: host, port and bounds.
+        before: the one whose place it takes, and whose socket if that is bound to the same address.
     Raises:
         LocalError: it cannot be bound.
     """
-    settings = runtime.settings.http
-    counters = HttpCounters()
+    counters = before.counters if before is not None else HttpCounters()
 
     def readiness() -> list[str]:
         return reasons_not_ready(runtime, listeners, connectors)
@@ -37,4 +49,4 @@ def http_server(
     console = ConsoleSource(runtime, view, MeshQuestions(runtime))
     routes = console_routes(console.page, settings.share_percent / 100)
     app = http_app(settings, readiness=readiness, metrics=metrics, fault=runtime.turn_fault, routes=routes)
-    return HttpServer(settings, app, counters, runtime.turn_fault)
+    return HttpServer(settings, app, counters, runtime.turn_fault, before)

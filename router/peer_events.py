@@ -102,8 +102,11 @@ class PeerEvents:
         """Links with which clients of RabbitMQ ask about queues."""
 
     def take_settings(self, settings: RouterSettings) -> None:
-        """Go by other settings from the next neighbor on."""
+        """Go by other settings from the next neighbor on, and by other bounds from the next link on."""
         self._settings = settings
+        self._client_links.take_settings(settings.forwarding)
+        for neighbor in self.neighbors.values():
+            neighbor.take_settings(settings.forwarding)
 
     def connection_opened(self, connection: Connection) -> None:
         """Look at the peer's Open; answer with ours, or refuse it."""

@@ -92,6 +92,13 @@ class PeerMemoryAccount:
         """Links and sessions that were looked at since the last look."""
         self._look_at_all_at = -math.inf
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Go by other marks from now on."""
+        self.connection_mark = settings.connection_bytes
+        self.process_mark = settings.process_bytes
+        self._stopped_s = settings.stopped_s
+        self._look_at_all()
+
     @property
     def total(self) -> int:
         """Bytes held because of peers, as last counted; what waits for credit is always up to date."""

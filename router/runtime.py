@@ -287,13 +287,17 @@ class Runtime(RunToCompletion):
             self.trim_at = self.clock() + TRIM_DELAY_S
 
     def take_settings(self, settings: RouterSettings) -> None:
-        """Go by other settings from now on: treatments of addresses, and which neighbors may join.
+        """Go by other settings from now on: treatments of addresses, bounds, and which neighbors may join.
 
         Args:
             settings: of the same router; those that are looked at when it starts have no effect.
         """
         self.settings = settings
         self.fib.treatments = treatment_table(settings)
+        forwarding = settings.forwarding
+        self.data_plane.take_settings(forwarding)
+        self.account.take_settings(forwarding)
+        self.pacer.take_settings(share=forwarding.control_percent / 100, most_bytes=forwarding.control_message_bytes)
         self._peers.take_settings(settings)
 
     # Turns

@@ -128,6 +128,11 @@ class Forwarder:
         """While stopping: what clients publish is released, so that they send it elsewhere."""
         self._fanout = DatagramFanout(fib, ports, egress, settlement, credit_manager.repair, credit_manager.copying)
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Go by other bounds from the next message on."""
+        self._settings = settings
+        self._short_chars = settings.address_bytes // 4
+
     def publish(self, to: str, data: bytes) -> None:
         """Send a whole message of this process itself, pre-settled, to an address."""
         transfer = new_transfer(None, NULL, self.now)

@@ -106,6 +106,11 @@ class MulticastRepair:
         self.resent = 0
         """Copies that were sent again since the start."""
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Keep what passes from now on by other bounds."""
+        self._most_bytes = settings.kept_multicast_bytes
+        self._keep_s = settings.kept_multicast_s
+
     # Numbers
 
     def number(self, entry: AddressEntry) -> bytes | None:

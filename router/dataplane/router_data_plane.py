@@ -102,6 +102,20 @@ class RouterDataPlane(DataPlaneInterface):
         self.reader = self._reader
         # The same twice: compiled, only the one of its own type is called at once.
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Go by other bounds from now on.
+
+        Args:
+            settings: with those of credit as they were at the start (`mesh_config.change_plan.FORWARDING_AT_START`).
+        """
+        self.session_window_frames = settings.session_window_frames
+        self.session_windows_bytes = settings.connection_bytes // 8
+        self.waiting.take_settings(settings)
+        self.repair.take_settings(settings)
+        self.credit_manager.settings = settings
+        self._forwarder.take_settings(settings)
+        self.unfinished.take_settings(settings)
+
     def set_now(self, now: float) -> None:
         """Tell the time *now*, seconds, monotonic: before each batch of events."""
         self.now = now

@@ -34,6 +34,11 @@ class StalledSenders:
         self._links: dict[IngressLink, None] = {}
         self._by_session: dict[Handle, dict[IngressLink, None]] = {}
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Go by other bounds from now on."""
+        self.window_s = settings.unfinished_s
+        self.least_bytes = settings.unfinished_bytes
+
     def watch(self, link: IngressLink, received: int, now: float) -> None:
         """Watch a link: the first *received* bytes of a message have come at *now*, seconds, and not its end."""
         link.progress = ArrivalProgress(link.counters.deliveries, received, now)

@@ -59,6 +59,10 @@ class WaitingMessages:
         self.relieved: list[IngressLink] = []
         """Links that were paused because too much of theirs waited, and need be no longer."""
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Let messages wait by other bounds from now on."""
+        self._settings = settings
+
     def enter(self, transfer: Transfer, place: Place, *, is_bounded: bool = True, is_credited: bool = True) -> None:
         """Let it wait, or release it when there is no room left.
 

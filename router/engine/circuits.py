@@ -62,7 +62,7 @@ class Circuits:
         self._connection = connection
         self._data_plane = data_plane
         self._fib = fib
-        self._settings = settings
+        self.settings = settings
         self._ids = link_ids
         self._tell = tell
         self._spare: dict[int, Handle] = {}
@@ -115,7 +115,7 @@ class Circuits:
         return self._connection.free_channels - 2 * self._pace
 
     def _has_room(self) -> bool:
-        port, settings = self._connection.port, self._settings
+        port, settings = self._connection.port, self.settings
         known = len(port.circuits_in) + len(port.circuits_out)
         return known < settings.max_circuits and len(self._connection.links) < settings.max_links
 

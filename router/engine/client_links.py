@@ -71,6 +71,10 @@ class ClientLinks:
         self._changed = changed
         self.pairs = ManagementPairs(fib)
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Go by other bounds from the next link on."""
+        self._settings = settings
+
     def attach(self, connection: Connection, handle: Handle) -> None:
         """Grant or refuse what the peer asks for.
 

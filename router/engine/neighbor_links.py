@@ -99,6 +99,12 @@ class NeighborLinks:
         if peer.has(CIRCUITS):
             self.circuits = Circuits(connection, data_plane, fib, settings, link_ids, self._tell)
 
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Go by other bounds from the next link on."""
+        self._settings = settings
+        if self.circuits is not None:
+            self.circuits.settings = settings
+
     def _close_link(self, _: IngressLink, error: RemoteProtocolError) -> None:
         self._connection.fail(error)
 

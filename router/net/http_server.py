@@ -140,25 +140,23 @@ class HttpServer:
         app: the ASGI application.
         counters: kept by this object.
         fault: told of faults of ours with a connection.
+        before: the one that it is to take the place of; its socket stays bound if it has the same address.
     Raises:
         LocalError: the address cannot be bound; says which and why.
     """
 
     def __init__(
-        self, settings: HttpSettings, app: AsgiApp, counters: HttpCounters, fault: Callable[[Exception], None]
+        self,
+        settings: HttpSettings,
+        app: AsgiApp,
+        counters: HttpCounters,
+        fault: Callable[[Exception], None],
+        before: HttpServer | None = None,
     ) -> None:
         self._settings = settings
         self._app = ASGIWrapper(app)  # type: ignore[arg-type]
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        self._sock = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._sock.bind((settings.host, settings.port or 0))
-            self._sock.listen(BACKLOG)
-        except OSError as error:
-            self._sock.close()
-            where = f"{settings.host}:{settings.port}"
-            raise LocalError(f"cannot listen for HTTP on {where}: {error.strerror or error}") from error
+        shared = before._shared(settings) if before is not None else None
+        self._sock = shared if shared is not None else _bound(settings)
         self.host, self.port = self._sock.getsockname()[:2]
         self._pace = ReadPace(settings.max_requests_per_s)
         self._connections: dict[trio.CancelScope, trio.socket.SocketType] = {}
@@ -167,6 +165,16 @@ class HttpServer:
         self._fault = fault
         self._config = hypercorn_config(settings)
         self._context = WorkerContext(None)
+
+    def _shared(self, settings: HttpSettings) -> socket.socket | None:
+        """A descriptor of the same socket; None when *settings* have another address."""
+        if (settings.host, settings.port) != (self._settings.host, self._settings.port):
+            return None
+        return self._sock.dup()
+
+    def close(self) -> None:
+        """Give up the socket: nobody serves it."""
+        self._sock.close()
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -207,6 +215,20 @@ class HttpServer:
             sock.close()
             self.counters.count -= 1
             self._connections.pop(scope, None)
+
+
+def _bound(settings: HttpSettings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((settings.host, settings.port or 0))
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        where = f"{settings.host}:{settings.port}"
+        raise LocalError(f"cannot listen for HTTP on {where}: {error.strerror or error}") from error
+    return sock
 
 
 def _is_of_the_peer(error: BaseException) -> bool:

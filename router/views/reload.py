@@ -6,23 +6,31 @@ right as a whole is looked at further, and what can fail, such as binding, comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import attrs
 
-from mesh_config.change_plan import ChangePlan, plan_change
+from mesh_config.change_plan import ChangePlan, forwarding_as_it_runs, plan_change
 from mesh_config.findings import Finding, SettingsError, has_errors
-from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, RouterSettings
+from mesh_config.models import ConnectorSettings, ListenerSettings, MeshSettings, Role, RouterSettings
 from router import logs
+from router.core.addressing.address import AddressKind
 from router.core.errors import LocalError
+from router.core.ids_and_conditions import Condition
+from router.core.policy.policy import Policy
 from router.drain_state import DrainState
+from router.engine.connection import Connection
 from router.management.changes import ChangeError
 from router.mesh_watch import ExpectedMesh
 from router.net.connector import Connector
 from router.net.listener import Listener
+from router.peer_events import remote_address
 from router.runtime import Runtime
+
+if TYPE_CHECKING:  # an extra brings what it needs
+    from router.net.http_server import HttpServer
 
 Found = tuple[RouterSettings, MeshSettings | None, tuple[Finding, ...]]
 Read = Callable[[], Found]
@@ -57,6 +65,15 @@ class Sockets(Protocol):
 
     def end_connector(self, connector: Connector) -> None:
         """Connect no more, and close its connection."""
+
+    def prepare_http(self, settings: RouterSettings) -> HttpServer | None:
+        """Bind what is to serve HTTP. Raises: LocalError, and nothing has changed."""
+
+    def serve_http(self, server: HttpServer | None) -> None:
+        """Serve HTTP by *server* from now on, and end what did so before."""
+
+    def start(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run *task* beside all else. Raises: LocalError when the router is stopping."""
 
 
 class Reloading:
@@ -123,10 +140,15 @@ class Reloading:
     def _apply(self, plan: ChangePlan, new: RouterSettings) -> None:
         sockets = self._sockets
         opened: list[Listener] = []
+        http: HttpServer | None = None
         try:
             sockets.prepare(plan)
+            if "http" in plan.taken_over:
+                http = sockets.prepare_http(new)
             opened.extend(sockets.open_listener(each) for each in plan.opened)
         except LocalError as error:
+            if http is not None:
+                http.close()
             for listener in opened:
                 sockets.close_listener(listener)
             raise ChangeError(str(error)) from error
@@ -142,9 +164,23 @@ class Reloading:
         for come in plan.added:
             sockets.add_connector(come)
         self._take_over(plan, new)
+        if "http" in plan.taken_over:
+            sockets.serve_http(http)
+        if "vhosts" in plan.taken_over:
+            self._runtime.policy.take_settings(new.vhosts, self._runtime.clock())
+            sockets.start(self._close_unwelcome)  # once the answer to who has asked is written
         if "log" in plan.taken_over:
             logs.set_level(new.log.level)
             logs.set_format(new.log.format)
+
+    async def _close_unwelcome(self) -> None:
+        """Close the clients that would not be let in as they were, by the virtual hosts that there are now."""
+        runtime = self._runtime
+        runtime.begin(runtime.clock())
+        for connection in list(runtime.connections.values()):
+            if objection := _objection(runtime.policy, connection):
+                runtime.refuse(connection, Condition.CONNECTION_FORCED, f"{objection}: connect again")
+        runtime.settle()
 
     def _take_over(self, plan: ChangePlan, new: RouterSettings) -> None:
         now = self._runtime.settings
@@ -161,16 +197,35 @@ class Reloading:
                 listeners=new.listeners,
                 connectors=new.connectors,
                 addresses=(*new.addresses, *created),
+                forwarding=forwarding_as_it_runs(now.forwarding, new.forwarding),
                 **{name: getattr(new, name) for name in plan.taken_over},
             )
         )
 
 
+def _objection(policy: Policy, connection: Connection) -> str:
+    """Why a client may not stay; empty when it may, and for routers and who isn't let in yet."""
+    if connection.port.is_router or connection.settings.role is not Role.NORMAL:
+        return ""
+    if connection.peer is None or connection.is_ending:
+        return ""
+    hostname = getattr(connection.settings, "vhost", None) or connection.peer.hostname
+    rights = connection.rights
+    if objection := policy.objection(rights, hostname, remote_address(connection.host)):
+        return objection
+    for link in connection.links.values():
+        entry = getattr(link, "entry", None)
+        if rights and entry is not None and entry.kind is AddressKind.MOBILE and rights.is_outside(entry.text):
+            return f"{entry.text} is in a virtual host of others now"
+    return ""
+
+
 def _as_it_runs(old: RouterSettings, new: RouterSettings, plan: ChangePlan) -> RouterSettings:
     """The new settings, with the old ones where they have not been taken over."""
-    kept = {name: getattr(old, name) for name in plan.needs_restart if not name.startswith("tls profile ")}
+    kept = {name: getattr(old, name) for name in plan.needs_restart if hasattr(old, name)}
     profiles = {each.name: each for each in (*new.tls, *old.tls)}
-    return attrs.evolve(new, **kept, tls=tuple(profiles.values()))
+    forwarding = forwarding_as_it_runs(old.forwarding, new.forwarding)
+    return attrs.evolve(new, **kept, tls=tuple(profiles.values()), forwarding=forwarding)
 
 
 def _with(held: list[Held], settings: object) -> list[Held]:

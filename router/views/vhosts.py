@@ -15,6 +15,8 @@ from router.management.snapshot import VhostRow
 from router.runtime import Runtime
 from router.views.credit import Party
 
+NO_TAG: Final = "-"
+"""Mark that no reply address has: of a virtual host that is no more, and whose last client asks."""
 NO_VHOST: Final = "(none)"
 """Stands for the virtual hosts that clients name and that there are not."""
 
@@ -24,9 +26,9 @@ class OwnThings:
 
     def __init__(self, runtime: Runtime, vhost: str) -> None:
         self.vhost = vhost
-        state = next(state for state in runtime.policy.vhosts() if state.settings.name == vhost)
-        self._tag = state.tag
-        self._prefix = f"{vhost}/" if state.settings.isolated else ""
+        state = next((state for state in runtime.policy.vhosts() if state.settings.name == vhost), None)
+        self._tag = state.tag if state is not None else NO_TAG
+        self._prefix = f"{vhost}/" if state is None or state.settings.isolated else ""
         self._runtime = runtime
         self._attached: set[int] = set()
         """Addresses in use by its own links, by identity: of a virtual host without addresses of its own."""

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import attrs
 import pytest
 from click.testing import CliRunner
+from proton import ConnectionException
+from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
 
 from mesh_config.generators import generate
 from mesh_config.models import (
     AddressSettings,
+    GroupSettings,
+    HttpSettings,
     ListenerSettings,
     LogFormat,
     LogLevel,
     LogSettings,
+    ManagementRight,
     Role,
     RouterSettings,
     Treatment,
+    VhostSettings,
 )
+from router.cli import main
 from router.cli.manage import manage
 from router.cli.management import ManagementClient, RefusedError
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
@@ -70,6 +80,27 @@ def accepts(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Any]:
+    """A connection of python-proton; Any, as not all of that library has types."""
+    connection: Any = BlockingConnection(url, timeout=WAIT_S)
+    try:
+        yield connection
+    finally:
+        with suppress(ConnectionException):  # it may have been closed by the router
+            connection.close()
+
+
+def status(port: int, name: str) -> int:
+    """Status of an answer to `/healthz` of a router that is called *name*."""
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=WAIT_S)
+    try:
+        connection.request("GET", "/healthz", headers={"Host": name})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def dialler(mesh: MeshProcesses) -> str:
@@ -160,10 +191,110 @@ def test_level_and_form_of_the_log_are_taken_over(mesh: MeshProcesses) -> None:
 
 def test_what_needs_a_restart_is_said_each_time(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R1")
-    mesh.change(attrs.evolve(before, site="elsewhere", forwarding=attrs.evolve(before.forwarding, address_bytes=200)))
+    mesh.change(attrs.evolve(before, site="elsewhere", forwarding=attrs.evolve(before.forwarding, grace_s=7.0)))
+    names = ["site", "forwarding.grace_s"]
     for _ in range(2):
-        assert reload(mesh, "R1") == {"applied": [], "needsRestart": ["site", "forwarding"]}
-    assert {it.fields["setting"] for it in mesh["R1"].log_lines("reload_needs_restart")} == {"site", "forwarding"}
+        assert reload(mesh, "R1") == {"applied": [], "needsRestart": names}
+    assert {it.fields["setting"] for it in mesh["R1"].log_lines("reload_needs_restart")} == set(names)
+
+
+def test_bounds_of_forwarding_are_taken_over(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    bounds = attrs.evolve(before.forwarding, address_bytes=64, max_links=3, grace_s=7.0)
+    with connected(mesh.url("R1")) as client:
+        mesh.change(attrs.evolve(before, forwarding=bounds))
+        said = reload(mesh, "R1")
+        assert said == {
+            "applied": ["forwarding.address_bytes changed", "forwarding.max_links changed"],
+            "needsRestart": ["forwarding.grace_s"],
+        }
+        with pytest.raises(LinkDetached, match="may have 64"):
+            client.create_sender("a" * 65)
+        for number in range(3):
+            client.create_sender(f"jobs/{number}")
+        with pytest.raises(LinkDetached, match="too many links"):
+            client.create_sender("jobs/3")
+    mesh.change(before)
+    assert reload(mesh, "R1")["applied"] == ["forwarding.address_bytes changed", "forwarding.max_links changed"]
+    with connected(mesh.url("R1")) as client:
+        client.create_sender("a" * 65)
+
+
+def test_http_begins_changes_and_ends(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R2")
+    one, other = ports = ReservedPort(), ReservedPort()
+    for changed in (
+        HttpSettings(port=one.number),
+        HttpSettings(port=one.number, names=("router.example",)),
+        HttpSettings(port=other.number),
+    ):
+        mesh.change(attrs.evolve(before, http=changed))
+        assert reload(mesh, "R2") == {"applied": ["http changed"], "needsRestart": []}
+        assert changed.port is not None
+        assert status(changed.port, "localhost") == 200
+        assert status(changed.port, "router.example") == (200 if changed.names else 421)
+    wait_until(lambda: not accepts(one.number), "the port before is given up", WAIT_S)
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        mesh.change(attrs.evolve(before, http=HttpSettings(port=taken.getsockname()[1])))
+        with pytest.raises(RefusedError, match="cannot listen for HTTP"):
+            reload(mesh, "R2")
+    assert status(other.number, "localhost") == 200
+    mesh.change(before)
+    assert reload(mesh, "R2") == {"applied": ["http changed"], "needsRestart": []}
+    wait_until(lambda: not accepts(other.number), "nothing serves HTTP", WAIT_S)
+    for port in ports:
+        port.close()
+
+
+def vhost(*sources: str) -> VhostSettings:
+    """A virtual host of everybody, who may look after the router, and receive from *sources*."""
+    group = GroupSettings(name="all", users=("anonymous",), sources=sources, management=ManagementRight.WRITE)
+    return VhostSettings(name="shop", hostnames=("*",), isolated=False, groups=(group,))
+
+
+def closed_since(connection: Any) -> str:
+    """Why a connection is closed, once it is."""
+    with pytest.raises(ConnectionClosed) as found:
+        connection.wait(lambda: False, timeout=WAIT_S)
+    return str(found.value)
+
+
+def test_virtual_hosts_come_change_and_go(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    with connected(mesh.url("R1")) as client:
+        mesh.change(attrs.evolve(before, vhosts=(vhost("jobs"),)))
+        assert reload(mesh, "R1") == {"applied": ["vhosts changed"], "needsRestart": []}
+        assert "there are virtual hosts now: connect again" in closed_since(client)
+    with connected(mesh.url("R1")) as client:
+        client.create_receiver("jobs")
+        with pytest.raises(LinkDetached, match="may not receive from news"):
+            client.create_receiver("news")
+        mesh.change(attrs.evolve(before, vhosts=(vhost("jobs", "news"),)))
+        reload(mesh, "R1")
+        client.create_receiver("news")  # who has more now keeps its connection
+        mesh.change(attrs.evolve(before, vhosts=(vhost("news"),)))
+        reload(mesh, "R1")
+        assert "the rights of user `anonymous` in virtual host `shop` have changed" in closed_since(client)
+    with connected(mesh.url("R1")) as client:
+        mesh.change(before)
+        reload(mesh, "R1")
+        assert "there are no virtual hosts any more" in closed_since(client)
+    with connected(mesh.url("R1")) as client:
+        client.create_receiver("jobs")
+
+
+def test_a_signal_ends_a_drain_where_policy_lets_nobody_in(mesh: MeshProcesses) -> None:
+    before = settings(mesh, "R1")
+    mesh.change(attrs.evolve(before, vhosts=(vhost("jobs"),)))
+    reload(mesh, "R1")
+    assert CliRunner().invoke(main, ["drain", "--url", mesh.url("R1"), "R1"]).exit_code == 0
+    (port,) = (each.port for each in before.listeners if each.role is Role.NORMAL)
+    assert not accepts(port)
+    with ManagementClient(mesh.url("R2"), timeout_s=WAIT_S) as elsewhere, pytest.raises(RefusedError, match="reading"):
+        elsewhere.request("RESUME", {}, router="R1")
+    mesh["R1"].send_signal(signal.SIGUSR2)
+    mesh["R1"].wait_log("resumed")
+    wait_until(lambda: accepts(port), "it accepts again", WAIT_S)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,18 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from mesh_config.change_plan import IN_PARTS, TAKEN_OVER, ChangePlan, plan_change
+from mesh_config.change_plan import (
+    FORWARDING_AT_START,
+    IN_PARTS,
+    TAKEN_OVER,
+    ChangePlan,
+    forwarding_as_it_runs,
+    plan_change,
+)
 from mesh_config.models import (
     AddressSettings,
     ConnectorSettings,
+    ForwardingSettings,
     ListenerSettings,
     Role,
     RouterSettings,
@@ -83,6 +91,20 @@ def test_a_new_profile_is_added_and_a_changed_one_needs_a_restart() -> None:
     plan = plan_change(old, new)
     assert plan.profiles == (new.tls[1],)
     assert plan.needs_restart == ("tls profile inner",)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields_of(ForwardingSettings)])
+def test_every_bound_is_taken_over_or_said_to_need_a_restart(name: str) -> None:
+    old = SAME.forwarding
+    other = attrs.evolve(old, **{name: getattr(old, name) + 1})
+    plan = plan_change(SAME, attrs.evolve(SAME, forwarding=other))
+    is_at_start = name in FORWARDING_AT_START
+    if is_at_start:
+        assert plan == ChangePlan(needs_restart=(f"forwarding.{name}",))
+    else:
+        assert plan == ChangePlan(forwarding=(name,))
+        assert plan.described() == [f"forwarding.{name} changed"]
+    assert forwarding_as_it_runs(old, other) == (old if is_at_start else other)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields_of(RouterSettings) if field.name not in IN_PARTS])

@@ -39,22 +39,30 @@ class ClientRights:
         vhost: VhostSettings = state.settings
         self.state = state
         self.vhost = vhost.name
-        self.group = group
         self.user = user
         self.prefix = vhost.name if vhost.isolated else ""
         """Word before each of its addresses; empty where they are those of the whole mesh."""
         self.tag = state.tag
         """Mark of its reply addresses."""
         self._me = me
+        self.take_group(group, isolated)
+
+    def take_group(self, group: GroupSettings, isolated: frozenset[str]) -> None:
+        """Have what *group* has from now on; see `__init__`."""
+        self.group = group
         self._outside = isolated - {self.prefix}
-        self._sources = AddressRules(group.sources, user)
-        self._targets = AddressRules(group.targets, user)
+        self._sources = AddressRules(group.sources, self.user)
+        self._targets = AddressRules(group.targets, self.user)
         self._verdicts: dict[str, str | Denied] = {}
 
     @property
     def user_id(self) -> bytes | None:
         """The only `user-id` that its messages may have; None for any."""
         return None if self.group.any_user_id else self.user.encode()
+
+    def is_outside(self, text: str) -> bool:
+        """Whether a mobile address, normalised as the mesh knows it, is in a virtual host of others."""
+        return text.partition("/")[0] in self._outside
 
     def source(self, address: str) -> str:
         """The address that a receiver asks for.

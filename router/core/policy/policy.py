@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from mesh_config.access_rules import HostRules
-from mesh_config.models import GroupSettings, VhostSettings
+from mesh_config.models import GroupSettings, ManagementRight, VhostSettings
 from router.core.ids_and_conditions import Condition, RouterId
 from router.core.policy.client_rights import ClientRights
 from router.core.policy.denial import DenialKind, Denied
@@ -22,6 +22,9 @@ from router.core.policy.vhost_state import VhostState
 ANONYMOUS = "anonymous"
 """User that nobody has authenticated."""
 ANYBODY = "*"
+
+RIGHTS = (ManagementRight.NONE, ManagementRight.OWN, ManagementRight.READ, ManagementRight.WRITE)
+"""Rights to management, each with all that those before it have."""
 
 NAMELESS = "for who names none: one with `hostnames: ['*']` would take them, or a listener with `vhost`"
 
@@ -53,19 +56,74 @@ class Policy:
     ) -> None:
         self._me = me
         self._told = told
-        self._states = {vhost.name: VhostState(vhost, told) for vhost in vhosts}
+        self._users: dict[tuple[str, str], UserState] = {}
+        """By virtual host and name, those that are connected."""
+        self.denied_unknown = 0
+        """Connections to virtual hosts that there are not, since the start."""
+        self._states: dict[str, VhostState] = {}
+        self._know(vhosts)
+
+    def _know(self, vhosts: Iterable[VhostSettings]) -> None:
+        before, self._states = self._states, {}
+        for vhost in vhosts:
+            state = before.get(vhost.name)
+            if state is None or state.settings.isolated is not vhost.isolated:
+                state = VhostState(vhost, self._told)
+            else:
+                state.take_settings(vhost)
+            self._states[vhost.name] = state
         self._isolated = frozenset(name for name, state in self._states.items() if state.settings.isolated)
         self._exact: dict[str, VhostState] = {}
         self._domains: list[tuple[str, VhostState]] = []
         self._any: VhostState | None = None
-        self._users: dict[tuple[str, str], UserState] = {}
-        """By virtual host and name, those that are connected."""
         self._hosts: dict[tuple[str, str], HostRules] = {}
         for state in self._states.values():
             self._name(state)
         self._domains.sort(key=lambda found: -len(found[0]))
-        self.denied_unknown = 0
-        """Connections to virtual hosts that there are not, since the start."""
+
+    def take_settings(self, vhosts: Iterable[VhostSettings], now: float) -> None:
+        """Go by other virtual hosts from now on; `objection` tells which clients have to leave.
+
+        Who has as much as before, or more, has it at once. Who has lost something may not stay: links that it has
+        would go on. Rates count for new connections.
+
+        Args:
+            vhosts: their settings.
+            now: seconds, monotonic.
+        """
+        self._know(vhosts)
+        for key, known in list(self._users.items()):
+            name, user = key
+            rights, state = known.rights, self._states.get(name)
+            group = group_of(state.settings, user) if state is rights.state else None
+            if group is None or not has_all_of(group, rights.group):
+                del self._users[key]  # who comes again has new rights
+                continue
+            if group.messages_per_s_of_user != rights.group.messages_per_s_of_user:
+                rate = group.messages_per_s_of_user
+                known.bucket = TokenBucket(rate, now) if rate else None
+            rights.take_group(group, self._isolated)
+
+    def objection(self, rights: ClientRights | None, hostname: str | None, host: str) -> str:
+        """Say why a client that was let in may not stay; empty when it may.
+
+        Args:
+            rights: its own; None for one that came while there was no policy.
+            hostname: as in `admit`.
+            host: address that it comes from.
+        """
+        if rights is None:
+            return "there are virtual hosts now" if self.is_active else ""
+        if not self.is_active:
+            return "there are no virtual hosts any more"
+        known = self._users.get((rights.vhost, rights.user))
+        if known is None or known.rights is not rights:
+            return f"the rights of user `{rights.user}` in virtual host `{rights.vhost}` have changed"
+        if self._find(hostname or "") is not rights.state:
+            return f"`{hostname or ''}` does not mean virtual host `{rights.vhost}` any more"
+        if not self._hosts[rights.vhost, rights.group.name].allows(host):
+            return f"user `{rights.user}` may not come from this remote host any more"
+        return ""
 
     def _name(self, state: VhostState) -> None:
         for name in (state.settings.name, *state.settings.hostnames):
@@ -169,10 +227,24 @@ class Policy:
         state.hosts[host] -= 1
         if not state.hosts[host]:
             del state.hosts[host]
-        user = self._users[rights.vhost, rights.user]
+        user = self._users.get((rights.vhost, rights.user))
+        if user is None or user.rights is not rights:
+            return  # they were taken away meanwhile
         user.connections -= 1
         if not user.connections:
             del self._users[rights.vhost, rights.user]
+
+
+def has_all_of(group: GroupSettings, before: GroupSettings) -> bool:
+    """Whether who is in *group* may do what it might do in *before*; bounds are not looked at."""
+    return (
+        set(group.sources) >= set(before.sources)
+        and set(group.targets) >= set(before.targets)
+        and group.dynamic_addresses >= before.dynamic_addresses
+        and group.anonymous_senders >= before.anonymous_senders
+        and group.any_user_id is before.any_user_id  # links have their own copy
+        and RIGHTS.index(group.management) >= RIGHTS.index(before.management)
+    )
 
 
 def group_of(vhost: VhostSettings, user: str) -> GroupSettings | None:

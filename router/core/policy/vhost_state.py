@@ -19,14 +19,18 @@ class VhostState:
 
     def __init__(self, settings: VhostSettings, told: Callable[[Denied, str, str, str], None]) -> None:
         """*told* hears of each denial: it, the virtual host, the user and what was asked for."""
-        self.settings = settings
-        self.tag = hashlib.sha256(settings.name.encode()).hexdigest()[:TAG_CHARS] if settings.isolated else ""
+        self.take_settings(settings)
         self.connections = 0
         self.admitted = 0
         """Connections that came in since the start."""
         self.hosts: dict[str, int] = {}
         self.denials: Counter[DenialKind] = Counter()
         self._told = told
+
+    def take_settings(self, settings: VhostSettings) -> None:
+        """Go by other settings of the same virtual host from now on."""
+        self.settings = settings
+        self.tag = hashlib.sha256(settings.name.encode()).hexdigest()[:TAG_CHARS] if settings.isolated else ""
 
     def denied(self, denied: Denied, user: str, what: str) -> None:
         """Count a denial of one of its users, or of somebody who may not come in.

@@ -1,0 +1,76 @@
+"""Service by HTTP of a router that runs: one server after the other, as its settings change, or none."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from mesh_config.models import RouterSettings
+from router.core.errors import LocalError
+from router.net.connector import Connector
+from router.net.listener import Listener
+from router.runtime import Runtime
+from router.views.runtime import RuntimeView
+
+if TYPE_CHECKING:  # an extra brings what it needs
+    from router.net.http_server import HttpServer
+
+
+class HttpListening:
+    """The HTTP listener of a router, if it has one."""
+
+    def __init__(
+        self, runtime: Runtime, view: RuntimeView, listeners: Sequence[Listener], connectors: Sequence[Connector]
+    ) -> None:
+        """*listeners* and *connectors* are those for AMQP, which may change."""
+        self._runtime = runtime
+        self._view = view
+        self._listeners = listeners
+        self._connectors = connectors
+        self._server: HttpServer | None = None
+        self._scope = trio.CancelScope()
+        self._is_running = False
+
+    def prepare(self, settings: RouterSettings) -> HttpServer | None:
+        """Bind the listener that *settings* have; None where they have none.
+
+        Raises:
+            LocalError: it cannot be bound, or what it needs is not installed.
+        """
+        if settings.http.port is None:
+            return None
+        try:
+            service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
+        except ModuleNotFoundError as error:
+            what = f"the setting `http` needs {error.name}, which is not installed"
+            raise LocalError(f"{what}: pip install 'amqp-mesh[http]'") from error
+        server: HttpServer = service.http_server(
+            self._runtime, self._view, self._listeners, self._connectors, settings.http, self._server
+        )
+        return server
+
+    def take(self, server: HttpServer | None) -> None:
+        """Serve by *server* from now on; connections of the one before it end."""
+        self._server = server
+        self._scope.cancel()
+        if self._is_running:
+            self.tell()
+
+    def tell(self) -> None:
+        """Log where it listens."""
+        if self._server is not None:
+            self._runtime.log.info("http_listening", host=self._server.host, port=self._server.port)
+
+    async def run(self, keep_up: Callable[..., Awaitable[None]]) -> None:
+        """Serve by what was taken last, until cancelled; *keep_up* calls what has failed again."""
+        self._is_running = True
+        while True:
+            self._scope = trio.CancelScope()
+            with self._scope:
+                if self._server is None:
+                    await trio.sleep_forever()
+                else:
+                    await keep_up(self._server.run)
