@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import attrs
 
-from mesh_config.check_security import security_findings
+from mesh_config.check_security import http_security_findings, security_findings
 from mesh_config.check_vhosts import vhost_findings
 from mesh_config.connector_matching import is_loopback, is_same_host, is_wildcard
 from mesh_config.findings import Finding, Severity, Step
@@ -65,7 +66,8 @@ def _http_findings(router: RouterSettings, at: Callable[..., Place]) -> Iterator
             f"{http.host}:{http.port} (HTTP) collides with the listener {taken[0].host}:{taken[0].port}",
             expected="another port",
         )
-    if router.http.port is not None and not is_loopback(router.http.host):
+    yield from http_security_findings(router, functools.partial(at, "http"))
+    if http.port is not None and not is_loopback(http.host) and http.users_file is None:
         yield at("http", "host").finding(
             f"{router.http.host}:{router.http.port} (HTTP) of router `{router.id}` is open to other machines: whoever"
             " reaches it sees its metrics",

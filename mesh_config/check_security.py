@@ -48,6 +48,28 @@ def security_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
         yield from _connector_findings(connector, profiles, place)
 
 
+def http_security_findings(router: RouterSettings, place: At) -> Iterator[Finding]:
+    """Findings about TLS and sign-in of the HTTP listener.
+
+    Args:
+        router: complete settings of it.
+        place: called with the steps to a setting of `http`.
+    """
+    http = router.http
+    profiles = {profile.name: profile for profile in router.tls}
+    yield from _profile_name_findings(http.tls, profiles, place)
+    profile = profiles.get(http.tls or "")
+    if profile is not None and profile.certificate is None:
+        yield place("tls").finding(
+            f"TLS profile `{profile.name}` has no certificate to show", expected="`certificate` in it"
+        )
+    if http.port is not None and http.users_file is not None and http.tls is None and not is_loopback(http.host):
+        yield place("users_file").finding(
+            "passwords without TLS: whoever listens on the network would read them",
+            expected="`tls`, or a `host` of loopback",
+        )
+
+
 def neighbor_findings(router: RouterSettings, at: At) -> Iterator[Finding]:
     """Findings about a router whose mesh the file does not tell: who may join must be written."""
     for index, listener in enumerate(router.listeners):

@@ -11,6 +11,7 @@ import trio
 from mesh_config.models import RouterSettings
 from router.core.errors import LocalError
 from router.net.connector import Connector
+from router.net.entrance import Entrance
 from router.net.listener import Listener
 from router.runtime import Runtime
 from router.views.runtime import RuntimeView
@@ -23,9 +24,15 @@ class HttpListening:
     """The HTTP listener of a router, if it has one."""
 
     def __init__(
-        self, runtime: Runtime, view: RuntimeView, listeners: Sequence[Listener], connectors: Sequence[Connector]
+        self,
+        runtime: Runtime,
+        view: RuntimeView,
+        listeners: Sequence[Listener],
+        connectors: Sequence[Connector],
+        entrance: Entrance,
     ) -> None:
-        """*listeners* and *connectors* are those for AMQP, which may change."""
+        """*listeners* and *connectors* are those for AMQP, which may change; *entrance* knows who may come in."""
+        self._entrance = entrance
         self._runtime = runtime
         self._view = view
         self._listeners = listeners
@@ -38,17 +45,24 @@ class HttpListening:
         """Bind the listener that *settings* have; None where they have none.
 
         Raises:
-            LocalError: it cannot be bound, or what it needs is not installed.
+            LocalError: it cannot be bound, what it needs is not installed, or a file of its cannot be used.
         """
         if settings.http.port is None:
             return None
+        self._entrance.authority.prepare(settings.http)
         try:
             service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
         except ModuleNotFoundError as error:
             what = f"the setting `http` needs {error.name}, which is not installed"
             raise LocalError(f"{what}: pip install 'amqp-mesh[http]'") from error
         server: HttpServer = service.http_server(
-            self._runtime, self._view, self._listeners, self._connectors, settings.http, self._server
+            self._runtime,
+            self._view,
+            self._listeners,
+            self._connectors,
+            settings.http,
+            self._entrance,
+            self._server,
         )
         return server
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from mesh_config.models import HttpSettings
 from router.management.console.routes import console_routes
 from router.management.http_app import http_app
+from router.management.sign_in import Verdict
 from router.net.connector import Connector
+from router.net.entrance import Entrance
 from router.net.http_server import HttpCounters, HttpServer
 from router.net.listener import Listener
 from router.runtime import Runtime
+from router.security.sasl_frames import SaslError
+from router.security.scram import prepared_text
 from router.views.console import ConsoleSource
 from router.views.mesh_questions import MeshQuestions
 from router.views.metrics import RuntimeMetrics
@@ -24,6 +29,7 @@ def http_server(
     listeners: Sequence[Listener],
     connectors: Sequence[Connector],
     settings: HttpSettings,
+    entrance: Entrance,
     before: HttpServer | None,
 ) -> HttpServer:
     """The HTTP listener of a router, bound.
@@ -34,6 +40,7 @@ def http_server(
         listeners: those for AMQP.
         connectors: those of the router.
         settings: host, port and bounds.
+        entrance: finds out who asks, by the files of *settings*, which are read already.
         before: the one whose place it takes, and whose socket if that is bound to the same address.
     Raises:
         LocalError: it cannot be bound.
@@ -47,6 +54,31 @@ def http_server(
         runtime, listeners, connectors, lambda: not readiness(), counters, view.problem_scan.problems
     )
     console = ConsoleSource(runtime, view, MeshQuestions(runtime))
-    routes = console_routes(console.page, settings.share_percent / 100)
-    app = http_app(settings, readiness=readiness, metrics=metrics, fault=runtime.turn_fault, routes=routes)
-    return HttpServer(settings, app, counters, runtime.turn_fault, before)
+    has_users = settings.users_file is not None
+    routes = console_routes(console.page, settings.share_percent / 100, is_signed_in=has_users)
+    app = http_app(
+        settings,
+        readiness=readiness,
+        metrics=metrics,
+        fault=runtime.turn_fault,
+        routes=routes,
+        sign_in=partial(_sign_in, runtime, entrance, settings) if has_users else None,
+    )
+    tls = partial(entrance.authority.tls, settings) if settings.tls is not None else None
+    return HttpServer(settings, app, counters, runtime.turn_fault, before, tls)
+
+
+async def _sign_in(
+    runtime: Runtime, entrance: Entrance, settings: HttpSettings, user: bytes, password: bytes, host: str
+) -> Verdict:
+    """Judge who says by HTTP who it is."""
+    users = entrance.authority.users_of(settings)
+    assert users is not None
+    try:
+        name, secret = prepared_text(user), prepared_text(password).encode()
+    except SaslError:
+        name, secret = "", b""  # nobody's
+    if not await entrance.check_password(users, name, secret, host):
+        runtime.log.warning("sign_in_refused", host=host, reason="no such user, or a wrong password")
+        return Verdict.WRONG
+    return Verdict.WELCOME if runtime.policy.may_read_management(name, host) else Verdict.FORBIDDEN

@@ -163,6 +163,7 @@ RINGS = (
     # What it answers by HTTP, and nothing else: the extra `http` brings these.
     Ring("router.management.http_app", ours=("router.management", "mesh_config.models"), others=("starlette",)),
     Ring("router.management.console", ours=("router.management.paced_page",), others=("starlette",)),
+    Ring("router.management.sign_in", others=("starlette",)),
     Ring("router.management.metrics", others=("attrs", "prometheus_client")),
     Ring("router.management.paced_page", others=("trio",)),
     Ring("router.simulation", ours=("router.core", "mesh_config.models"), others=("attrs", "networkx")),

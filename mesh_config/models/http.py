@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from mesh_config.models.setting_field import HOST_PATTERN, setting
+from mesh_config.models.setting_field import HOST_PATTERN, TEXT_PATTERN, setting
 
 
 @attrs.frozen(kw_only=True)
@@ -14,6 +14,16 @@ class HttpSettings:
     host: str = setting("Address to bind.", default="127.0.0.1", pattern=HOST_PATTERN)
     port: int | None = setting(
         "TCP port; 0 lets the system choose. Without it nothing is served by HTTP.", default=None, low=0, high=65535
+    )
+    tls: str | None = setting(
+        "Name of the TLS profile, if it speaks TLS: then HTTPS alone is answered.", default=None, pattern=TEXT_PATTERN
+    )
+    users_file: str | None = setting(
+        "Users who may see metrics and the console, from anywhere, by HTTP Basic: those of a group with `management`"
+        " `read` or `write` where there are virtual hosts, else all of the file, which `amqp-mesh user` writes. Without"
+        " it anybody sees the metrics, and the console is for who is on the same machine.",
+        default=None,
+        pattern=TEXT_PATTERN,
     )
     names: tuple[str, ...] = setting(
         "Host names, or `host:port`, by which browsers and Prometheus reach it, besides `host`, `localhost` and"

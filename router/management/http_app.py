@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mesh_config.models import HttpSettings
 from router.management.metrics import CONTENT_TYPE, MetricsSource, metrics_page, process_registry
 from router.management.paced_page import PacedPage
+from router.management.sign_in import SignIn, SignInGate
 
 Fault = Callable[[Exception], None]
 """Told of a fault of ours while a request was answered."""
@@ -42,6 +43,7 @@ def http_app(
     metrics: MetricsSource,
     fault: Fault,
     routes: Iterable[Route] = (),
+    sign_in: SignIn | None = None,
 ) -> ASGIApp:
     """The application.
 
@@ -51,6 +53,7 @@ def http_app(
         metrics: the router.
         fault: told of faults of ours.
         routes: further ones.
+        sign_in: judges who asks for more than health; None where anybody may.
     """
     process = process_registry()
     page = PacedPage(lambda: metrics_page(metrics, process), settings.share_percent / 100)
@@ -66,7 +69,7 @@ def http_app(
         return Response(await page.get(), media_type=CONTENT_TYPE)
 
     app = Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics_), *routes])
-    return Gate(app, settings, fault)
+    return Gate(SignInGate(app, sign_in) if sign_in is not None else app, settings, fault)
 
 
 class Gate:

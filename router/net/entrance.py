@@ -67,7 +67,7 @@ class Entrance:
     """Lets the peers of one router in."""
 
     def __init__(self, authority: Authority) -> None:
-        self._authority = authority
+        self.authority = authority
         self._handshakes = trio.Lock()
         self._checks = trio.CapacityLimiter(1)
         """Passwords and tickets are checked by one thread: however many are tried, the router has the other
@@ -135,7 +135,7 @@ class Entrance:
                 raise PeerRefused(
                     "it speaks plain AMQP, and this listener requires TLS" if is_amqp else "what came is no TLS"
                 )
-        await wire.start_tls(TlsChannel(self._authority.tls(settings), is_server=True), self._handshakes)
+        await wire.start_tls(TlsChannel(self.authority.tls(settings), is_server=True), self._handshakes)
         await wire.read(1)
 
     async def _has_header(self, wire: UnenginedSocket) -> bool:
@@ -148,14 +148,14 @@ class Entrance:
 
     async def _authenticate(self, wire: UnenginedSocket, settings: ListenerSettings, host: str) -> Admitted:
         del wire.data[:8]
-        users = self._authority.users_of(settings)
+        users = self.authority.users_of(settings)
         tls = wire.channel.tls if wire.channel is not None else None
         sasl = SaslServer(
             _offered(settings, tls),
             users,
             functools.partial(_user_of, tls, settings),
             secrets.token_urlsafe(NONCE_BYTES),
-            functools.partial(self._authority.kerberos, settings),
+            functools.partial(self.authority.kerberos, settings),
         )
         await wire.write(SASL_HEADER + sasl.greeting())
         for _ in range(MOST_FRAMES):
@@ -192,19 +192,35 @@ class Entrance:
             if not self._guesses[host]:
                 del self._guesses[host]
 
+    async def check_password(self, users: Users, user: str, password: bytes, host: str) -> bool:
+        """Whether this is a user's password, who says so by HTTP: found out at the pace that all have.
+
+        Args:
+            users: of the file.
+            user: its name.
+            password: prepared as SASL has it.
+            host: that it comes from, whose wrong passwords are answered late.
+        """
+        if users.remembers(user, password):
+            return True
+        is_right = await self._in_thread(None, host, users.check, user, password)
+        if not is_right:
+            await self._pause_guesser(host)
+        return is_right
+
     async def _check(self, wire: UnenginedSocket, users: Users, check: PasswordCheck, host: str) -> bool:
         if users.remembers(check.user, check.password):
             return True
         return await self._in_thread(wire, host, users.check, check.user, check.password)
 
     async def _in_thread(
-        self, wire: UnenginedSocket, host: str, function: Callable[[Unpack[Args]], T], *args: *Args
+        self, wire: UnenginedSocket | None, host: str, function: Callable[[Unpack[Args]], T], *args: *Args
     ) -> T:
         """Call what computes for long: one call at a time, and each host in turn, unless its peer has left."""
         lock = self._hosts.setdefault(host, trio.Lock())
         try:
             async with lock:
-                if wire.has_left():
+                if wire is not None and wire.has_left():
                     raise PeerLeft("the other side closed it")
                 return await trio.to_thread.run_sync(function, *args, limiter=self._checks)
         finally:
@@ -224,17 +240,17 @@ class Entrance:
         """
         wire = UnenginedSocket(sock, functools.partial(failure_words, other="the other side"))
         try:
-            password = self._authority.password(settings)
+            password = self.authority.password(settings)
             if settings.tls is not None:
                 host = settings.tls_host or settings.host
                 await wire.start_tls(
-                    TlsChannel(self._authority.tls(settings), is_server=False, host=host), self._handshakes
+                    TlsChannel(self.authority.tls(settings), is_server=False, host=host), self._handshakes
                 )
             elif settings.sasl is Mechanism.PLAIN and not settings.plain_without_tls:
                 raise PeerRefused("PLAIN without TLS is not allowed (`plain_without_tls`)")
             sasl = SaslClient(
                 settings.sasl,
-                settings.user or self._authority.router_id,
+                settings.user or self.authority.router_id,
                 password,
                 settings.host,
                 secrets.token_urlsafe(NONCE_BYTES),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ FULL_PAUSE_S: Final = 0.02
 """Between two connections that are taken in while there are too many."""
 FAULT_PAUSE_S: Final = 0.1
 """After a connection that the system could not give."""
+HANDSHAKE_PIECES: Final = 4
+"""Pieces that a TLS handshake counts for."""
 MOST_STREAMS: Final = 8
 """Requests at one time of a connection by HTTP/2."""
 MOST_WEBSOCKET_BYTES: Final = 4096
@@ -141,6 +144,7 @@ class HttpServer:
         counters: kept by this object.
         fault: told of faults of ours with a connection.
         before: the one that it is to take the place of; its socket stays bound if it has the same address.
+        tls: makes the context of a new connection; None for HTTP without TLS.
     Raises:
         LocalError: the address cannot be bound; says which and why.
     """
@@ -152,8 +156,10 @@ class HttpServer:
         counters: HttpCounters,
         fault: Callable[[Exception], None],
         before: HttpServer | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         self._settings = settings
+        self._tls = tls
         self._app = ASGIWrapper(app)  # type: ignore[arg-type]
         shared = before._shared(settings) if before is not None else None
         self._sock = shared if shared is not None else _bound(settings)
@@ -202,10 +208,18 @@ class HttpServer:
         finally:
             self._sock.close()
 
+    async def _with_tls(self, paced: PacedStream) -> trio.SSLStream[PacedStream]:
+        """TLS on a connection. Its handshake takes as long as many pieces, so it waits for as many."""
+        assert self._tls is not None
+        for _ in range(HANDSHAKE_PIECES):
+            await self._pace.wait()
+        return trio.SSLStream(paced, self._tls(), server_side=True, https_compatible=True)
+
     async def _serve(self, sock: trio.socket.SocketType, scope: trio.CancelScope) -> None:
         try:
             with scope:
-                stream = PacedStream(trio.SocketStream(sock), self._pace, self._settings.timeout_s, scope)
+                paced = PacedStream(trio.SocketStream(sock), self._pace, self._settings.timeout_s, scope)
+                stream = await self._with_tls(paced) if self._tls is not None else paced
                 server = TCPServer(self._app, self._config, self._context, {}, stream)  # type: ignore[arg-type]
                 await server.run()
         except Exception as error:  # whatever a stranger has sent ends this connection and no other

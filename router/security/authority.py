@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 from mesh_config.models import (
     PASSWORD_MECHANISMS,
+    ClientCertificates,
     ConnectorSettings,
+    HttpSettings,
     ListenerSettings,
     Mechanism,
     RouterSettings,
@@ -21,6 +23,8 @@ from router.security.revocations import CertificateNumber, read_revoked
 from router.security.secret_files import read_secret
 from router.security.tls import TlsProfile, client_context, file_mark, server_context
 from router.security.users import Users
+
+Socket = ListenerSettings | ConnectorSettings | HttpSettings
 
 
 class Known(Protocol):
@@ -54,7 +58,7 @@ class Authority:
         """
         self.router_id = settings.id
         self._log = log
-        self._profiles: dict[ListenerSettings | ConnectorSettings, TlsProfile] = {}
+        self._profiles: dict[Socket, TlsProfile] = {}
         self.users: dict[str, Users] = {}
         """By path of the file."""
         self._services: dict[tuple[str | None, str, str | None], KerberosService] = {}
@@ -73,8 +77,8 @@ class Authority:
         for profile in profiles:
             self._by_name.setdefault(profile.name, profile)
 
-    def prepare(self, socket: ListenerSettings | ConnectorSettings) -> None:
-        """Read the files of a listener or connector, before its first connection.
+    def prepare(self, socket: Socket) -> None:
+        """Read the files of a listener, of the one for HTTP, or of a connector, before its first connection.
 
         Raises:
             LocalError: one of them cannot be used; says which and why.
@@ -90,17 +94,19 @@ class Authority:
             return
         if socket.users_file is not None and socket.users_file not in self.users:
             self.users[socket.users_file] = Users(socket.users_file)
+        if isinstance(socket, HttpSettings):
+            return
         if Mechanism.GSSAPI in socket.sasl and (key := _service_key(socket)) not in self._services:
             self._services[key] = KerberosService(*key)
 
-    def tls(self, socket: ListenerSettings | ConnectorSettings) -> Any:
+    def tls(self, socket: Socket) -> Any:
         """Context for a new connection of a listener or connector with a profile."""
         context, problem = self._profiles[socket].context()
         if problem:
             self._log.warning("tls_files_unusable", profile=socket.tls, reason=problem)
         return context
 
-    def users_of(self, listener: ListenerSettings) -> Users | None:
+    def users_of(self, listener: ListenerSettings | HttpSettings) -> Users | None:
         """Users of a listener's file, as it is now."""
         if listener.users_file is None:
             return None
@@ -189,7 +195,9 @@ def _service_key(listener: ListenerSettings) -> tuple[str | None, str, str | Non
     return (listener.keytab, listener.kerberos_service, listener.kerberos_realm)
 
 
-def _maker(socket: ListenerSettings | ConnectorSettings) -> Callable[[TlsSettings], Any]:
+def _maker(socket: Socket) -> Callable[[TlsSettings], Any]:
+    if isinstance(socket, HttpSettings):
+        return functools.partial(server_context, certificates=ClientCertificates.NONE)
     if isinstance(socket, ListenerSettings):
         return functools.partial(server_context, certificates=socket.client_certificates)
     return functools.partial(client_context, verify_host=socket.verify_host)

@@ -111,6 +111,10 @@ class Browser:
 
     # The page
 
+    def trust_all(self) -> None:
+        """Take any certificate."""
+        self._ask("Security.setIgnoreCertificateErrors", {"ignore": True})
+
     def open(self, url: str) -> None:
         """Load a page."""
         self._ask("Page.navigate", {"url": url})

@@ -6,7 +6,7 @@ import pytest
 
 from mesh_config.check import check_mesh
 from mesh_config.findings import Severity
-from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings
+from mesh_config.models import HttpSettings, ListenerSettings, MeshSettings, RouterSettings, TlsSettings
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,29 @@ def test_an_http_listener_that_others_reach_is_told_of(http: HttpSettings, is_to
     assert [(finding.severity, finding.key) for finding in findings] == (
         [(Severity.WARNING, "routers.A.http.host")] if is_told else []
     )
+
+
+WITHOUT_CERTIFICATE = TlsSettings(name="inner", ca="ca.pem")
+WITH_CERTIFICATE = TlsSettings(name="web", certificate="web.pem")
+
+
+@pytest.mark.parametrize(
+    ("http", "key", "words"),
+    [
+        (HttpSettings(port=1, tls="web", users_file="users", host="10.0.0.1"), "", ""),
+        (HttpSettings(port=1, users_file="users"), "", ""),
+        (HttpSettings(port=1, tls="wbe"), "tls", "no TLS profile `wbe`"),
+        (HttpSettings(port=1, tls="inner"), "tls", "has no certificate to show"),
+        (HttpSettings(port=1, users_file="users", host="10.0.0.1"), "users_file", "passwords without TLS"),
+    ],
+)
+def test_tls_and_sign_in_need_what_they_need(http: HttpSettings, key: str, words: str) -> None:
+    router = RouterSettings(
+        id="A", listeners=(ListenerSettings(port=5672),), http=http, tls=(WITHOUT_CERTIFICATE, WITH_CERTIFICATE)
+    )
+    findings = check_mesh(MeshSettings(routers={"A": router}))
+    assert [finding.key for finding in findings] == ([f"routers.A.http.{key}"] if key else [])
+    assert all(words in finding.message for finding in findings)
 
 
 @pytest.mark.parametrize(

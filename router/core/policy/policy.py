@@ -220,6 +220,19 @@ class Policy:
         buckets = ([TokenBucket(own, now)] if own else []) + ([shared] if shared is not None else [])
         return MessageRate(buckets) if buckets else None
 
+    def may_read_management(self, user: str, host: str) -> bool:
+        """Whether a user, from a remote host, has the right to read management in any of the virtual hosts.
+
+        Everybody has it where there are none.
+        """
+        for state in self._states.values():
+            group = group_of(state.settings, user)
+            if group is None or RIGHTS.index(group.management) < RIGHTS.index(ManagementRight.READ):
+                continue
+            if self._hosts[state.settings.name, group.name].allows(host):
+                return True
+        return not self.is_active
+
     def leave(self, rights: ClientRights, host: str) -> None:
         """A connection that was let in is gone."""
         state = rights.state

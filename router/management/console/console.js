@@ -148,6 +148,7 @@ function show() {
 async function ask() {
   try {
     const answer = await fetch("/api/mesh", { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    if (answer.status === 401 || answer.status === 403) throw new Error("sign in again: reload this page");
     if (!answer.ok) throw new Error(`${answer.status}`);
     model.take(await answer.json());
     show();

@@ -1,6 +1,6 @@
 """Routes of the console: its files, as they are, and the state of the mesh.
 
-As long as nobody can sign in here, it is for whoever is on the same machine: see `is_local`.
+Where nobody has to sign in, it is for whoever is on the same machine: see `is_local`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ REMOTE: Final = "the console is for this machine alone: forward its port, as wit
 """Answer to whoever comes from elsewhere."""
 
 
-def console_routes(page: Callable[[], Generator[None, None, bytes]], share: float) -> list[Route]:
+def console_routes(
+    page: Callable[[], Generator[None, None, bytes]], share: float, *, is_signed_in: bool = False
+) -> list[Route]:
     """The routes.
 
     Args:
         page: begins to make the page with the state of the mesh.
         share: part of the time that making it may take, 0 to 1.
+        is_signed_in: whoever asks has said who it is.
     """
     state = PacedPage(page, share)
     files = {f"/{path.name}": path for path in sorted(FOLDER.iterdir()) if path.suffix in KINDS}
@@ -35,8 +38,9 @@ def console_routes(page: Callable[[], Generator[None, None, bytes]], share: floa
     async def mesh(_: Request) -> Response:
         return Response(await state.get(), media_type="application/json")
 
-    routes = [Route("/api/mesh", local(mesh)), Route("/", local(file_route(files["/index.html"])))]
-    return [*routes, *(Route(name, local(file_route(path))) for name, path in files.items())]
+    answers = {"/api/mesh": mesh, "/": file_route(files["/index.html"])}
+    answers |= {name: file_route(path) for name, path in files.items()}
+    return [Route(path, answer if is_signed_in else local(answer)) for path, answer in answers.items()]
 
 
 def file_route(path: Path) -> Callable[[Request], Awaitable[Response]]:
