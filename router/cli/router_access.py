@@ -192,11 +192,15 @@ def access_options_beside_url(command: Command) -> Command:
     return _with_options(command, _OPTIONS[1:])
 
 
+def access_options_beside_urls(command: Command) -> Command:
+    """The same for a command that has several URLs as an argument, `urls`: it gets `accesses`, one for each."""
+    return _with_options(command, _OPTIONS[1:])
+
+
 def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> Command:
     @wraps(command)
     def called(
         *args: Any,
-        url: str,
         user: str | None,
         password_file: str | None,
         ca: str | None,
@@ -212,8 +216,9 @@ def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> 
             raise click.UsageError("--password-file goes with --user")
         if key is not None and certificate is None:
             raise click.UsageError("--key goes with --certificate")
+        urls: tuple[str, ...] | None = others.pop("urls", None)
         access = RouterAccess(
-            url=url,
+            url=urls[0] if urls else others.pop("url"),
             timeout_s=timeout,
             vhost=vhost,
             user=user,
@@ -224,7 +229,9 @@ def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> 
             is_unverified=insecure,
             sasl=sasl,
         )
-        return command(*args, access=access, **others)
+        if urls is None:
+            return command(*args, access=access, **others)
+        return command(*args, accesses=tuple(attrs.evolve(access, url=url) for url in urls), **others)
 
     for option in reversed(options):
         called = option(called)

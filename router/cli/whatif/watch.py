@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import importlib
+import json
 import signal
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+import attrs
 import click
 from rich.table import Table
 
 from router.cli.errors import BAD_INPUT, CommandError, faults_of
 from router.cli.management import ManagementClient, ManagementError
+from router.cli.router_access import RouterAccess, access_options_beside_urls
 from router.cli.stat_columns import printable
 from router.cli.terminal import console
 from router.cli.whatif.options import spark_conf_option, spark_settings
 from router.core.escapes import without_passwords
 
 CONNECT: Final = "router.cli.whatif.watch:connect"
-TIMEOUT_S: Final = 5.0
-"""For the connection, and for each answer."""
 LOOK_S: Final = 0.2
 STARTS: Final = 3
 LATE: Final = "Python worker failed to connect back"
@@ -78,22 +80,25 @@ ROWS: Final = 40
 )
 @click.option("--once", is_flag=True, help="End after one interval: that since the last reading, if there is one.")
 @spark_conf_option
-def watch(urls: tuple[str, ...], checkpoint: Path, interval: float, once: bool, **asked: Any) -> None:
+@access_options_beside_urls
+def watch(accesses: tuple[RouterAccess, ...], checkpoint: Path, interval: float, once: bool, **asked: Any) -> None:
     """Show how much passes over each link of the mesh that the router at URL belongs to.
 
-    URL is a client listener of any router, such as amqp://127.0.0.1:5672; it leads to all others. When it does not
-    answer the next URL is asked. The counters of all routers are read again and again, by a Structured Streaming job of
-    Spark: when it is killed and started again with the same DIR, no interval is lost or counted twice.
+    URL is a client listener of any router, such as amqp://127.0.0.1:5672 (amqps:// for TLS); it leads to all others.
+    When it does not answer the next URL is asked, as the same user. The counters of all routers are read again and
+    again, by a Structured Streaming job of Spark: when it is killed and started again with the same DIR, no interval is
+    lost or counted twice.
 
     Ctrl-C ends it. Exit status: 2 for input that can't be used, 1 when it fails, or with --once when no router
     answers, else 0.
     """
-    with faults_of(checkpoint, BAD_INPUT):
-        _watch(urls, checkpoint, interval, once=once, **asked)
+    with faults_of(checkpoint, BAD_INPUT), _places(accesses) as places:
+        _watch(accesses, places, checkpoint, interval, once=once, **asked)
 
 
 def _watch(
-    urls: tuple[str, ...],
+    accesses: tuple[RouterAccess, ...],
+    places: tuple[str, ...],
     checkpoint: Path,
     interval_s: float,
     *,
@@ -107,11 +112,12 @@ def _watch(
     spark = importlib.import_module("router.whatif.pipeline.spark_session")
     folders = importlib.import_module("router.whatif.formats.model_folder")
     links = () if model is None else folders.read_model(model).links
-    what = stream.Watch(urls=urls, connect=CONNECT, checkpoint=checkpoint, out=output, links=links, **capacities)
+    what = stream.Watch(urls=places, connect=CONNECT, checkpoint=checkpoint, out=output, links=links, **capacities)
     ask = importlib.import_module("router.whatif.telemetry.link_counters").reachable
-    screen = Screen(lambda: stream.ask_any(urls, connect, ask))
+    screen = Screen(lambda: stream.ask_any(places, connect, ask), [access.url for access in accesses])
     job = stream.Job(what, screen.show)
     stopped = threading.Event()
+    patience_s = 2 * interval_s + sum(access.timeout_s for access in accesses)
     try:
         with _set_by_signals(stopped):
             address = spark.SparkAddress(settings=spark_settings(settings), workers=1)
@@ -122,7 +128,7 @@ def _watch(
                 if once:
                     _once(job, session, screen, interval_s, stopped)
                 else:
-                    _keep_on(job, session, screen, interval_s, stopped)
+                    _keep_on(job, session, screen, interval_s, patience_s, stopped)
     finally:
         job.close()
 
@@ -134,17 +140,14 @@ def _once(job: Any, session: Any, screen: Screen, interval_s: float, stopped: th
         if screen.count or stopped.is_set():
             return
         stopped.wait(interval_s)
-    raise CommandError(f"no router answers at {' or '.join(job.watch.urls)}, or none has a link")
+    raise CommandError(f"no router answers at {screen.where}, or none has a link")
 
 
-def _keep_on(job: Any, session: Any, screen: Screen, interval_s: float, stopped: threading.Event) -> None:
-    patience_s = 2 * interval_s + len(job.watch.urls) * TIMEOUT_S
-    screen.complain(0.0, job.watch.urls)
-    _run(
-        lambda: job.start(session, interval_s=interval_s),
-        stopped,
-        lambda: screen.complain(patience_s, job.watch.urls),
-    )
+def _keep_on(
+    job: Any, session: Any, screen: Screen, interval_s: float, patience_s: float, stopped: threading.Event
+) -> None:
+    screen.complain(0.0)
+    _run(lambda: job.start(session, interval_s=interval_s), stopped, lambda: screen.complain(patience_s))
 
 
 def _run(start: Callable[[], Any], stopped: threading.Event, look: Callable[[], None] | None = None) -> None:
@@ -191,15 +194,37 @@ def _set_by_signals(stopped: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def connect(url: str) -> Iterator[_Client]:
+def _places(accesses: Sequence[RouterAccess]) -> Iterator[tuple[str, ...]]:
+    """Write as texts where routers are and as whom to come to them, for another process: see `connect`.
+
+    Spark shows the options of a source to whoever sees its plans, so the password is in a file that only this user
+    reads, and which is gone when the job is over.
+    """
+    with tempfile.TemporaryDirectory(prefix="amqp-mesh-") as folder:
+        file = Path(folder) / "password"
+        file.touch(mode=0o600)
+        file.write_text(accesses[0].password or "", encoding="utf-8")
+        has_password = accesses[0].password is not None
+        yield tuple(
+            json.dumps({**attrs.asdict(access), "password": str(file) if has_password else None}) for access in accesses
+        )
+
+
+@contextmanager
+def connect(place: str) -> Iterator[_Client]:
     """Connect a client of management as the data source asks it.
 
     Args:
-        url: of a router.
+        place: URL of a router; or a `RouterAccess` in JSON, with the file of the password in place of it.
     Raises: OSError when the router does not answer.
     """
+    access = RouterAccess(url=place)
+    if place.startswith("{"):
+        access = RouterAccess(**json.loads(place))
     try:
-        with ManagementClient(url, timeout_s=TIMEOUT_S) as client:
+        if access.password is not None:
+            access = attrs.evolve(access, password=Path(access.password).read_text(encoding="utf-8"))
+        with ManagementClient(access) as client:
             yield _Client(client)
     except ManagementError as error:
         raise ConnectionError(str(error)) from error
@@ -226,10 +251,13 @@ class Screen:
 
     Args:
         reachable: asks which routers can be reached now, itself no traffic on a link; None when none answers.
+        urls: of the routers that are asked.
     """
 
-    def __init__(self, reachable: Callable[[], Collection[str] | None]) -> None:
+    def __init__(self, reachable: Callable[[], Collection[str] | None], urls: Sequence[str]) -> None:
         self._reachable = reachable
+        self.where = without_passwords(" or ".join(urls))
+        """Their addresses, as they are shown."""
         self.count = 0
         """Intervals shown."""
         self._console = console()
@@ -266,22 +294,20 @@ class Screen:
         if len(found) > ROWS:
             self._console.print(f"and {len(found) - ROWS:,} more")
 
-    def complain(self, patience_s: float, urls: tuple[str, ...]) -> None:
+    def complain(self, patience_s: float) -> None:
         """Say once when nothing has come for so long, and nothing can come: Spark may be late by itself.
 
         Args:
             patience_s: seconds.
-            urls: of the routers that are asked.
         """
         if self._has_complained or time.monotonic() - self._told_at < patience_s:
             return
         self._told_at = time.monotonic()
         routers = self._reachable()
-        where = without_passwords(" or ".join(urls))
         if routers is None:
-            click.echo(f"no router answers at {where}; going on", err=True)
+            click.echo(f"no router answers at {self.where}; going on", err=True)
         elif len(routers) == 1:
-            click.echo(f"the router at {where} reaches no other; going on", err=True)
+            click.echo(f"the router at {self.where} reaches no other; going on", err=True)
         else:
             return
         self._has_complained = True

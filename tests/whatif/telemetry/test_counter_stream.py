@@ -29,6 +29,7 @@ from router.whatif.pipeline.unfinished_run import RunError
 from router.whatif.telemetry.counter_stream import CURRENT, Job, Watch
 from tests.helpers.peer import message
 from tests.helpers.processes import MeshProcesses, wait_until
+from tests.helpers.secured_mesh import PASSWORD, USER, secured_mesh
 from tests.helpers.sockets import Sockets
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def test_of_many_links_the_busiest_are_shown(capsys: pytest.CaptureFixture[str])
         }
         for number in range(50)
     ]  # fmt: skip
-    Screen(lambda: None).show(from_rows("link_rate", rates))
+    Screen(lambda: None, ()).show(from_rows("link_rate", rates))
     title, _, *lines, more = capsys.readouterr().out.splitlines()
     assert title.strip() == "2026-11-20 12:00:05 UTC, 5.0 s"
     assert len(lines) == ROWS
@@ -265,11 +266,11 @@ def test_of_many_links_the_busiest_are_shown(capsys: pytest.CaptureFixture[str])
 def test_why_there_is_no_interval_is_said_once_when_it_is_not_sparks_fault(
     routers: list[str] | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    screen = Screen(lambda: routers)
-    screen.complain(60.0, ("amqp://a",))
+    screen = Screen(lambda: routers, ("amqp://a", "amqp://b"))
+    screen.complain(60.0)
     assert capsys.readouterr().err == ""
     for _ in range(3):
-        screen.complain(0.0, ("amqp://a", "amqp://b"))
+        screen.complain(0.0)
     assert capsys.readouterr().err == said
 
 
@@ -341,6 +342,29 @@ def test_the_command_shows_one_interval(
     assert rows[0][6] == "%"
     assert [row[5] for row in rows if row[0] == "R2--R3"] == ["-", "-"]
     assert not (tmp_path / "link_rate").exists()
+
+
+def test_the_command_comes_by_tls_and_as_a_user(spark: SparkSession, tmp_path: Path) -> None:
+    made = secured_mesh(tmp_path / "files")
+    secret = tmp_path / "password"
+    secret.write_text(f"{PASSWORD}\n", encoding="utf-8")
+    with MeshProcesses(made.settings, tmp_path / "mesh") as mesh:
+        mesh.start()
+        mesh.wait_converged()
+        url = mesh["A"].url(index=1).replace("amqp://", "amqps://").replace("127.0.0.1", "localhost")
+        arguments = ["whatif", "watch", "amqp://127.0.0.1:1", url, "--once", "--interval", "0.1"]
+        arguments += ["--checkpoint", str(tmp_path / "job"), "--user", USER, "--ca", made.certificates.ca]
+        result = CliRunner().invoke(main, [*arguments, "--password-file", str(secret), "--sasl", "SCRAM-SHA-256"])
+        assert result.exit_code == 0, result.output
+        assert "A--B" in result.stdout
+        kept = [
+            path for path in (tmp_path / "job").rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()
+        ]
+        assert not kept
+        secret.write_text("wrong\n", encoding="utf-8")
+        result = CliRunner().invoke(main, [*arguments, "--password-file", str(secret)])
+        assert result.exit_code == 1
+        assert f"no router answers at amqp://127.0.0.1:1 or {url}" in result.output
 
 
 def test_the_command_says_that_nobody_answers(spark: SparkSession, tmp_path: Path) -> None:
