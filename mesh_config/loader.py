@@ -10,10 +10,17 @@ import attrs
 
 from mesh_config import merging, yaml_text
 from mesh_config.check_security import has_known_routers
-from mesh_config.connector_matching import link_address
+from mesh_config.connector_matching import link_address, router_listener
 from mesh_config.findings import Finding, SettingsError, Step, in_order, nearest
 from mesh_config.layout import DEFAULTS_SECTIONS, MESH_FILE_KEYS, MESH_KEYS, ROUTER_FILE_KEYS, DefaultsKey
-from mesh_config.models import AddressSettings, ConnectorSettings, MeshSettings, NeighborSettings, RouterSettings
+from mesh_config.models import (
+    AddressSettings,
+    ConnectorSettings,
+    MeshSettings,
+    NeighborSettings,
+    Role,
+    RouterSettings,
+)
 from mesh_config.structuring import structure, unknown_key
 from mesh_config.values import found_words
 from mesh_config.yaml_text import MapNode, Node, Place
@@ -282,7 +289,10 @@ class _Reading:
             return connector
         address = link_address(target, needs_host="host" not in own)
         if isinstance(address, str):
-            self._findings.append(node.items["to"].place.finding(address, expected="a fixed address to connect to"))
+            expected = "a fixed address to connect to"
+            if router_listener(target) is None:
+                expected = f"one among its `listeners`, such as `{{port: 25672, role: {Role.INTER_ROUTER}}}`"
+            self._findings.append(node.items["to"].place.finding(address, expected=expected))
             return connector
         host, port = address
         return attrs.evolve(

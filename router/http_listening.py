@@ -54,7 +54,7 @@ class HttpListening:
             service = importlib.import_module("router.http_service")  # only who serves HTTP pays for loading it
         except ModuleNotFoundError as error:
             what = f"the setting `http` needs {error.name}, which is not installed"
-            raise LocalError(f"{what}: pip install 'amqp-mesh[http]'") from error
+            raise LocalError(f"{what}: pip install '.[http]' in a clone of its repository") from error
         server: HttpServer = service.http_server(
             self._runtime,
             self._view,

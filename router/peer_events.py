@@ -6,6 +6,7 @@ control plane what concerns it by events.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -41,7 +42,7 @@ from router.engine.client_links import ClientLinks, link_ids, refuse
 from router.engine.connection import LSU_PUSH, Connection
 from router.engine.neighbor_links import NeighborLinks
 from router.engine.peer_open import PeerOpen
-from router.mesh_watch import MeshWatch, connector_name
+from router.mesh_watch import MOST_REFUSED, TOLD_AGAIN_S, MeshWatch, connector_name
 from router.neighbor_admission import NeighborRights, check_hello, check_neighbor, open_properties, without_refused
 
 WRONG_ROLE: Final = (Condition.QD_FORBIDDEN, Condition.QD_CONNECTION_ROLE)
@@ -95,6 +96,12 @@ class PeerEvents:
         self._link_ids = link_ids()
         self._told_prefixes: set[ConnectionId] = set()
         """Connections of which was told that some of their addresses are refused,"""
+        self._futile: dict[str, str] = {}
+        """Connectors whose last connection was of no use, by name, and why."""
+        self._misled: dict[tuple[str, Role], float] = {}
+        """Peers that came to a listener for others, by container id and role of the listener; seconds."""
+        self._repeated: set[ConnectionId] = set()
+        """Connections that are as others before, which is told for whoever looks for faults alone."""
         self._told_messages: set[ConnectionId] = set()
         """and messages to some addresses."""
         self._client_links = ClientLinks(data_plane.fib, data_plane, settings.forwarding, self._link_ids, self._changed)
@@ -144,18 +151,44 @@ class PeerEvents:
             close_link, rights = partial(self._close_link, connection), connection.rights
             vhost = peer.hostname if has_vhost and rights is None else None
             connection.port.serve_client(vhost, close_link, rights)
-        self._log.info(
-            "connection_opened",
-            connection=connection.id,
-            host=connection.host,
-            container=peer.container,
-            role=settings.role.value,
-        )
+        if self._is_repeated(connection, peer):
+            self._repeated.add(connection.id)
+        self._tell_opened(connection, peer)
         if connection.is_server:
             properties = open_properties(self._settings, settings.role)
             connection.open(self._settings.id, properties=properties, version=__version__)
         elif settings.role is Role.INTER_ROUTER:
             self.neighbors[connection.id].attach_all()
+
+    def _is_repeated(self, connection: Connection, peer: PeerOpen) -> bool:
+        """Whether a connection is the next of many that come to nothing."""
+        settings = connection.settings
+        if isinstance(settings, ConnectorSettings):
+            return connector_name(settings) in self._futile
+        came = self._misled.get((peer.container, settings.role), -math.inf)
+        return self._data_plane.now - came < TOLD_AGAIN_S
+
+    def _tell_opened(self, connection: Connection, peer: PeerOpen) -> None:
+        number, host, role = connection.id, connection.host, connection.settings.role.value
+        if connection.id in self._repeated:
+            self._log.debug("connection_opened", connection=number, host=host, container=peer.container, role=role)
+        else:
+            self._log.info("connection_opened", connection=number, host=host, container=peer.container, role=role)
+
+    def _tell_closed(self, connection: Connection, container: str) -> None:
+        reason, settings = connection.fault or "", connection.settings
+        is_repeated = connection.id in self._repeated
+        self._repeated.discard(connection.id)
+        if isinstance(settings, ConnectorSettings):
+            before = self._futile.pop(connector_name(settings), None)
+            is_repeated = is_repeated and reason == before
+            if not connection.was_of_use:
+                self._futile[connector_name(settings)] = reason
+        number, host = connection.id, connection.host
+        if is_repeated:
+            self._log.debug("connection_closed", connection=number, host=host, container=container, reason=reason)
+        else:
+            self._log.info("connection_closed", connection=number, host=host, container=container, reason=reason)
 
     def _neighbor_rights(self, connection: Connection) -> NeighborRights:
         return NeighborRights(
@@ -212,6 +245,11 @@ class PeerEvents:
         if error.condition in WRONG_ROLE and connection.peer is not None:
             host = connection.host.rpartition(":")[0]
             now = self._data_plane.now
+            key = (connection.peer.container, connection.settings.role)
+            self._misled.pop(key, None)
+            self._misled[key] = now
+            if len(self._misled) > MOST_REFUSED:
+                del self._misled[next(iter(self._misled))]
             if not self._watch.refused(connection.peer.container, host, str(error), now):
                 return
         self._log.warning(
@@ -329,6 +367,9 @@ class PeerEvents:
             return
         if not connection.was_of_use:
             connection.was_of_use = True
+            if connection.id in self._repeated and connection.peer is not None:
+                self._repeated.discard(connection.id)
+                self._tell_opened(connection, connection.peer)
             if isinstance(connection.settings, ConnectorSettings):
                 self._watch.connector_up(connector_name(connection.settings), self._data_plane.now)
         if self._pacer.may_pass(connection.id, message, self._data_plane.now):
@@ -426,13 +467,7 @@ class PeerEvents:
         if connection.settings.role is Role.INTER_ROUTER:
             self._connection_to_router_ended(connection, container)
         if not connection.is_denied:
-            self._log.info(
-                "connection_closed",
-                connection=connection.id,
-                host=connection.host,
-                container=container,
-                reason=connection.fault or "",
-            )
+            self._tell_closed(connection, container)
         if fault is not None:
             raise fault
 

@@ -172,7 +172,7 @@ def _check_picture(file: str, chosen: Sequence[cases.Case]) -> None:
     if Path(file).suffix not in PICTURES:
         raise BenchError(f"{file}: the name of a picture ends in {' or '.join(PICTURES)}")
     if importlib.util.find_spec("matplotlib") is None:
-        raise BenchError("a picture needs matplotlib: pip install 'amqp-mesh[bench]'")
+        raise BenchError("a picture needs matplotlib: pip install '.[bench]' in a clone of its repository")
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

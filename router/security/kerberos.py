@@ -30,7 +30,7 @@ def gssapi_library() -> Any:
     try:
         return importlib.import_module("gssapi")
     except ImportError as error:
-        words = f"GSSAPI needs the extra `kerberos`: pip install 'amqp-mesh[kerberos]' ({error})"
+        words = f"GSSAPI needs the extra `kerberos`: pip install '.[kerberos]' in a clone of its repository ({error})"
         raise LocalError(words) from None
 
 

@@ -41,7 +41,7 @@ def test_a_picture_without_matplotlib_names_the_extra(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = run("stream-100B", "--picture", "found.png")
     assert result.exit_code == 2
-    assert "pip install 'amqp-mesh[bench]'" in result.output
+    assert "pip install '.[bench]' in a clone of its repository" in result.output
 
 
 def test_nobody_at_the_url_is_an_error() -> None:

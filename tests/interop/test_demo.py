@@ -230,5 +230,7 @@ def test_without_the_extra_it_says_how_to_install_it() -> None:
     with demo(mark=uuid.uuid4().hex, without_oslo=True) as process:
         output, errors = process.communicate(timeout=START_S)
     assert output == ""
-    assert errors.splitlines() == ["Error: this needs oslo.messaging: pip install 'amqp-mesh[demo]'"]
+    assert errors.splitlines() == [
+        "Error: this needs oslo.messaging: pip install '.[demo]' in a clone of its repository"
+    ]
     assert process.returncode == 2

@@ -122,6 +122,20 @@ def test_oslo_messaging_gets_in(field: Field, worker: OsloWorker, mechanism: str
     by_oslo(field, mechanism, mode, f"oslo-{mechanism}-{mode}".replace(" ", "-"), worker)
 
 
+def test_management_shows_mechanisms_and_profiles_as_the_settings_have_them(field: Field) -> None:
+    for key in ("A", "B"):
+        settings = field.mesh.settings.routers[key]
+        with ManagementClient(field.mesh.url(key), timeout_s=TIMEOUT_S) as client:
+            rows = client.query("listener")
+            found = {int(row["port"]): (row["saslMechanisms"], row["sslProfile"]) for row in rows}
+            assert found == {each.port: (" ".join(each.sasl), each.tls) for each in settings.listeners}
+            needed = {int(row["port"]): row["authenticatePeer"] for row in rows}
+            assert needed == {each.port: Mechanism.ANONYMOUS not in each.sasl for each in settings.listeners}
+            dialled = [(row["saslMechanisms"], row["sslProfile"]) for row in client.query("connector")]
+            assert dialled == [(str(each.sasl), each.tls) for each in settings.connectors]
+    assert {each.tls for each in field.mesh.settings.routers["A"].listeners} == {None, "mesh"}
+
+
 # Refusals, in words
 
 

@@ -97,10 +97,16 @@ def test_a_connector_says_why_it_has_no_neighbor(mesh: Mesh) -> None:
 def test_a_wrong_role_is_said_once_at_both_ends(mesh: Mesh) -> None:
     reason = "this listener is for clients, not for routers"
 
-    def attempts() -> int:
-        return sum(line.fields["container"] == "W" for line in mesh.line["R1"].log_lines("connection_opened"))
+    def connections() -> int:
+        """Number of the last connection to R1, which each attempt counts on."""
+        with ManagementClient(mesh.line["R1"].url(), timeout_s=WAIT_S) as client:
+            return max(int(row["identity"]) for row in client.query("connection"))
 
-    wait_until(lambda: attempts() >= 3, "it tries again", WAIT_S)
+    before = connections()
+    wait_until(lambda: connections() >= before + 8, "it tries again", WAIT_S)
+    for event in ("connection_opened", "connection_closed"):
+        assert sum(line.fields["container"] == "W" for line in mesh.line["R1"].log_lines(event)) == 1
+        assert sum(line.fields["container"] == "R1" for line in mesh.astray.log_lines(event)) == 1
     assert [line.fields["reason"] for line in mesh.line["R1"].log_lines("attach_refused")] == [reason]
     (failed,) = mesh.astray.log_lines("connect_failed")
     assert failed.fields["reason"].endswith(reason)

@@ -191,7 +191,7 @@ CASES = (
         "routers:\n  B: {listeners: [{port: 5}]}\n  A:\n    connectors: [{to: B}]  # here",
         "routers.A.connectors[0].to",
         "no listener for other routers",
-        "a fixed address",
+        "`{port: 25672, role: inter-router}`",
     ),
     row(
         "a target whose port nobody knows",

@@ -18,7 +18,7 @@ from router.cli.demo.playground import keep
 from router.cli.demo.show import show
 from router.cli.errors import BAD_INPUT, CommandError, file_error, say_error
 
-INSTALL_HINT = "this needs oslo.messaging: pip install 'amqp-mesh[demo]'"
+INSTALL_HINT = "this needs oslo.messaging: pip install '.[demo]' in a clone of its repository"
 _NEEDED = ("oslo_messaging", "pyngus")
 
 

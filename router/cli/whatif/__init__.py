@@ -14,7 +14,7 @@ import click
 
 from router.cli.errors import CommandError
 
-EXTRA: Final = "amqp-mesh[whatif]"
+EXTRA: Final = ".[whatif]"
 EXTRA_MODULES: Final = frozenset({"jinja2", "lxml", "matplotlib", "numpy", "pandas", "py4j", "pyarrow", "pyspark"})
 """Packages that the extra installs, by the names that are imported."""
 
@@ -79,7 +79,8 @@ class _Commands(click.Group):
             if missing not in EXTRA_MODULES:
                 raise
             raise CommandError(
-                f"{ctx.command_path} needs {missing}, which is not installed: pip install '{EXTRA}'"
+                f"{ctx.command_path} needs {missing}, which is not installed: pip install '{EXTRA}' in a clone of"
+                " its repository"
             ) from error
 
 

@@ -90,7 +90,7 @@ def start(address: SparkAddress, log: Path) -> SparkSession:
         words = str(error).strip().splitlines()[:2]
         expected = ""
         if remote and isinstance(error, ImportError):  # grpcio and others, which only Spark Connect needs
-            expected = "pip install 'amqp-mesh[connect]'"
+            expected = "pip install '.[connect]' in a clone of its repository"
         raise run_error(log, f"Spark can't be started: {' '.join([*words, *tail])}", expected) from error
 
 

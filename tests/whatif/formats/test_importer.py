@@ -99,9 +99,8 @@ def test_without_the_extra_it_is_said_what_to_install(mesh: Path, monkeypatch: p
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = run("import", mesh, "-o", "model")
-    assert (found.exit_code, found.stderr) == (
-        1, "Error: main whatif needs pyarrow, which is not installed: pip install 'amqp-mesh[whatif]'\n",
-    )  # fmt: skip
+    words = "main whatif needs pyarrow, which is not installed: pip install '.[whatif]' in a clone of its repository"
+    assert (found.exit_code, found.stderr) == (1, f"Error: {words}\n")
 
 
 def test_the_help_names_every_command_and_imports_nothing_large() -> None:
