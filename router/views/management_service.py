@@ -224,7 +224,8 @@ class ManagementService:
             answer = refuse_queue_request(error.read or codec.Message(), f"the request is not read: {error}")
         else:
             yield
-            find = partial(find_queue, runtime.fib, rights=asked.rights, vhost=asked.vhost)
+            most = runtime.settings.forwarding.address_bytes
+            find = partial(find_queue, runtime.fib, rights=asked.rights, vhost=asked.vhost, most_bytes=most)
             try:
                 answer = answer_queue_request(request, find)
             except Exception as error:  # a fault of ours: it must end neither the router nor somebody's connection

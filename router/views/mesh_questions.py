@@ -69,11 +69,11 @@ class MeshQuestions:
         """Whoever answers knows it, and nobody else."""
         self._room = 0
         """Answers that are still read: whoever floods this address must not take the time of others."""
-        runtime.fib.serve(CONSOLE, self._take, MOST_BYTES)
 
     def ask(self) -> None:
         """Ask those that were asked longest ago."""
         runtime = self._runtime
+        runtime.fib.serve(CONSOLE, self._take, MOST_BYTES)  # each time: there may have been another console meanwhile
         now = runtime.clock()
         reachable = runtime.fib.routes
         self._answers = {router: self._answers.get(router) or RouterAnswers() for router in sorted(reachable)}

@@ -13,7 +13,7 @@ from router.dataplane.links import SubscriberLink
 from router.management.queue_requests import FORBIDDEN, MISDIRECTED, QUEUES, Queue, QueueRequestError
 
 
-def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str) -> Queue | None:
+def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str, most_bytes: int) -> Queue | None:
     """Find the queue that a client means by a name.
 
     A client that receives from `/queues/x`, which is what RabbitMQ calls the queue `x`, receives from the address
@@ -24,9 +24,12 @@ def find_queue(fib: Fib, name: str, rights: ClientRights | None, vhost: str) -> 
         name: of the queue, decoded.
         rights: of the client; None where there is no policy.
         vhost: word that its listener puts before its addresses; empty for none.
+        most_bytes: of an address.
     Raises:
         QueueRequestError: the client may not send there, or only another router knows.
     """
+    if len(name.encode()) > most_bytes:
+        return None  # nobody could attach to it
     addresses = (name, f"/{QUEUES}/{name}")
     denied: list[Denied] = []
     for address in addresses:

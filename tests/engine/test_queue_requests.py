@@ -189,6 +189,13 @@ def test_everything_else_is_refused_with_a_reason(
     assert why in found[1]
 
 
+def test_a_name_that_is_longer_than_any_address_is_nobodys(bench: Bench) -> None:
+    router = served(bench, vhosts=(everything(),))
+    status, why = Pair(enter(bench, router)).status(bench, "/queues/" + "a/" * 20_000)
+    assert status == "404"
+    assert len(why) < 300
+
+
 def test_a_reply_goes_nowhere_but_to_the_other_link(bench: Bench) -> None:
     router = served(bench)
     client = bench.client(router)

@@ -32,6 +32,7 @@ from router.engine import codec
 from router.guard import frame_guard
 from router.guard.flow_state import flow_without_credit
 from router.management.node import ManagementNode
+from router.management.queue_requests import Queue, answer_queue_request, refuse_queue_request
 from tests.fuzz import mutation, twins
 from tests.helpers.frames import AMQP_HEADER, SASL_HEADER, source, target, write
 from tests.management.fakes import FakeView
@@ -326,6 +327,40 @@ def _management_seeds() -> list[bytes]:
     return made + [data for data in _recorded("mgmt", 500) if b"operation" in data]
 
 
+# Requests about queues
+
+
+def check_queue_request(data: bytes) -> Message:
+    """A request as it comes in by a pair of links: there is an answer that can be written and read, whatever it is."""
+    try:
+        request = codec.decode_message(data, max_values=MAX_VALUES, is_body_anywhere=True)
+    except codec.UnreadableMessage as error:
+        answer = refuse_queue_request(error.read or Message(), str(error))
+    else:
+        answer = answer_queue_request(request, _find_queue)
+    written = codec.decode_message(codec.encode_message(answer))
+    assert written.subject in ("200", "400", "404", "405"), written.subject
+    assert isinstance(written.body, dict if written.subject == "200" else str)
+    assert written.correlation_id == answer.correlation_id
+    return answer
+
+
+def _find_queue(name: str) -> Queue | None:
+    return Queue(receivers=1, waiting=0, routers=("A",), is_exclusive=False) if name == "orders" else None
+
+
+def _queue_request_seeds() -> list[bytes]:
+    asked = (
+        ("GET", "/queues/orders"),
+        ("GET", "/queues/%c3%a9%2F"),
+        ("PUT", "/exchanges/x"),
+        ("GET", "/bindings?src=x"),
+    )
+    made = [encode_message(Message(subject=it, to=to, reply_to="$me", message_id="1")) for it, to in asked]
+    # as RabbitMQ's Python client writes it
+    return [*made, b"\x00Sw@\x00Ss\xc0\x1a\x05\xa1\x01x@\xa1\t/queues/x\xa1\x03GET\xa1\x03$me"]
+
+
 # Frames
 
 
@@ -544,6 +579,11 @@ ENTRY_POINTS: Final[Mapping[str, EntryPoint]] = {
             name="management", check=check_management, seeds=_management_seeds,
             modules=("router.management.node", "router.management.schema", "router.binding.message"),
             tokens=AMQP_TOKENS, parse=mutation.parsed,
+        ),
+        EntryPoint(
+            name="queues", check=check_queue_request, seeds=_queue_request_seeds,
+            modules=("router.management.queue_requests", "router.binding.message"),
+            tokens=(*AMQP_TOKENS, b"/queues/", b"%2F", b"$me"), parse=mutation.parsed,
         ),
         EntryPoint(
             name="frames", check=check_guard, seeds=_guard_seeds, modules=GUARD, tokens=AMQP_TOKENS, head=2,
