@@ -55,7 +55,6 @@ class ConsoleSource:
         self._runtime = runtime
         self._view = view
         self._questions = questions
-        self._started = runtime.clock()
 
     def page(self) -> Generator[None, None, bytes]:
         """Make the page, a piece with each step."""
@@ -69,7 +68,7 @@ class ConsoleSource:
             "me": runtime.me,
             "mesh": expected.name if expected is not None else "",
             "version": __version__,
-            "uptime": runtime.clock() - self._started,
+            "uptime": runtime.clock() - runtime.watch.started,
             "totals": {
                 "addresses": len(runtime.fib.all_entries()),
                 "connections": len(runtime.connections),

@@ -6,6 +6,7 @@ import http.client
 import json
 import signal
 import socket
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -223,6 +224,7 @@ def test_bounds_of_forwarding_are_taken_over(mesh: MeshProcesses) -> None:
 def test_http_begins_changes_and_ends(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R2")
     one, other = ports = ReservedPort(), ReservedPort()
+    uptime = 0.0
     for changed in (
         HttpSettings(port=one.number),
         HttpSettings(port=one.number, names=("router.example",)),
@@ -233,6 +235,9 @@ def test_http_begins_changes_and_ends(mesh: MeshProcesses) -> None:
         assert changed.port is not None
         assert status(changed.port, "localhost") == 200
         assert status(changed.port, "router.example") == (200 if changed.names else 421)
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{changed.port}/api/mesh", timeout=WAIT_S) as answer:
+            before_it, uptime = uptime, json.load(answer)["uptime"]
+        assert uptime > before_it, "the router is the same"
     wait_until(lambda: not accepts(one.number), "the port before is given up", WAIT_S)
     with socket.create_server((LOOPBACK, 0)) as taken:
         mesh.change(attrs.evolve(before, http=HttpSettings(port=taken.getsockname()[1])))
