@@ -37,11 +37,11 @@ cdef class EcmpLoads(LinkLoads):
     @cython.locals(link=int)
     cdef void carry(self, int arc, long long rate, long long size) noexcept
     cdef inline int _lane(self, int arc, int link) noexcept
-    @cython.locals(graph=Graph, width=int, place=int, link=int)
-    cdef inline int _base_width(self, int arc) noexcept
-    @cython.locals(graph=Graph, width=int, place=int, link=int)
-    cdef inline int _width(self, int arc) noexcept
-    @cython.locals(trees=SpfTrees, graph=Graph, cost=int, place=int, link=int, lane=int)
+    @cython.locals(cost=int)
+    cdef inline bint _is_shared(self, int arc, int link, bint is_base) noexcept
+    @cython.locals(graph=Graph, width=int, place=int)
+    cdef inline int _width(self, int arc, bint is_base) noexcept
+    @cython.locals(graph=Graph, place=int, link=int)
     cdef void _put_on_links(self, int arc, bint is_base, long long rate, long long size, int ways, int turn) noexcept
     @cython.locals(trees=SpfTrees)
     cdef inline int _base_distance_to(self, int dst, int node) noexcept

@@ -104,7 +104,7 @@ class EcmpLoads(LinkLoads):
             turn = 0
             for arc in range(trees.firsts[node], trees.firsts[node + 1]):
                 if self._was_hop(dst, node, arc):
-                    width = self._base_width(arc)
+                    width = self._width(arc, True)
                     head = 2 * (row + trees.heads[arc])
                     self.flows[head] += _shares(rate, ways, turn, width)
                     self.flows[head + 1] += _shares(size, ways, turn, width)
@@ -132,22 +132,25 @@ class EcmpLoads(LinkLoads):
 
     # Parallel links.
 
-    def _base_width(self, arc: int) -> int:
-        """Links of an arc that share what goes over it in the base state: those that cost the least."""
-        graph = self.trees.graph
-        width = 0
-        for place in range(graph.first_parallel(arc), graph.end_of_parallel(arc)):
-            link = graph.parallel[place]
-            width += not self.was_down[link] and graph.link_costs[self._lane(arc, link)] == self.base_costs[arc]
-        return width
+    def _is_shared(self, arc: int, link: int, is_base: bool) -> bool:
+        """Whether a link is one of those that share what goes over an arc: it is up, and costs the least.
 
-    def _width(self, arc: int) -> int:
-        """The same now."""
+        Args:
+            arc: of the link's routers, in the direction that is asked about.
+            link: one of the arc's parallel links.
+            is_base: in the base state, else now.
+        """
+        cost = self.trees.graph.link_costs[self._lane(arc, link)]
+        if is_base:
+            return not self.was_down[link] and cost == self.base_costs[arc]
+        return not self.trees.graph.down[link] and cost == self.trees.costs[arc]
+
+    def _width(self, arc: int, is_base: bool) -> int:
+        """Links of an arc that share what goes over it, in the base state or now."""
         graph = self.trees.graph
         width = 0
         for place in range(graph.first_parallel(arc), graph.end_of_parallel(arc)):
-            link = graph.parallel[place]
-            width += not graph.down[link] and graph.link_costs[self._lane(arc, link)] == self.trees.costs[arc]
+            width += self._is_shared(arc, graph.parallel[place], is_base)
         return width
 
     def _put_on_links(self, arc: int, is_base: bool, rate: int, size: int, ways: int, turn: int) -> None:
@@ -161,14 +164,11 @@ class EcmpLoads(LinkLoads):
             ways: links over which the router splits.
             turn: place among them of the first link of this arc.
         """
-        trees = self.trees
-        graph = trees.graph
-        cost = self.base_costs[arc] if is_base else trees.costs[arc]
+        graph = self.trees.graph
         for place in range(graph.first_parallel(arc), graph.end_of_parallel(arc)):
             link = graph.parallel[place]
-            lane = self._lane(arc, link)
-            if graph.link_costs[lane] == cost and not (self.was_down[link] if is_base else graph.down[link]):
-                self._carry(lane, _shares(rate, ways, turn, 1), _shares(size, ways, turn, 1))
+            if self._is_shared(arc, link, is_base):
+                self._carry(self._lane(arc, link), _shares(rate, ways, turn, 1), _shares(size, ways, turn, 1))
                 turn += 1
 
     def _base_distance_to(self, dst: int, node: int) -> int:
@@ -194,7 +194,7 @@ class EcmpLoads(LinkLoads):
         count = 0
         for arc in range(self.trees.firsts[node], self.trees.firsts[node + 1]):
             if self._was_hop(dst, node, arc):
-                count += self._base_width(arc)
+                count += self._width(arc, True)
         return count
 
     # Failures.
@@ -218,7 +218,7 @@ class EcmpLoads(LinkLoads):
 
     def _has_changed(self, arc: int) -> bool:
         """Whether an arc costs another amount than in the base state, or has other links to share."""
-        return self.trees.costs[arc] != self.base_costs[arc] or self._width(arc) != self._base_width(arc)
+        return self.trees.costs[arc] != self.base_costs[arc] or self._width(arc, False) != self._width(arc, True)
 
     def _shift_multicasts(self, arc: int) -> None:
         """Of parallel links another one is the first that is up: it has what goes along trees."""
@@ -274,7 +274,7 @@ class EcmpLoads(LinkLoads):
         ways = 0
         for arc in range(trees.firsts[node], trees.firsts[node + 1]):
             if self._is_hop(dst, node, arc):
-                ways += self._width(arc)
+                ways += self._width(arc, False)
         if ways == 0:
             self.lost_rate += rate
             self.lost_bytes += size
@@ -282,10 +282,10 @@ class EcmpLoads(LinkLoads):
         for arc in range(trees.firsts[node], trees.firsts[node + 1]):
             if self._was_hop(dst, node, arc):
                 self._put_on_links(arc, True, -old_rate, -old_size, old_ways, old_turn)
-                old_turn += self._base_width(arc)
+                old_turn += self._width(arc, True)
             if self._is_hop(dst, node, arc):
                 self._put_on_links(arc, False, rate, size, ways, turn)
-                width = self._width(arc)
+                width = self._width(arc, False)
                 head = trees.heads[arc]
                 self.arriving[2 * head] += _shares(rate, ways, turn, width)
                 self.arriving[2 * head + 1] += _shares(size, ways, turn, width)
