@@ -99,6 +99,12 @@ WHATIF = (
         others=("attrs", "pyarrow"),
         ours=("router.core", "router.simulation", "mesh_config"),
     ),
+    # For programs and notebooks; Spark only for what type checkers read.
+    Step(
+        "library",
+        before=("wording", "model", "formats", "kernel", "scenarios", "pipeline", "analysis", "report"),
+        others=("attrs", "pyarrow", "pyspark"),
+    ),
 )  # fmt: skip
 
 # The longest folder that fits a module decides.
@@ -172,7 +178,8 @@ RINGS = (
         ours=("router.core", "router.simulation.network"),
         others=("attrs", "networkx"),
     ),
-    Ring("router.whatif"),
+    # The names of the library, for what type checkers read; looked up when they are asked for.
+    Ring("router.whatif", ours=("router.whatif.library",)),
     *(Ring(step.folder, (*step.ours, *step.packages), step.others) for step in WHATIF),
     # Nothing else knows lxml.
     Ring("router.whatif.formats.xml_with_lines", ours=("router.whatif.formats.input_file",), others=("lxml",)),

@@ -13,6 +13,8 @@ BASE: Final = "base"
 """The variant that is the mesh as it is."""
 MAINTENANCE: Final = "maintenance"
 """The family in which a group is held down while something else fails."""
+SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."
+"""Said of what is explained of such a run."""
 
 
 def counted(count: int, noun: str) -> str:

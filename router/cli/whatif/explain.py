@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from router.cli.stat_columns import printable
 from router.cli.whatif.command_helpers import answering, is_run, read_model, say_json, say_table
 from router.cli.whatif.options import down_option, folder_argument, json_option
-
-SPLIT: Final = "What is sent is split over all shortest paths (ECMP); where a path is shown it is one of them."
+from router.whatif.wording import SPLIT
 
 
 @click.command("explain", short_help="Tell all of one scenario, link, router, pair or address.")

@@ -11,10 +11,15 @@ from router.whatif.report.svg_drawing import standing_alone
 
 
 def write_picture(explanation: Explanation, model: Model, file: Path) -> None:
-    """Write an SVG of *model* with what the explanation sets off.
+    """Write `mesh_svg` into a file.
 
     Raises: OSError
     """
+    file.write_text(mesh_svg(explanation, model), encoding="utf-8")
+
+
+def mesh_svg(explanation: Explanation, model: Model) -> str:
+    """An SVG file of *model* with what the explanation sets off."""
     marks = explanation.marks
     svg = draw_mesh(
         model,
@@ -28,4 +33,4 @@ def write_picture(explanation: Explanation, model: Model, file: Path) -> None:
         old_path=marks.old_path,
         marks_are_spof=False,
     )
-    file.write_text(standing_alone(svg), encoding="utf-8")
+    return standing_alone(svg)

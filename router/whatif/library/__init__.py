@@ -1,0 +1,39 @@
+"""The library for programs and notebooks: make a model, change it, play it, look at what came of it.
+
+Import these names from `router.whatif`. Errors are those of the parts that raise them: SettingsError for files,
+ModelError for models, PlanError for what is asked, RunError for the run, TableError for tables, all of them with what
+is wrong and what was expected.
+"""
+
+from router.whatif.formats.importer import import_model
+from router.whatif.formats.model_folder import read_model, write_model
+from router.whatif.library.run_results import Run, open_run, play
+from router.whatif.model.mesh_model import (
+    Model,
+    grown,
+    with_costs,
+    with_demands,
+    with_groups,
+    with_links,
+    without,
+)
+from router.whatif.pipeline.run import Options
+from router.whatif.scenarios.run_request import Request
+
+__all__ = [
+    "Model",
+    "Options",
+    "Request",
+    "Run",
+    "grown",
+    "import_model",
+    "open_run",
+    "play",
+    "read_model",
+    "with_costs",
+    "with_demands",
+    "with_groups",
+    "with_links",
+    "without",
+    "write_model",
+]

@@ -1,0 +1,60 @@
+"""Answers as a notebook shows them: HTML and SVG by the methods that IPython looks for, text elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import attrs
+
+from router.whatif.analysis.explain import Explanation
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Drawing:
+    """A picture, with light colors on white."""
+
+    title: str
+    caption: str
+    """Said of what is to be seen in it."""
+    svg: str
+    """A whole file."""
+
+    def __repr__(self) -> str:
+        return f"<Drawing {self.title!r}>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Answer:
+    """One thing explained."""
+
+    explanation: Explanation
+    drawing: Drawing
+    """The mesh with what the explanation speaks of set off."""
+
+    @property
+    def text(self) -> str:
+        """Title and sentences, one a line."""
+        return "\n".join([self.explanation.title, *self.explanation.sentences])
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        found = self.explanation
+        parts = [f"<h4>{escape(found.title)}</h4>", *(f"<p>{escape(each)}</p>" for each in found.sentences)]
+        parts += [html_table(each.title, each.columns, each.rows) for each in found.listings]
+        return "\n".join(parts)
+
+
+def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table with a caption; what isn't known is left empty."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{'' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><caption>{escape(title)}</caption><tr>{head}</tr>{body}</table>"

@@ -1,0 +1,206 @@
+"""A run as an object: made or opened, its tables as others know them, its charts and explanations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from router.whatif.analysis import explain as explaining
+from router.whatif.analysis.answer_tables import write_answers
+from router.whatif.analysis.explain import BaseAndScenario, Explanation
+from router.whatif.library.notebook_display import Answer, Drawing, html_table
+from router.whatif.model.mesh_model import Model
+from router.whatif.pipeline import run as runs
+from router.whatif.pipeline.run import Options
+from router.whatif.pipeline.run_folder import is_run, model_of
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
+from router.whatif.report.finish_run import complete_run
+from router.whatif.report.mesh_picture import mesh_svg
+from router.whatif.report.pictures import pictures
+from router.whatif.report.run_facts import facts_of
+from router.whatif.report.svg_drawing import standing_alone
+from router.whatif.report.verdicts import Verdict, verdicts
+from router.whatif.scenarios.run_request import Request
+from router.whatif.wording import BASE, SPLIT
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as SparkFrame
+    from pyspark.sql import SparkSession
+
+
+class Run:
+    """The folder of a run. `open_run` and `play` make these.
+
+    Nothing is kept in memory: each call reads what it needs of the folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __repr__(self) -> str:
+        return f"<Run {str(self.folder)!r}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(each.label, each.value, each.note) for each in self.verdicts()]
+        return html_table(f"Run {self.folder}", ("question", "answer", "more"), rows)
+
+    @property
+    def model(self) -> Model:
+        """The model that was run."""
+        return model_of(self.folder)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that the run has; what their columns mean is in the reference of tables."""
+        return tuple(name for name in LAYOUTS if (self.folder / name).is_dir())
+
+    def arrow(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A table, in the order of its key.
+
+        Args:
+            table: one of `tables`.
+            columns: only these, in this order; None: all.
+        Raises: TableError for a table or column that isn't there.
+        """
+        layout = layout_of(table)
+        unknown = [name for name in columns or () if name not in layout.names]
+        if unknown:
+            names = ", ".join(layout.names)
+            raise TableError(f"table {table} has no column {', '.join(unknown)}; expected some of {names}")
+        return read_table(self.folder, table, columns)
+
+    def pandas(self, table: str, columns: Sequence[str] | None = None) -> Any:
+        """The same as a DataFrame of pandas. See `arrow`."""
+        return self.arrow(table, columns).to_pandas()
+
+    def spark(self, table: str, session: SparkSession) -> SparkFrame:
+        """A table as a DataFrame of Spark, read by its executors, in no order.
+
+        Args:
+            table: one of `tables`.
+            session: of Spark here, or Connect; it has to see the folder under the same path.
+        Raises: TableError for a table that isn't there.
+        """
+        layout = layout_of(table)
+        place = self.folder.absolute() / layout.name
+        if not place.is_dir():
+            raise TableError(f"{place}: no such table")
+        return session.read.parquet(place.as_uri()).select(*layout.names)
+
+    def verdicts(self) -> list[Verdict]:
+        """Findings in short: the cards of the report."""
+        return verdicts(facts_of(self.folder, self.model))
+
+    def charts(self) -> dict[str, Drawing]:
+        """The charts of the report by name.
+
+        `mesh`, and where there is something to be seen: `loads` (each link as it is and at its worst), `losses` (how
+        many failures lose more than so much: a survival curve), `stretches`, `growth`.
+        """
+        return {
+            each.name: Drawing(title=each.title, caption=each.caption, svg=standing_alone(each.svg))
+            for each in pictures(facts_of(self.folder, self.model))
+        }
+
+    def explain(
+        self,
+        *,
+        scenario: int | None = None,
+        down: Sequence[str] = (),
+        variant: str = BASE,
+        link: str | None = None,
+        router: str | None = None,
+        pair: tuple[str, str] | None = None,
+        address: str | None = None,
+    ) -> Answer:
+        """Explain a scenario, or a link, a router, a pair of routers or an address as they are then.
+
+        Args:
+            scenario: its number in the table `scenario`.
+            down: ids of links and routers that are down, instead of a scenario.
+            variant: of the mesh, for what is down.
+            link: its id.
+            router: its id.
+            pair: from one router to another.
+            address: its text.
+        Raises: TableError for what is not there; ValueError when more than one thing is asked about.
+        """
+        asked = {"link": link, "router": router, "pair": pair, "address": address}
+        given = [name for name, value in asked.items() if value is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are given; expected only one of {', '.join(asked)}")
+        subject = BaseAndScenario.of_run(self.folder, scenario=scenario, variant=variant, down=down)
+        found = _explained(subject, link, router, pair, address)
+        if subject.is_split:
+            found = found.noting(SPLIT)
+        return Answer(explanation=found, drawing=_drawn(found, subject.model))
+
+
+def _explained(
+    subject: BaseAndScenario, link: str | None, router: str | None, pair: tuple[str, str] | None, address: str | None
+) -> Explanation:
+    if link is not None:
+        return explaining.explain_link(subject, link)
+    if router is not None:
+        return explaining.explain_router(subject, router)
+    if pair is not None:
+        return explaining.explain_pair(subject, *pair)
+    if address is not None:
+        return explaining.explain_address(subject, address)
+    return explaining.explain_scenario(subject)
+
+
+def _drawn(found: Explanation, model: Model) -> Drawing:
+    return Drawing(title=found.title, caption=found.sentences[0] if found.sentences else "", svg=mesh_svg(found, model))
+
+
+def open_run(folder: str | os.PathLike[str]) -> Run:
+    """A run that is there.
+
+    Raises: TableError when the folder is none.
+    """
+    path = Path(folder)
+    if not is_run(path):
+        raise TableError(f"{path} is no run; expected a folder that `amqp-mesh whatif run` or `play` wrote")
+    return Run(path)
+
+
+def play(
+    model: Model,
+    out: str | os.PathLike[str],
+    request: Request | None = None,
+    options: Options | None = None,
+    *,
+    has_report: bool = False,
+    **asked: Any,
+) -> Run:
+    """Play failures and changes through a model.
+
+    Args:
+        model: that has been checked, as all are that functions of the library return.
+        out: a new folder, or a run that is replaced.
+        request: what is played; None: what *asked* says.
+        options: where it is played. The usual ones take this thread's session of Spark if there is one, or start Spark
+            when there is much to do, and else play it here; `Options(engine="local")` plays it here in any case.
+        has_report: whether report.html and summary.json are written too.
+        asked: fields of Request, instead of one: `play(model, out, families="links:2", growth="2")`.
+    Raises: PlanError, ModelError, RunError, NetworkError for what can't be; TypeError for a field that Request hasn't;
+        OSError.
+    """
+    if request is not None and asked:
+        raise TypeError(f"request is given, and {', '.join(asked)} too; expected one or the other")
+    wanted = Request(**asked) if request is None else request
+
+    def finish(folder: Path) -> None:
+        if has_report:
+            complete_run(folder, model)
+        else:
+            write_answers(folder, model)
+
+    runs.run(model, wanted, out, options, finish=finish)
+    return Run(Path(out))

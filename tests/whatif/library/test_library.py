@@ -1,0 +1,147 @@
+"""The names that programs and notebooks import from `router.whatif`."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from pyspark.sql import SparkSession
+
+from router import whatif
+from router.whatif import Options, Request, Run, grown, open_run, play, read_model, with_costs, without, write_model
+from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_layouts import TableError
+from router.whatif.scenarios.scenario_plan import PlanError
+from tests.whatif.runs import assert_equal, everything, made
+
+LOCAL = Options(engine="local")
+REQUEST = Request(families="links:1,routers:1,srlg", growth="1:2:1")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return play(everything(), tmp_path_factory.mktemp("library") / "run", REQUEST, LOCAL)
+
+
+def test_names_are_those_that_are_promised() -> None:
+    library = importlib.import_module("router.whatif.library")
+    assert whatif.__all__ == library.__all__
+    assert all(getattr(whatif, name) is getattr(library, name) for name in whatif.__all__)
+    assert set(whatif.__all__) <= set(dir(whatif))
+    with pytest.raises(AttributeError, match="has no attribute 'plan'"):
+        whatif.plan  # noqa: B018
+    page = (ROOT / "docs/how_to/what-if-notebook.md").read_text(encoding="utf-8")
+    assert [name for name in whatif.__all__ if f"`{name}" not in page] == [], "each is documented"
+
+
+def test_a_piece_of_what_if_is_imported_without_the_library() -> None:
+    code = (
+        "import sys, router.whatif.model.mesh_model; print([m for m in ('matplotlib', 'pyarrow') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout == "[]\n"
+
+
+def test_a_run_is_that_of_the_pipeline(done: Run, tmp_path: Path) -> None:
+    made(everything(), REQUEST, tmp_path / "run")
+    assert_equal(done.folder, tmp_path / "run")
+    assert open_run(str(done.folder)).model == everything()
+
+
+def test_tables_as_arrow_and_pandas(done: Run) -> None:
+    assert {"scenario", "link_worst", "router_spof", "run"} <= set(done.tables)
+    for name in done.tables:
+        assert done.arrow(name).equals(read_table(done.folder, name)), name
+    frame = done.pandas("scenario", ["scenario", "max_utilisation"])
+    assert list(frame.columns) == ["scenario", "max_utilisation"]
+    assert frame.max_utilisation.tolist() == done.arrow("scenario")["max_utilisation"].to_pylist()
+
+
+def test_tables_as_spark_has_them(done: Run, spark: SparkSession, tmp_path: Path) -> None:
+    # Written here and by Spark, whose files have the partition in their folders' names.
+    other = play(everything(), tmp_path / "run", REQUEST, Options(engine="spark"))
+    assert_equal(done.folder, other.folder)
+    for run in (done, other):
+        frame = run.spark("scenario", spark)
+        table = run.arrow("scenario")
+        assert frame.columns == table.column_names
+        rows = [row.asDict() for row in frame.orderBy("scenario").collect()]
+        assert rows == table.to_pylist()
+
+
+def test_a_changed_model_is_run(tmp_path: Path) -> None:
+    model = everything()
+    changed = grown(with_costs(without(model, routers=["r11"]), {model.links[0].id: 9}), 2)
+    write_model(changed, tmp_path / "model")
+    assert read_model(tmp_path / "model") == changed
+    run = play(changed, tmp_path / "run", families="links:1", options=LOCAL)
+    assert run.model == changed
+    assert run.arrow("scenario").num_rows == 1 + len(changed.links)
+    assert not (run.folder / "report.html").exists()
+    assert play(changed, tmp_path / "run", options=LOCAL, has_report=True).folder.joinpath("report.html").exists()
+
+
+def test_what_a_notebook_shows(done: Run) -> None:
+    page = done._repr_html_()
+    assert all(f"<td>{each.label}</td>" in page for each in done.verdicts())
+    charts = done.charts()
+    assert {"mesh", "loads", "losses", "growth"} <= set(charts)
+    for chart in charts.values():
+        assert ET.fromstring(chart._repr_svg_()).tag.endswith("svg")
+        assert chart.caption
+        assert "var(--" not in chart.svg, "colors of the report's page"
+    assert repr(done) == f"<Run {str(done.folder)!r}>"
+    assert repr(charts["loads"]).startswith("<Drawing ")
+
+
+def test_things_are_explained(done: Run) -> None:
+    whole = done.explain(router="r03", down=["r02"])
+    assert repr(whole) == whole.text
+    assert "r03" in whole.text.splitlines()[0]
+    listing = whole.explanation.listings[0]
+    assert f"<caption>{listing.title}</caption>" in whole._repr_html_()
+    ET.fromstring(whole.drawing.svg)
+    first = done.arrow("scenario").to_pylist()[1]
+    assert first["failed_links"][0] in done.explain(scenario=1).text
+    assert "rpc" in done.explain(address="rpc").text
+    assert "r01" in done.explain(pair=("r01", "r02")).text
+    assert first["failed_links"][0] in done.explain(link=first["failed_links"][0]).text
+
+
+def test_what_cannot_be_is_said(done: Run, tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="is no run; expected a folder that"):
+        open_run(tmp_path)
+    with pytest.raises(TableError, match="did you mean 'scenario'"):
+        done.pandas("scenarios")
+    with pytest.raises(TableError, match="table run has no column wall; expected some of "):
+        done.arrow("run", ["wall"])
+    with pytest.raises(ValueError, match="link and router are given; expected only one of link, router, pair, address"):
+        done.explain(link="a", router="b")
+    with pytest.raises(PlanError):
+        play(everything(), tmp_path / "run", families="wires:1", options=LOCAL)
+    with pytest.raises(TypeError, match="request is given, and families too"):
+        play(everything(), tmp_path / "run", REQUEST, LOCAL, families="links:1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(everything(), tmp_path / "now")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/how_to/what-if-notebook.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for cell in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        tree = ast.parse(cell)
+        exec(compile(tree, "cell", "exec"), names)  # noqa: S102 - this project's own page
+    worst = names["worst"]
+    run = names["run"]
+    assert isinstance(run, Run)
+    rows = run.arrow("scenario").filter(run.arrow("scenario")["variant"].to_numpy(zero_copy_only=False) == "base")
+    assert max(rows["max_utilisation"].to_pylist()) == worst.max_utilisation.iloc[0]  # type: ignore[attr-defined]
+    assert (tmp_path / "losses.svg").read_text(encoding="utf-8").startswith("<?xml")
