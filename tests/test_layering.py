@@ -103,7 +103,7 @@ WHATIF = (
     Step(
         "library",
         before=("wording", "model", "formats", "kernel", "scenarios", "pipeline", "analysis", "report"),
-        others=("attrs", "pyarrow", "pyspark"),
+        others=("attrs", "numpy", "pyarrow", "pyspark"),
     ),
 )  # fmt: skip
 

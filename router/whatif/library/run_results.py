@@ -12,6 +12,7 @@ import pyarrow as pa
 from router.whatif.analysis import explain as explaining
 from router.whatif.analysis.answer_tables import write_answers
 from router.whatif.analysis.explain import BaseAndScenario, Explanation
+from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Answer, Drawing, html_table
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
@@ -97,14 +98,15 @@ class Run:
         return verdicts(facts_of(self.folder, self.model))
 
     def charts(self) -> dict[str, Drawing]:
-        """The charts of the report by name.
+        """Charts by name: those of the report, and `failures`, the highest utilisation of any link by failure.
 
         `mesh`, and where there is something to be seen: `loads` (each link as it is and at its worst), `losses` (how
         many failures lose more than so much: a survival curve), `stretches`, `growth`.
         """
+        facts = facts_of(self.folder, self.model)
+        drawn = [*pictures(facts), *filter(None, [failures(facts)])]
         return {
-            each.name: Drawing(title=each.title, caption=each.caption, svg=standing_alone(each.svg))
-            for each in pictures(facts_of(self.folder, self.model))
+            each.name: Drawing(title=each.title, caption=each.caption, svg=standing_alone(each.svg)) for each in drawn
         }
 
     def explain(

@@ -7,9 +7,11 @@ import importlib
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import attrs
 import pytest
 from pyspark.sql import SparkSession
 
@@ -18,6 +20,7 @@ from router.whatif import Options, Request, Run, grown, open_run, play, read_mod
 from router.whatif.pipeline.table_files import read_table
 from router.whatif.pipeline.table_layouts import TableError
 from router.whatif.scenarios.scenario_plan import PlanError
+from router.whatif.wording import failure_of
 from tests.whatif.runs import assert_equal, everything, made
 
 LOCAL = Options(engine="local")
@@ -92,13 +95,31 @@ def test_what_a_notebook_shows(done: Run) -> None:
     page = done._repr_html_()
     assert all(f"<td>{each.label}</td>" in page for each in done.verdicts())
     charts = done.charts()
-    assert {"mesh", "loads", "losses", "growth"} <= set(charts)
+    assert {"mesh", "loads", "losses", "growth", "failures"} <= set(charts)
     for chart in charts.values():
         assert ET.fromstring(chart._repr_svg_()).tag.endswith("svg")
         assert chart.caption
         assert "var(--" not in chart.svg, "colors of the report's page"
     assert repr(done) == f"<Run {str(done.folder)!r}>"
     assert repr(charts["loads"]).startswith("<Drawing ")
+
+
+def test_the_chart_of_failures_has_the_worst_of_them_in_order(done: Run) -> None:
+    svg = done.charts()["failures"].svg
+    rows = [row for row in done.arrow("scenario").to_pylist() if row["variant"] == "base" and row["scenario"] > 0]
+    rows.sort(key=lambda row: (-row["max_utilisation"], row["scenario"]))
+    names = [(failure_of(row), row["max_utilisation_link"]) for row in rows[:15]]
+    shown = re.findall(r">([^<>]*) \N{RIGHTWARDS ARROW} ([^<>]*)<", unescape(svg))
+    assert len(shown) == len(names) == 15
+    assert max(len(name) for name, _ in names) > 27, "one is cut"
+    for (name, link), (words, there) in zip(names, shown, strict=True):
+        assert there == link
+        assert words == (name if len(name) <= 27 else name[:26] + "\N{HORIZONTAL ELLIPSIS}")
+
+
+def test_nothing_is_drawn_of_failures_that_load_nothing(tmp_path: Path) -> None:
+    model = attrs.evolve(everything(), demands=())
+    assert "failures" not in play(model, tmp_path / "run", families="links:1", options=LOCAL).charts()
 
 
 def test_things_are_explained(done: Run) -> None:

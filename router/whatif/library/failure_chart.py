@@ -1,0 +1,55 @@
+"""The chart of the failures that load a link the most."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from router.whatif.analysis.scenario_outcomes import NOTHING
+from router.whatif.report.pictures import WIDE
+from router.whatif.report.run_facts import Facts
+from router.whatif.report.svg_drawing import BAD, INK, ONE, Picture, figure, svg_of
+from router.whatif.wording import BASE, counted, failure_of
+
+BARS: Final = 15
+_MOST_LETTERS: Final = 27
+"""Of the name of a failure, and of a link."""
+
+
+def failures(facts: Facts) -> Picture | None:
+    """Draw the highest utilisation of any link by failure, of the mesh as it is, the worst failures first.
+
+    Failures that are equally bad come in the order of their numbers. None when no failure leaves load on a link.
+    """
+    outcomes = facts.outcomes
+    places = np.flatnonzero(outcomes.having("variant", BASE) & ~outcomes.having("family", NOTHING))
+    values = outcomes.numbers("max_utilisation")[places]
+    order = np.argsort(-values, kind="stable")[:BARS]
+    if not order.size or values[order[0]] <= 0:
+        return None
+    numbers = outcomes.numbers("scenario")[places[order]]
+    rows = [row for row in (outcomes.row_of(int(number)) for number in numbers) if row is not None]
+    names = [f"{_short(failure_of(row))} \N{RIGHTWARDS ARROW} {_short(row['max_utilisation_link'])}" for row in rows]
+    title = "Worst utilisation by failure"
+    height = 70 + 20 * len(rows)
+    calm = 100 * facts.base["max_utilisation"]
+    with figure(WIDE, height) as made:
+        axes = made.add_axes((0.4, 34 / height, 0.57, (height - 64) / height))
+        shares = 100 * values[order]
+        axes.barh(np.arange(len(rows)), shares, height=0.6, color=[BAD if share > 100 else ONE for share in shares])
+        axes.axvline(calm, color=INK, linewidth=1, linestyle=(0, (4, 2)), label="as it is")
+        axes.set_yticks(np.arange(len(rows)), names)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xlim(left=0)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("percent of capacity" if facts.has_capacities else "percent of the busiest link as it is")
+        made.legend(loc="upper right")
+        svg = svg_of(made, "failures", title)
+    caption = f"The {counted(len(rows), 'failure')} that load a link the most, and the link."
+    return Picture(name="failures", title=title, caption=caption, svg=svg)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "\N{HORIZONTAL ELLIPSIS}"
