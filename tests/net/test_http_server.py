@@ -10,12 +10,16 @@ from typing import Any
 import h11
 import pytest
 import trio
+import trio.testing
 
 from mesh_config.models import HttpSettings
 from router.core.errors import LocalError
 from router.management.http_app import http_app
 from router.management.metrics import Measurements
 from router.net.http_server import BACKLOG, HttpCounters, HttpServer
+
+CALM_RATE = 0.01
+"""Of the clock while a good client asks: a stall of the machine is not to be its time without a move."""
 
 
 class Source:
@@ -150,7 +154,8 @@ async def test_who_hangs_in_the_middle_of_a_request_is_closed_in_its_time() -> N
             assert await stream.receive_some(100) == b""
 
 
-async def test_who_does_not_take_an_answer_is_closed_in_its_time() -> None:
+async def test_who_does_not_take_an_answer_is_closed_in_its_time(mock_clock: trio.testing.MockClock) -> None:
+    mock_clock.rate = 1
     async with serving(timeout_s=0.1) as bench:
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -170,6 +175,7 @@ async def test_who_does_not_take_an_answer_is_closed_in_its_time() -> None:
                 except OSError:
                     pass
         await bench.until(lambda: bench.counters.count == 0)
+        mock_clock.rate = CALM_RATE
         assert (await bench.get("/healthz"))[0] == 200
 
 
@@ -197,7 +203,8 @@ async def test_requests_beyond_the_pace_wait_and_are_all_answered() -> None:
         b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\nHTTP2-Settings: !\r\n\r\n",
     ],
 )  # fmt: skip
-async def test_whatever_comes_ends_its_own_connection_at_most(data: bytes) -> None:
+async def test_whatever_comes_ends_its_own_connection_at_most(data: bytes, mock_clock: trio.testing.MockClock) -> None:
+    mock_clock.rate = 1
     async with serving(timeout_s=0.2) as bench:
         stream = await bench.connect()
         try:
@@ -207,6 +214,7 @@ async def test_whatever_comes_ends_its_own_connection_at_most(data: bytes) -> No
             pass
         await stream.aclose()
         await bench.until(lambda: bench.counters.accepted > 0 and bench.counters.count == 0)
+        mock_clock.rate = CALM_RATE
         assert (await bench.get("/healthz"))[0] == 200
 
 
