@@ -76,21 +76,30 @@ def flow_without_credit(sessions: Table, name: bytes, excess: int) -> bytes | No
         name: of the link.
         excess: by how much the credit is below zero.
     Returns: None when there is no such link.
+    Raises:
+        ValueError: the peer has given several links this name, which is to be unique (AMQP 1.0 part 2, 2.6.1).
     """
-    for channel, session in sessions.items():
-        for handle, link in session.links.items():
-            if link.is_receiver and link.name == name:
-                fields = [
-                    session.stated_next if session.stated_next >= 0 else None,
-                    session.stated_window,
-                    session.stated_outgoing,
-                    session.stated_outgoing_window,
-                    handle,
-                    (link.count + link.credit + excess) & MASK,
-                    0,
-                    None,
-                    bool(link.drains),
-                ]
-                body = write_flow(fields)
-                return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body
-    return None
+    found = [
+        (channel, session, handle, link)
+        for channel, session in sessions.items()
+        for handle, link in session.links.items()
+        if link.is_receiver and link.name == name
+    ]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} links have this name")
+    channel, session, handle, link = found[0]
+    fields = [
+        session.stated_next if session.stated_next >= 0 else None,
+        session.stated_window,
+        session.stated_outgoing,
+        session.stated_outgoing_window,
+        handle,
+        (link.count + link.credit + excess) & MASK,
+        0,
+        None,
+        bool(link.drains),
+    ]
+    body = write_flow(fields)
+    return (len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body

@@ -196,3 +196,27 @@ def test_an_echo_of_much_credit_doesn_t_say_that_there_is_none(bench: Bench, cre
     bench.run()
     answer = [frame for frame in frames.read(raw.read) if frame.name == "flow"][-1]
     assert answer.flow("link_credit") == FULL
+
+
+def test_credit_taken_back_on_one_of_two_links_of_a_name_ends_their_connection_alone(bench: Bench) -> None:
+    router = bench.router("A")
+    raw, beside = opened(bench, router), opened(bench, router)
+
+    def flow(credit: int, *, channel: int, drains: bool) -> bytes:
+        return frames.write(0x13, [0, FULL, 0, FULL, 0, 0, credit, 0, drains], channel=channel)
+
+    for channel, address, credit in ((1, "jobs/a", 100), (0, "jobs/b", FULL)):
+        attach = frames.write(
+            0x12,
+            ["twice", 0, True, None, None, frames.source(address), frames.target(address)],
+            channel=channel,
+        )
+        raw.write(begin(FULL, channel=channel) + attach + flow(credit, channel=channel, drains=channel == 1))
+        bench.run()
+    raw.write(flow(0, channel=1, drains=True))  # as if it had not seen the drain: a hundred below zero
+    bench.run()
+    (closed,) = [frame for frame in frames.read(raw.read) if frame.name == "close"]
+    assert "2 links have this name" in str(closed.fields)
+    beside.write(begin(FULL, channel=0) + receiver("jobs/c", 1, FULL, channel=0))
+    bench.run()
+    assert [frame.name for frame in frames.read(beside.read)][-1] in ("attach", "flow")
