@@ -8,14 +8,12 @@ import signal
 import socket
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import Any
 
 import attrs
 import pytest
 from click.testing import CliRunner
-from proton import ConnectionException
-from proton.utils import BlockingConnection, ConnectionClosed, LinkDetached
+from proton.utils import ConnectionClosed, LinkDetached
 
 from mesh_config.generators import generate
 from mesh_config.models import (
@@ -35,6 +33,7 @@ from mesh_config.models import (
 from router.cli import main
 from router.cli.manage import manage
 from router.cli.management import ManagementClient, RefusedError
+from tests.helpers.blocking_client import connected
 from tests.helpers.processes import LOOPBACK, MeshProcesses, ReservedPort, wait_until
 
 pytestmark = pytest.mark.interop
@@ -81,17 +80,6 @@ def accepts(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextmanager
-def connected(url: str) -> Iterator[Any]:
-    """A connection of python-proton; Any, as not all of that library has types."""
-    connection: Any = BlockingConnection(url, timeout=WAIT_S)
-    try:
-        yield connection
-    finally:
-        with suppress(ConnectionException):  # it may have been closed by the router
-            connection.close()
 
 
 def status(port: int, name: str) -> int:
@@ -202,7 +190,7 @@ def test_what_needs_a_restart_is_said_each_time(mesh: MeshProcesses) -> None:
 def test_bounds_of_forwarding_are_taken_over(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R1")
     bounds = attrs.evolve(before.forwarding, address_bytes=64, max_links=3, grace_s=7.0)
-    with connected(mesh.url("R1")) as client:
+    with connected(mesh.url("R1"), may_be_closed=True) as client:
         mesh.change(attrs.evolve(before, forwarding=bounds))
         said = reload(mesh, "R1")
         assert said == {
@@ -217,7 +205,7 @@ def test_bounds_of_forwarding_are_taken_over(mesh: MeshProcesses) -> None:
             client.create_sender("jobs/3")
     mesh.change(before)
     assert reload(mesh, "R1")["applied"] == ["forwarding.address_bytes changed", "forwarding.max_links changed"]
-    with connected(mesh.url("R1")) as client:
+    with connected(mesh.url("R1"), may_be_closed=True) as client:
         client.create_sender("a" * 65)
 
 
@@ -266,11 +254,11 @@ def closed_since(connection: Any) -> str:
 
 def test_virtual_hosts_come_change_and_go(mesh: MeshProcesses) -> None:
     before = settings(mesh, "R1")
-    with connected(mesh.url("R1")) as client:
+    with connected(mesh.url("R1"), may_be_closed=True) as client:
         mesh.change(attrs.evolve(before, vhosts=(vhost("jobs"),)))
         assert reload(mesh, "R1") == {"applied": ["vhosts changed"], "needsRestart": []}
         assert "there are virtual hosts now: connect again" in closed_since(client)
-    with connected(mesh.url("R1")) as client:
+    with connected(mesh.url("R1"), may_be_closed=True) as client:
         client.create_receiver("jobs")
         with pytest.raises(LinkDetached, match="may not receive from news"):
             client.create_receiver("news")
@@ -280,11 +268,11 @@ def test_virtual_hosts_come_change_and_go(mesh: MeshProcesses) -> None:
         mesh.change(attrs.evolve(before, vhosts=(vhost("news"),)))
         reload(mesh, "R1")
         assert "the rights of user `anonymous` in virtual host `shop` have changed" in closed_since(client)
-    with connected(mesh.url("R1")) as client:
+    with connected(mesh.url("R1"), may_be_closed=True) as client:
         mesh.change(before)
         reload(mesh, "R1")
         assert "there are no virtual hosts any more" in closed_since(client)
-    with connected(mesh.url("R1")) as client:
+    with connected(mesh.url("R1"), may_be_closed=True) as client:
         client.create_receiver("jobs")
 
 

@@ -8,19 +8,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 from proton import Message
-from proton.utils import BlockingConnection, SyncRequestResponse
+from proton.utils import SyncRequestResponse
 
 from mesh_config.generators import generate
 from mesh_config.models import ListenerSettings, MeshSettings, RouterSettings
 from router.cli.management import ManagementClient, ManagementError, RefusedError
 from router.management.schema import TYPES, Kind
+from tests.helpers.blocking_client import connected
 from tests.helpers.processes import MeshProcesses, wait_until
 
 pytestmark = pytest.mark.interop
@@ -50,16 +50,6 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
 def client(mesh: MeshProcesses) -> Iterator[ManagementClient]:
     with ManagementClient(mesh.url("R1"), timeout_s=WAIT_S) as client:
         yield client
-
-
-@contextmanager
-def connected(url: str) -> Iterator[Any]:
-    """A connection of python-proton; Any, as not all of that library has types."""
-    connection: Any = BlockingConnection(url, timeout=WAIT_S)
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import attrs
 import pytest
 from click.testing import CliRunner, Result
 from proton import Message
-from proton.utils import BlockingConnection
 
 from mesh_config.findings import SettingsError
 from mesh_config.models import (
@@ -31,6 +29,7 @@ from router.whatif.formats.live_snapshot import Reading, checked_model, collect,
 from router.whatif.formats.model_folder import read_model
 from router.whatif.model.elements import AddressNode, LinkCounter, LinkEdge, RouterNode, SubscriberSite
 from router.whatif.model.mesh_model import Model
+from tests.helpers.blocking_client import connected
 from tests.helpers.processes import MeshProcesses, wait_until
 
 Row = dict[str, Any]
@@ -300,15 +299,6 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
         mesh.start()
         mesh.wait_converged()
         yield mesh
-
-
-@contextmanager
-def connected(url: str) -> Iterator[Any]:
-    connection: Any = BlockingConnection(url, timeout=WAIT_S)
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 def snapshot(mesh: MeshProcesses, through: str, folder: Path, *arguments: str) -> Result:
