@@ -62,7 +62,7 @@ class Circuits:
         self._connection = connection
         self._data_plane = data_plane
         self._fib = fib
-        self.settings = settings
+        self._settings = settings
         self._ids = link_ids
         self._tell = tell
         self._spare: dict[int, Handle] = {}
@@ -76,6 +76,10 @@ class Circuits:
         self._closing: set[int] = set()
         """Circuits of our own by the address of their handle; those that we closed may be unanswered as well."""
         connection.port.serve_circuits(self.open, self.close, self.end_incoming, self.tell)
+
+    def take_settings(self, settings: ForwardingSettings) -> None:
+        """Go by other bounds from the next circuit on."""
+        self._settings = settings
 
     # Our own
 
@@ -115,7 +119,7 @@ class Circuits:
         return self._connection.free_channels - 2 * self._pace
 
     def _has_room(self) -> bool:
-        port, settings = self._connection.port, self.settings
+        port, settings = self._connection.port, self._settings
         known = len(port.circuits_in) + len(port.circuits_out)
         return known < settings.max_circuits and len(self._connection.links) < settings.max_links
 

@@ -103,7 +103,7 @@ class NeighborLinks:
         """Go by other bounds from the next link on."""
         self._settings = settings
         if self.circuits is not None:
-            self.circuits.settings = settings
+            self.circuits.take_settings(settings)
 
     def _close_link(self, _: IngressLink, error: RemoteProtocolError) -> None:
         self._connection.fail(error)
