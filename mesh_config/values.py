@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from mesh_config.hosts import EXPECTED as HOST_EXPECTED
+from mesh_config.hosts import host_fault
 from mesh_config.models import (
     ENVIRONMENT_PATTERN,
     HOST_PATTERN,
@@ -27,7 +29,7 @@ SettingsClass = type[attrs.AttrsInstance]
 
 _PATTERN_WORDS = {
     ID_PATTERN: "a word of at most 255 characters without blanks, control characters and `/`, and not `all`",
-    HOST_PATTERN: "a host name or an address",
+    HOST_PATTERN: HOST_EXPECTED,
     VHOST_PATTERN: "a name without blanks, `/` and `:`, which does not begin with `$` or `_`",
     ENVIRONMENT_PATTERN: "the name of a variable of the environment",
     PRINCIPAL_PATTERN: "a word without blanks, `/` and `@`",
@@ -150,6 +152,8 @@ def fault_of(field: attrs.Attribute[Any], value: object) -> Fault | None:
         # Who writes a password where the name of its variable belongs must not find it in an error.
         found = "the name" if pattern == ENVIRONMENT_PATTERN else found_words(value)
         return Fault(message=f"{found} has characters that it may not have", expected=expectation(field))
+    if isinstance(value, str) and pattern == HOST_PATTERN and (said := host_fault(value)) is not None:
+        return Fault(message=f"{found_words(value)} {said}", expected=expectation(field))
     return None
 
 

@@ -157,7 +157,7 @@ RINGS = (
         "router.net",
         ours=(
             "router.core", "router.engine.connection", "router.engine.peer_identity", "router.engine.tls_channel",
-            "router.security", "mesh_config.models", "router.logs",
+            "router.security", "mesh_config.hosts", "mesh_config.models", "router.logs",
         ),
         others=("attrs", "cython", "hypercorn", "structlog", "trio"),
     ),
@@ -269,7 +269,7 @@ RINGS = (
     Ring("router.logs", ours=("router.core.escapes",), others=("structlog",)),
     Ring("router.__main__", ours=("router.cli",)),
     Ring("router", ours=()),
-    Ring("mesh_config", others=("attrs", "cattrs", "networkx", "yaml")),
+    Ring("mesh_config", others=("attrs", "cattrs", "idna", "networkx", "yaml")),
 )  # fmt: skip
 
 ANYWHERE = ("router", "router.SPEED", "router.__version__", "router.speed", "router.speed.SPEED", "typing_extensions")

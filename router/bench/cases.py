@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from mesh_config.hosts import EXPECTED, encoded, host_fault
 from router.bench.errors import BenchError
 
 CREDIT: Final = 250
@@ -126,7 +127,10 @@ def host_and_port(url: str) -> tuple[str, int]:
         host, port = rest.rstrip("/"), "5672"
     if (slashes and scheme != "amqp") or not host or "@" in host or not port.isdigit() or not 0 < int(port) < 65536:
         raise BenchError(f"{url!r} is no URL of a router: expected amqp://HOST:PORT")
-    return host.strip("[]"), int(port)
+    host = host.removeprefix("[").removesuffix("]")
+    if fault := host_fault(host):
+        raise BenchError(f"host of {url!r} {fault}: expected {EXPECTED}, as amqp://HOST:PORT")
+    return encoded(host), int(port)
 
 
 def describe(case: Case) -> str:

@@ -19,6 +19,7 @@ import click
 from proton import ProtonException, SSLDomain, SSLException, SSLUnavailable, Url
 from proton.utils import BlockingConnection
 
+from mesh_config.hosts import EXPECTED, host_fault
 from router.cli.errors import CommandError, file_error
 from router.cli.options import timeout_option
 from router.cli.peer_words import reason
@@ -119,10 +120,18 @@ class RouterAccess:
         return domain
 
 
-def _checked_url(ctx: click.Context, param: click.Parameter, value: str) -> str:
+def _checked_url(ctx: click.Context | None, param: click.Parameter | None, value: str) -> str:
+    shown = without_passwords(value)
     scheme, separator, _ = value.partition("://")
     if separator and scheme not in SCHEMES:
-        raise click.BadParameter(NO_ADDRESS.format(without_passwords(value)), ctx=ctx, param=param)
+        raise click.BadParameter(NO_ADDRESS.format(shown), ctx=ctx, param=param)
+    try:
+        host = Url(value).host  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        raise click.BadParameter(f"{NO_ADDRESS.format(shown)} ({error})", ctx=ctx, param=param) from error
+    if fault := host_fault(host):
+        said = f"the host of {shown} {fault}; expected {EXPECTED}, as amqp://HOST:PORT"
+        raise click.BadParameter(escaped(said), ctx=ctx, param=param)
     return value
 
 
@@ -217,8 +226,10 @@ def _with_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> 
         if key is not None and certificate is None:
             raise click.UsageError("--key goes with --certificate")
         urls: tuple[str, ...] | None = others.pop("urls", None)
+        for each in urls or ():
+            _checked_url(None, None, each)
         access = RouterAccess(
-            url=urls[0] if urls else others.pop("url"),
+            url=urls[0] if urls else _checked_url(None, None, others.pop("url")),
             timeout_s=timeout,
             vhost=vhost,
             user=user,

@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from mesh_config.hosts import encoded
 from mesh_config.models import ConnectorSettings
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -85,7 +86,7 @@ class Connector:
             failed(self)
 
     async def _connect(self) -> socket.socket:
-        stream = await trio.open_tcp_stream(self.settings.host, self.settings.port)
+        stream = await trio.open_tcp_stream(encoded(self.settings.host), self.settings.port)
         try:
             sock = socket.socket(fileno=os.dup(stream.socket.fileno()))
         finally:
@@ -105,4 +106,4 @@ def _reason(error: OSError | trio.TooSlowError) -> str:
         return "timed out"
     if isinstance(found, OSError) and found.errno is not None and found.errno > 0:
         return os.strerror(found.errno)  # trio repeats the address, which whoever reads it knows
-    return str(found)
+    return (found.strerror if isinstance(found, socket.gaierror) else None) or str(found)

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 import attrs
 import trio
 
+from mesh_config.hosts import encoded
 from mesh_config.models import PASSWORD_MECHANISMS, ConnectorSettings, ListenerSettings, Mechanism, TlsMode
 from router.core.errors import LocalError
 from router.engine.peer_identity import PeerIdentity
@@ -242,7 +243,7 @@ class Entrance:
         try:
             password = self.authority.password(settings)
             if settings.tls is not None:
-                host = settings.tls_host or settings.host
+                host = encoded(settings.tls_host or settings.host)
                 await wire.start_tls(
                     TlsChannel(self.authority.tls(settings), is_server=False, host=host), self._handshakes
                 )
@@ -252,7 +253,7 @@ class Entrance:
                 settings.sasl,
                 settings.user or self.authority.router_id,
                 password,
-                settings.host,
+                encoded(settings.host),
                 secrets.token_urlsafe(NONCE_BYTES),
                 ticket_of(settings),
             )

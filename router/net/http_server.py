@@ -20,6 +20,7 @@ from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 
+from mesh_config.hosts import encoded
 from mesh_config.models import HttpSettings
 from router.core.errors import LocalError
 
@@ -236,7 +237,7 @@ def _bound(settings: HttpSettings) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((settings.host, settings.port or 0))
+        sock.bind((encoded(settings.host), settings.port or 0))
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()

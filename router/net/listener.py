@@ -14,6 +14,7 @@ from typing import Final
 
 import trio
 
+from mesh_config.hosts import encoded
 from mesh_config.models import ListenerSettings
 from router.core.errors import LocalError
 
@@ -90,7 +91,7 @@ class Listener:
         self._sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._sock.bind((settings.host, settings.port))
+            self._sock.bind((encoded(settings.host), settings.port))
             self._sock.listen(BACKLOG)
         except OSError as error:
             self._sock.close()

@@ -169,6 +169,11 @@ def test_what_is_no_url_of_a_router_is_refused(url: str) -> None:
         cases.host_and_port(url)
 
 
+def test_a_url_without_a_host_that_can_be_looked_up_is_refused() -> None:
+    with pytest.raises(BenchError, match="a dot with nothing before it: expected a host name or an address"):
+        cases.host_and_port("amqp://a..b:1")
+
+
 @pytest.mark.interop
 def test_the_picture_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
+from mesh_config.hosts import host_fault
 from mesh_config.models import (
     ENVIRONMENT_PATTERN,
     HOST_PATTERN,
@@ -25,7 +26,7 @@ _WORDS = {
     ENVIRONMENT_PATTERN: "aZ_",
     PRINCIPAL_PATTERN: "aZ09._-",
     ID_PATTERN: "AbZ09.-_é\"'#:{",
-    HOST_PATTERN: "az09.-:",
+    HOST_PATTERN: "az09-",
     TEXT_PATTERN: "az09/.-_é :#'\"",
     VHOST_PATTERN: "az09.-",
 }
@@ -49,6 +50,7 @@ def values(field: attrs.Attribute[Any]) -> st.SearchStrategy[Any]:
         found = st.floats(low, high)
     else:
         found = st.text(_WORDS[pattern], min_size=1, max_size=8) if pattern else _TEXT
+        found = found.filter(lambda text: host_fault(text) is None) if pattern == HOST_PATTERN else found
     if kind.is_list:
         return st.lists(found, max_size=2).map(tuple)
     return st.none() | found if kind.is_optional else found

@@ -1,0 +1,67 @@
+"""Names and addresses of hosts: which can be bound and connected to, and how they are written for the system.
+
+A resolver takes bytes, and what can't be written as such is no refusal of the system but a fault of the caller. So
+whoever reads a host looks here first, and whoever uses one writes it by `encoded`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+
+import idna
+
+MOST_LABEL_BYTES: Final = 63
+MOST_NAME_BYTES: Final = 253
+"""Of a name, as it is written: its length bytes and the root's end make it 255. Source: RFC 1035, 2.3.4."""
+EXPECTED: Final = "a host name or an address"
+
+_UNWRITABLE: Final = re.compile(r"[\s/\x00-\x1f\x7f-\x9f]")
+_DOT: Final = re.compile("[.\u3002\uff0e\uff61]")
+"""The characters that part a name. Source: RFC 3490, 3.1."""
+
+
+def host_fault(host: str) -> str | None:
+    """Why nothing can be bound or connected to by that name, in words that go on from it; None when it can be tried.
+
+    Args:
+        host: a name, also with letters beyond ASCII, or an address; one of IPv6 without brackets.
+    """
+    if _UNWRITABLE.search(host):
+        return "has characters that it may not have"
+    if host.startswith("[") or host.endswith("]"):
+        return "is in brackets: the address alone belongs here"
+    if ":" in host and not _is_ipv6(host):
+        return "is no address of IPv6, and no name has a colon"
+    if len(host) > MOST_NAME_BYTES + 1:
+        return f"has more than {MOST_NAME_BYTES} characters"
+    parts = _DOT.split(host)
+    if "" in (parts[:-1] if len(parts) > 1 else parts):
+        return "has a dot with nothing before it"
+    try:
+        name = encoded(host).removesuffix(".")
+    except UnicodeError as error:
+        return f"can't be written as a host name ({error})"
+    if any(len(label) > MOST_LABEL_BYTES for label in name.split(".")):
+        return f"has a part of more than {MOST_LABEL_BYTES} characters"
+    return f"has more than {MOST_NAME_BYTES} characters" if len(name) > MOST_NAME_BYTES else None
+
+
+def encoded(host: str) -> str:
+    """*host* in ASCII, as the resolver takes it.
+
+    Args:
+        host: one with which `host_fault` finds nothing.
+    Raises: UnicodeError for another one.
+    Source: RFC 5891; mapped by UTS 46, so that capital letters don't matter.
+    """
+    return host if host.isascii() else idna.encode(host, uts46=True).decode()
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
