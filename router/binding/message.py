@@ -116,6 +116,38 @@ def is_int32(value: object) -> TypeGuard[int]:
     return isinstance(value, proton.int32)
 
 
+def plain_scalar(value: object) -> str | int | float | bool | None:
+    """A decoded value as one of Python's own types.
+
+    Args:
+        value: text, a number, a truth value or null.
+    Raises: TypeError: it is of another type; names it, as AMQP does.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and not isinstance(value, (proton.decimal32, proton.decimal64, proton.timestamp)):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(next(name for kind, name in _TYPE_NAMES if isinstance(value, kind)))
+
+
+_TYPE_NAMES: Final[Sequence[tuple[type | tuple[type, ...], str]]] = (
+    ((proton.decimal32, proton.decimal64, proton.decimal128), "a decimal"),
+    (proton.timestamp, "a timestamp"),
+    (bytes, "binary"),
+    (UUID, "a uuid"),
+    (list, "a list"),
+    (Mapping, "a map"),
+    (proton.Array, "an array"),
+    (proton.Described, "a described value"),
+    (object, "of an unknown type"),
+)
+"""Words for values of types that no attribute can be set to, the first that fits."""
+
+
 CountValues = Callable[[bytes, int, int], int]
 """Counts the values of a section: data, where it begins, and most; negative when it is malformed."""
 

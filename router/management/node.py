@@ -23,7 +23,7 @@ from mesh_config.models import ManagementRight
 from router.core.addressing.address import MANAGEMENT as MANAGEMENT_ADDRESS
 from router.core.addressing.address import is_reserved, router_address
 from router.core.ids_and_conditions import RouterId
-from router.engine.codec import IncrementalList, Message, MessageId, int32
+from router.engine.codec import IncrementalList, Message, MessageId, int32, plain_scalar
 from router.management.access import EVERYTHING, Access
 from router.management.changes import ChangeError, Changes, NoChanges
 from router.management.schema import (
@@ -66,6 +66,9 @@ MAX_RESULT_BYTES: Final = 1024 * 1024
 """Bytes of the entities in one reply: when there are so many no more are added; `offset` gives the others."""
 MAX_RESULT_VALUES: Final = 50_000
 """Values in the entities of one reply, the same: proton, with which most clients read it, decodes 65,535."""
+
+SETTABLE: Final = "text, a number, `true` or `false`"
+"""Values that an attribute can be set to, whatever it is: none that can be set is a list or a map."""
 
 NAMES_COMPARED: Final = 500
 """Names among which the nearest to a wrong one is looked for; a comparison takes up to 50 us."""
@@ -287,16 +290,23 @@ class ManagementNode:
         return Answer(status=NO_CONTENT, description="No Content")
 
     def _attributes(self, request: Request) -> dict[str, object]:
-        """Attributes that a request gives; each has to be one of its type."""
+        """Attributes that a request gives; each has to be one of its type, and its value one that can be set."""
         kind, body = request.type, request.body
         assert kind is not None
         if not isinstance(body, Mapping) or not all(isinstance(name, str) for name in body):
             raise RefusedError(BAD_REQUEST, f"the body of {request.operation} is a map of attributes")
-        wanted = {str(name): value for name, value in body.items() if name not in ("type", "identity")}
-        for name in wanted:
+        wanted: dict[str, object] = {}
+        for key, value in body.items():
+            name = str(key)
+            if name in ("type", "identity"):
+                continue
             if name not in kind.attributes:
                 what = f"attribute of {kind.short_name}"
                 raise RefusedError(BAD_REQUEST, str(UnknownNameError(what, name, list(kind.attributes))))
+            try:
+                wanted[name] = plain_scalar(value)
+            except TypeError as error:
+                raise RefusedError(BAD_REQUEST, f"{name} is {error}; expected {SETTABLE}") from error
         return wanted
 
     def _change(self, order: Callable[[], Changed]) -> Changed:

@@ -5,12 +5,12 @@ What is created is checked as a settings file is, by the same code, and says the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import attrs
 
+from mesh_config import yaml_text
 from mesh_config.check import check_mesh, has_errors
 from mesh_config.findings import Finding
 from mesh_config.loader import parse_document
@@ -191,12 +191,15 @@ class RuntimeChanges:
         return f"connector/{settings.host}:{settings.port}{named}"
 
     def _check_name(self, kind: str, attributes: Mapping[str, object], names: Sequence[str | None]) -> None:
-        if attributes.get("name") is not None and attributes["name"] in names:
-            raise ChangeError(f"there is a {kind} `{str(attributes['name'])[:200]}` already")
+        name = attributes.get("name")
+        if name is not None and not isinstance(name, str):
+            raise ChangeError(f"name is `{name}`; expected text")
+        if name is not None and name in names:
+            raise ChangeError(f"there is a {kind} `{name[:200]}` already")
 
     def _checked(self, **parts: Any) -> RouterSettings:
         """Settings of a router of this name with nothing but *parts*, as they are read from a file."""
-        text = json.dumps({"router": {"id": self._runtime.me, **parts}})
+        text = yaml_text.write({"router": {"id": self._runtime.me, **parts}})
         document = parse_document(text, "the request")
         findings = document.findings or check_mesh(document.mesh)
         if has_errors(findings):

@@ -7,9 +7,10 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
-from proton import ConnectionException, Message
+from proton import UNDESCRIBED, Array, ConnectionException, Data, Described, Message, decimal32, decimal128, symbol
 from proton.utils import BlockingConnection
 
 from mesh_config.generators import generate
@@ -29,6 +30,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeshProcesses]:
         mesh.wait_converged()
         yield mesh
         assert set(mesh.terminate().values()) == {0}
+        assert not [line for line in mesh["R1"].log_lines() if line.level in ("error", "critical")]
 
 
 @pytest.fixture
@@ -108,6 +110,21 @@ def test_an_address_has_the_treatment_that_was_created(client: ManagementClient)
         ("listener", {"prot": 1}, "no attribute of listener `prot`; the nearest is port"),
         ("listener", {"connectionCount": 1}, "`connectionCount` of a new entity can't be set"),
         ("connector", {"port": 1, "role": "normal"}, "would carry nothing"),
+        ("connector", {"port": 1, "host": "a..b"}, 'host: the text "a..b" has a dot with nothing before'),
+        ("listener", {"port": 0, "host": "a\0b"}, "has characters that it may not have; expected a host name"),
+        ("listener", {"port": 0, "host": "x" * 64}, "has a part of more than 63 characters"),
+        ("listener", {"port": 0, "idleTimeoutSeconds": Described(symbol("a"), 1)}, "is a described value; exp"),
+        ("connector", {"port": UUID(int=1)}, "port is a uuid; expected text, a number, `true` or `false`"),
+        ("connector", {"port": 1, "cost": decimal128(bytes(16))}, "cost is a decimal; expected text"),
+        ("connector", {"port": 1, "cost": decimal32(1)}, "cost is a decimal; expected text"),
+        ("connector", {"port": 1, "maxSessions": Array(UNDESCRIBED, Data.INT, 1)}, "maxSessions is an array; expected"),
+        ("connector", {"port": 1, "host": b"a"}, "host is binary; expected text"),
+        ("connector", {"port": {"a": [1]}}, "port is a map; expected text"),
+        (
+            "router.config.address",
+            {"prefix": "a", "distanceMessages": float("nan")},
+            "distance_messages: nan is out of range",
+        ),
         ("router.config.address", {"distribution": "closest"}, "neither `prefix` nor `pattern`"),
         ("router.config.address", {"prefix": "a", "distribution": "nearest"}, "treatment: "),
     ],
@@ -121,6 +138,31 @@ def test_what_a_file_may_not_have_is_refused_in_the_same_words(
     assert refused.value.status == 400
     assert said in str(refused.value)
     assert len(client.query(kind)) == len(before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "attributes"),
+    [
+        ("log", "log/DEFAULT", {"enable": ["debug+"]}),
+        ("log", "log/DEFAULT", {"format": {"a": 1}}),
+        ("log", "log/DEFAULT", {"enable": Described(symbol("a"), "debug+")}),
+        ("connection", None, {"adminStatus": ["deleted"]}),
+    ],
+)
+def test_an_update_to_what_is_no_scalar_is_refused(
+    client: ManagementClient, kind: str, name: str | None, attributes: dict[str, object]
+) -> None:
+    found = {"name": name} if name is not None else {"identity": client.query(kind)[0]["identity"]}
+    with pytest.raises(RefusedError, match="expected text, a number") as refused:
+        client.request("UPDATE", {"type": kind, **found}, attributes)
+    assert refused.value.status == 400
+
+
+def test_a_name_may_have_any_letters(client: ManagementClient) -> None:
+    name = "\N{GRINNING FACE} \u2028 null: 'é'"
+    made = create(client, "listener", name, host=LOOPBACK, port=0)
+    assert made["name"] == name
+    delete(client, "listener", name)
 
 
 def test_a_port_that_is_taken_and_a_name_that_is_taken_are_refused(
