@@ -199,7 +199,10 @@ RINGS = (
     Ring("router.whatif.pipeline.spark_ranges", ours=("router.whatif.pipeline",), others=("pyspark",)),
     Ring(
         "router.whatif.pipeline.spark_tables",
-        ours=("router.whatif.pipeline", "router.whatif.kernel.network_arrays", "router.whatif.wording"),
+        ours=(
+            "router.whatif.pipeline", "router.whatif.scenarios", "router.whatif.kernel.network_arrays",
+            "router.whatif.wording",
+        ),
         others=("pyspark",),
     ),
     Ring(

@@ -69,6 +69,13 @@ INTERRUPTED: Final = 130
     help="Which pairs of routers the table pair_impact lists.",
 )
 @click.option(
+    "--loads",
+    type=HintingChoice(("none", "changed", "all")),
+    default="none",
+    show_default=True,
+    help="Which loads of links by scenario the table scenario_load lists.",
+)
+@click.option(
     "--routing",
     type=HintingChoice(("mesh", "ecmp")),
     default="mesh",
@@ -89,6 +96,7 @@ def run(
     settings: tuple[str, ...],
     workers: int | None,
     pairs: str,
+    loads: str,
     routing: str,
     is_resumed: bool,
     has_report: bool,
@@ -107,6 +115,7 @@ def run(
     runs = importlib.import_module("router.whatif.pipeline.run")
     options = runs.Options(
         pairs=pairs,
+        loads=loads,
         routing=routing,
         engine=engine,
         master=master,

@@ -14,11 +14,12 @@ from router.whatif.analysis.answer_tables import write_answers
 from router.whatif.analysis.explain import BaseAndScenario, Explanation
 from router.whatif.library.failure_chart import failures
 from router.whatif.library.notebook_display import Answer, Drawing, html_table
+from router.whatif.library.sql_views import make_views
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import run as runs
 from router.whatif.pipeline.run import Options
 from router.whatif.pipeline.run_folder import is_run, model_of
-from router.whatif.pipeline.table_files import read_table
+from router.whatif.pipeline.table_files import address_for_spark, read_table
 from router.whatif.pipeline.table_layouts import LAYOUTS, TableError, layout_of
 from router.whatif.report.finish_run import complete_run
 from router.whatif.report.mesh_picture import mesh_svg
@@ -91,7 +92,20 @@ class Run:
         place = self.folder.absolute() / layout.name
         if not place.is_dir():
             raise TableError(f"{place}: no such table")
-        return session.read.parquet(place.as_uri()).select(*layout.names)
+        return session.read.parquet(address_for_spark(place)).select(*layout.names)
+
+    def views(self, session: SparkSession, prefix: str = "") -> tuple[str, ...]:
+        """Make the tables and the parts of the model known to SQL of Spark, as temporary views of their names.
+
+        Tables that have rows by scenario have the columns `variant` and `family`, too. Parts of the model are
+        `routers`, `links`, `addresses`, `subscribers`, `groups`, `counters` and `demands`.
+
+        Args:
+            session: of Spark here, or Connect; it has to see the folder under the same path.
+            prefix: put before each name, for several runs in one session.
+        Returns: names of the views.
+        """
+        return make_views(self.folder, self.tables, session, prefix)
 
     def verdicts(self) -> list[Verdict]:
         """Findings in short: the cards of the report."""

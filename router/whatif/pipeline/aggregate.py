@@ -21,6 +21,7 @@ from router.whatif.pipeline.table_layouts import (
     PAIR_IMPACT,
     RUN,
     SCENARIO,
+    SCENARIO_LOAD,
 )
 from router.whatif.scenarios.failure_families import FailureCandidates, Maintenance
 from router.whatif.scenarios.scenario_plan import Plan
@@ -63,7 +64,7 @@ def load_rows(variant: str, elements: FailureCandidates, base: pa.Table) -> pa.T
     limit_rate, limit_bytes = (base.column(name).to_numpy() for name in ("limit_rate", "limit_bytes"))
     load = [
         pa.array([variant] * len(rates), pa.string()),
-        *_directed(elements),
+        *directions(elements),
         pa.array(rates / MICRO),
         pa.array(sizes / MICRO),
         *(pa.array(column / MICRO, mask=np.isinf(column)) for column in capacity),
@@ -97,8 +98,8 @@ def _links(variant: str, elements: FailureCandidates, base: pa.Table, worst: pa.
     return load, pa.table(highest, schema=schema)
 
 
-def _directed(elements: FailureCandidates) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Link, sender and receiver of each directed link."""
+def directions(elements: FailureCandidates) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Link, sender and receiver of each directed link, by their numbers, which is the order of link and sender."""
     links = [link for link in elements.links for _ in range(2)]
     ends = [(one, other) for a, b in elements.ends for one, other in ((a, b), (b, a))]
     senders = [elements.routers[one] for one, _ in ends]
@@ -114,9 +115,9 @@ def _highest(worst: pa.Table) -> pa.Table:
     return worst.take(pa.array(order[np.arange(len(order)) - starts < KEPT]))
 
 
-def write_empty(folder: Path) -> None:
-    """An empty file for each table that no chunk has added to."""
-    for layout in (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT):
+def write_empty(folder: Path, *, has_loads: bool) -> None:
+    """An empty file for each table that no chunk has added to; *has_loads*: whether `scenario_load` is one."""
+    for layout in (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT, *([SCENARIO_LOAD] if has_loads else [])):
         if not any((folder / layout.name).glob(f"*{SUFFIX}")):
             write_table(folder, layout.schema.empty_table(), layout.name)
 

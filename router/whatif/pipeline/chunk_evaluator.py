@@ -23,8 +23,9 @@ from router.whatif.kernel.network_arrays import MICRO
 from router.whatif.kernel.network_codec import decode_network
 from router.whatif.kernel.scenario_loop import fail_one_by_one
 from router.whatif.kernel.worst_utilisation import WorstUtilisations
+from router.whatif.pipeline.scenario_loads import LOAD_ROWS, ScenarioLoads, loads_as_laid_out
 from router.whatif.pipeline.table_files import SUFFIX
-from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
 from router.whatif.scenarios.failure_families import Batch, FailureCandidates
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, Section
 
@@ -33,6 +34,11 @@ CHANGED: Final = "changed"
 NO_PAIRS: Final = "none"
 PAIRS: Final = (LOST, CHANGED, NO_PAIRS)
 """Choices of the pairs that `pair_impact` lists."""
+NO_LOADS: Final = "none"
+CHANGED_LOADS: Final = "changed"
+ALL_LOADS: Final = "all"
+LOADS: Final = (NO_LOADS, CHANGED_LOADS, ALL_LOADS)
+"""Choices of the loads that `scenario_load` lists."""
 MESH: Final = "mesh"
 ECMP: Final = "ecmp"
 ROUTINGS: Final = (MESH, ECMP)
@@ -76,6 +82,7 @@ class VariantWork:
     plan: Plan
     pairs: str
     routing: str
+    loads: str = NO_LOADS
     version: str = __version__
     """Of who asks: another one might come to other results."""
 
@@ -119,6 +126,9 @@ class Evaluator:
         self._plan = work.plan
         self._pairs = work.pairs
         self._worst = WorstUtilisations(self.kernel)
+        self._loads = None
+        if work.loads != NO_LOADS:
+            self._loads = ScenarioLoads(self.kernel, only_changed=work.loads == CHANGED_LOADS)
         self._offered: set[int] = set()
         """Chunks whose scenarios `_worst` has seen."""
         self._routers = pa.array(self.network.routers, pa.string())
@@ -130,7 +140,8 @@ class Evaluator:
         parts: Counter[str] = Counter()
         pieces = []
         for name, rows in self.tables(chunk):
-            pieces.append(output_file(file_name(name, chunk.number, parts[name]), rows))
+            whole = loads_as_laid_out(rows) if name == SCENARIO_LOAD.name else rows
+            pieces.append(output_file(file_name(name, chunk.number, parts[name]), whole))
             parts[name] += 1
         return pieces
 
@@ -139,6 +150,8 @@ class Evaluator:
         if chunk.number in self._offered:  # tried again: no scenario may be offered twice
             self._worst.clear()
             self._offered.clear()
+        if self._loads is not None:
+            self._loads.clear()
         self._offered.add(chunk.number)
         tables: list[pa.Table] = []
         pairs = _Pairs()
@@ -150,9 +163,15 @@ class Evaluator:
                 self._note(number, pairs, impacts)
                 if pairs.count >= PAIR_ROWS:
                     yield PAIR_IMPACT.name, self._pair_table(pairs)
+                if self._loads is not None:
+                    self._loads.add(number, *_failures(batch, number - first))
+                    if self._loads.count >= LOAD_ROWS:
+                        yield SCENARIO_LOAD.name, self._loads.taken()
             tables.append(self._scenarios(section, first, batch, outcomes))
         if pairs.count:
             yield PAIR_IMPACT.name, self._pair_table(pairs)
+        if self._loads is not None and self._loads.count:
+            yield SCENARIO_LOAD.name, self._loads.taken()
         if impacts:
             yield ADDRESS_IMPACT.name, self._impacts(impacts)
         worst = self._worst_loads(chunk)
@@ -289,6 +308,12 @@ def output_file(name: str, rows: pa.Table) -> OutputFile:
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="zstd")
     return OutputFile(name=name, data=sink.getvalue())
+
+
+def _failures(batch: Batch, place: int) -> tuple[Ints, Ints]:
+    """Links and routers of the scenario at a place of a batch."""
+    links, routers = batch.link_offsets, batch.router_offsets
+    return batch.links[links[place] : links[place + 1]], batch.routers[routers[place] : routers[place + 1]]
 
 
 def _repeated(text: str, count: int) -> pa.Array:

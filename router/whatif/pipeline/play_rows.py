@@ -1,9 +1,9 @@
 """Output of a task of Spark: rows of all tables of a chunk in one form, since a task has one output.
 
 A row is of one table, whose name is in `table`; the struct of that name has its columns, the others are null, which
-costs next to nothing in Parquet. Pairs are a row for each scenario, with lists of numbers: names by the million would
-take Java longer than playing does. The executors write these rows, partitioned by `table`; `spark_tables` makes the
-tables of the run of them.
+costs next to nothing in Parquet. Pairs and loads are a row for each scenario, with lists of numbers: names by the
+million would take Java longer than playing does. The executors write these rows, partitioned by `table`; `spark_tables`
+makes the tables of the run of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from router.whatif.pipeline.aggregate import load_rows
+from router.whatif.pipeline.aggregate import directions, load_rows
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, BASE_SCHEMA, WORST_LOADS, WORST_SCHEMA
-from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, LINK_LOAD, PAIR_IMPACT, SCENARIO, plain
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, LINK_LOAD, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD, plain
+from router.whatif.scenarios.failure_families import FailureCandidates
 from router.whatif.scenarios.scenario_plan import Plan
 
 TABLE: Final = "table"
@@ -34,10 +36,21 @@ PAIRS_SCHEMA: Final = pa.schema(
     [("scenario", pa.int64()), ("src", _PLACES), ("dst", _PLACES), ("base_cost", _PLACES), ("cost", _PLACES)]
 )
 """Of all pairs of a scenario; routers by their places among the model's, a cost of -1 where there is no path."""
+LOADS_SCHEMA: Final = pa.schema(
+    [
+        ("scenario", pa.int64()),
+        ("number", _PLACES),
+        *((name, pa.list_(pa.float64())) for name in ("msgs_per_s", "bytes_per_s", "utilisation")),
+        ("is_down", pa.list_(pa.bool_())),
+    ]
+)
+"""Of all loads of a scenario; directed links by their numbers in the mesh of the variant."""
+LISTED: Final = {PAIR_IMPACT.name: PAIRS_SCHEMA, SCENARIO_LOAD.name: LOADS_SCHEMA}
+"""Tables of which a row here is a whole scenario."""
 
 _STRUCTS: Final = {
     **{layout.name: layout.schema for layout in (SCENARIO, ADDRESS_IMPACT, LINK_LOAD)},
-    PAIR_IMPACT.name: PAIRS_SCHEMA,
+    **LISTED,
     BASE_LOADS: BASE_SCHEMA,
     WORST_LOADS: WORST_SCHEMA,
 }
@@ -79,9 +92,9 @@ def rows(name: str, table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
     """
     variant = plan.variants[0]
     parts = [table]
-    if name == PAIR_IMPACT.name:
+    if name in LISTED:
         # A list has some hundred thousand elements at most where rows are taken together.
-        parts = [_listed(part, variant.elements.routers) for part in _by_scenario(table)]
+        parts = [_listed(name, part, variant.elements) for part in _by_scenario(table)]
     for part in parts:
         columns = {TABLE: _repeated(name, part.num_rows), name: _structs(name, part)}
         columns[VARIANT] = _repeated(variant.name, part.num_rows)
@@ -93,62 +106,94 @@ def rows(name: str, table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
         yield from pa.table(whole, schema=SCHEMA).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def table_of(rows: pa.Table, name: str, routers: Sequence[str]) -> pa.Table:
+def table_of(rows: pa.Table, name: str, elements: FailureCandidates) -> pa.Table:
     """Take back from rows in the common form those of one table, as `Evaluator.tables` gave them.
 
     Args:
         rows: of a column at least, that of the table.
         name: of the table.
-        routers: of the model.
+        elements: of the one variant that they are of.
     """
     structs = rows.column(name).combine_chunks()
     schema = _STRUCTS[name]
     found = pa.table(structs.drop_null().flatten(), names=schema.names).cast(schema)
-    return _unlisted(found, routers) if name == PAIR_IMPACT.name else found
+    if name == PAIR_IMPACT.name:
+        return _pairs_of(found, elements.routers)
+    return _loads_of(found, elements) if name == SCENARIO_LOAD.name else found
 
 
-def _by_scenario(pairs: pa.Table) -> Iterator[pa.Table]:
+def _by_scenario(table: pa.Table) -> Iterator[pa.Table]:
     """Parts of many rows, none of which ends within a scenario."""
-    number = pairs.column("scenario").to_numpy()
+    number = table.column("scenario").to_numpy()
     first = 0
     while first < len(number):
         last = min(first + LIST_ROWS, len(number)) - 1
         stop = int(np.searchsorted(number, number[last], side="right"))
-        yield pairs.slice(first, stop - first)
+        yield table.slice(first, stop - first)
         first = stop
 
 
-def _listed(pairs: pa.Table, routers: Sequence[str]) -> pa.Table:
-    number = pairs.column("scenario").to_numpy()
+def _listed(name: str, table: pa.Table, elements: FailureCandidates) -> pa.Table:
+    """Make lists of the rows of each scenario."""
+    number = table.column("scenario").to_numpy()
     starts = np.concatenate(([0], np.flatnonzero(np.diff(number)) + 1)) if len(number) else np.zeros(0, np.int64)
     offsets = pa.array(np.append(starts, len(number)).astype(np.int32))
-    place = {router: at for at, router in enumerate(routers)}
-    columns = [pa.array(number[starts])]
-    for name in ("src", "dst"):
-        codes = pairs.column(name).combine_chunks().dictionary_encode()
-        places = np.array([place[router] for router in codes.dictionary.to_pylist()], dtype=np.int32)
-        columns.append(pa.ListArray.from_arrays(offsets, pa.array(places[codes.indices.to_numpy()])))
-    for name in ("base_cost", "cost"):
-        costs = pc.fill_null(pairs.column(name), -1).combine_chunks().cast(pa.int32())
-        columns.append(pa.ListArray.from_arrays(offsets, costs))
-    return pa.table(columns, schema=PAIRS_SCHEMA)
+    columns = _pair_columns(table, elements) if name == PAIR_IMPACT.name else _load_columns(table, elements)
+    lists = [pa.ListArray.from_arrays(offsets, column) for column in columns]
+    return pa.table([pa.array(number[starts]), *lists], schema=LISTED[name])
 
 
-def _unlisted(listed: pa.Table, routers: Sequence[str]) -> pa.Table:
-    lists = [listed.column(name).combine_chunks() for name in ("src", "dst", "base_cost", "cost")]
+def _pair_columns(pairs: pa.Table, elements: FailureCandidates) -> list[pa.Array]:
+    columns = [pa.array(_places(pairs, name, elements.routers)) for name in ("src", "dst")]
+    costs = (pc.fill_null(pairs.column(name), -1).combine_chunks() for name in ("base_cost", "cost"))
+    return [*columns, *(each.cast(pa.int32()) for each in costs)]
+
+
+def _load_columns(loads: pa.Table, elements: FailureCandidates) -> list[pa.Array]:
+    links = _places(loads, "link", elements.links)
+    first_ends = np.array([a for a, _ in elements.ends], dtype=np.int32)
+    is_back = _places(loads, "src", elements.routers) != first_ends[links]
+    others = [loads.column(name).combine_chunks() for name in LOADS_SCHEMA.names[2:]]
+    return [pa.array(2 * links + is_back.astype(np.int32)), *others]
+
+
+def _places(table: pa.Table, name: str, names: Sequence[str]) -> NDArray[np.int32]:
+    """Places in *names* of a column of texts."""
+    column = table.column(name).combine_chunks()
+    codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    place = {text: at for at, text in enumerate(names)}
+    places = np.array([place[text] for text in codes.dictionary.to_pylist()], dtype=np.int32)
+    found: NDArray[np.int32] = places[codes.indices.to_numpy()]
+    return found
+
+
+def _flat(listed: pa.Table) -> tuple[pa.Array, list[pa.Array]]:
+    """Scenario of each element of the lists, and their elements."""
+    lists = [column.combine_chunks() for column in listed.columns[1:]]
     counts = lists[0].value_lengths().to_numpy(zero_copy_only=False) if listed.num_rows else np.zeros(0, np.int64)
-    src, dst, before, now = (each.flatten().to_numpy(zero_copy_only=False) for each in lists)
+    return pa.array(np.repeat(listed.column("scenario").to_numpy(), counts)), [each.flatten() for each in lists]
+
+
+def _pairs_of(listed: pa.Table, routers: Sequence[str]) -> pa.Table:
+    scenario, (src, dst, before, now) = _flat(listed)
     names = pa.array(routers, pa.string())
-    is_lost = now < 0
+    costs = now.to_numpy(zero_copy_only=False)
+    is_lost = costs < 0
     columns = [
-        pa.array(np.repeat(listed.column("scenario").to_numpy(), counts)),
-        names.take(pa.array(src)),
-        names.take(pa.array(dst)),
+        scenario,
+        names.take(src),
+        names.take(dst),
         pa.array(is_lost),
-        pa.array(before.astype(np.int64)),
-        pa.array(now.astype(np.int64), mask=is_lost),
+        before.cast(pa.int64()),
+        pa.array(costs.astype(np.int64), mask=is_lost),
     ]
     return pa.table(columns, schema=PAIR_IMPACT.schema)
+
+
+def _loads_of(listed: pa.Table, elements: FailureCandidates) -> pa.Table:
+    scenario, (numbers, *others) = _flat(listed)
+    names = [column.take(numbers) for column in directions(elements)]
+    return pa.table([scenario, *names, *others], schema=SCENARIO_LOAD.schema)
 
 
 def _structs(name: str, table: pa.Table) -> pa.Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,14 +20,15 @@ from router.whatif.pipeline.atomic_files import write_run_files
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS, file_name, output_file
 from router.whatif.pipeline.play_rows import TABLE, table_of
 from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
-from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, PAIR_IMPACT, SCENARIO
-from router.whatif.scenarios.scenario_plan import Chunk
+from router.whatif.pipeline.table_layouts import ADDRESS_IMPACT, LAYOUTS, PAIR_IMPACT, SCENARIO, SCENARIO_LOAD
+from router.whatif.scenarios.failure_families import FailureCandidates
+from router.whatif.scenarios.scenario_plan import Chunk, Plan
 
 PLAYED: Final = "played"
 """Folder in that of the run with a folder for each unit."""
 LEFT: Final = "left"
 """Folder in that of the run with the files of chunks, when Spark goes on with a run that the local engine began."""
-TABLES: Final = (PAIR_IMPACT.name, ADDRESS_IMPACT.name, WORST_LOADS, BASE_LOADS, SCENARIO.name)
+TABLES: Final = (PAIR_IMPACT.name, SCENARIO_LOAD.name, ADDRESS_IMPACT.name, WORST_LOADS, BASE_LOADS, SCENARIO.name)
 """Of the scenarios that are played, in the order in which they are written."""
 
 _UNIT: Final = re.compile(r"unit=(\d+)-(\d+)")
@@ -90,14 +91,14 @@ def tables_in_files(folder: Path, chunk: Chunk) -> Iterator[tuple[str, pa.Table]
             yield name, pq.ParquetFile(file).read()
 
 
-def units_to_files(folder: Path, chunks: Sequence[Chunk], routers: Sequence[str]) -> None:
+def units_to_files(folder: Path, plan: Plan) -> None:
     """Make files of chunks of what Spark has committed in the run in *folder*, for the local engine to go on.
 
     Args:
         folder: of the run.
-        chunks: of the whole plan, by number.
-        routers: of the model, by their places.
+        plan: of the whole run.
     """
+    chunks = plan.chunks()
     for name in TABLES:
         if (folder / name / COMMITTED).exists():  # a table of all of them, which will be made again
             shutil.rmtree(folder / name)
@@ -106,7 +107,8 @@ def units_to_files(folder: Path, chunks: Sequence[Chunk], routers: Sequence[str]
             file.replace(folder / name / file.name)
     for unit in committed_units(folder):
         own = chunks[unit.first : unit.last + 1]
-        found = {name: _rows_of(folder / PLAYED / unit.name, name, routers) for name in TABLES}
+        elements = plan.variants[own[0].variant].elements
+        found = {name: _rows_of(folder / PLAYED / unit.name, name, elements) for name in TABLES}
         parts = {name: whole for name, whole in found.items() if whole is not None}
         for chunk in own:
             write_run_files(
@@ -120,10 +122,10 @@ def units_to_files(folder: Path, chunks: Sequence[Chunk], routers: Sequence[str]
         shutil.rmtree(folder / PLAYED / unit.name)
 
 
-def _rows_of(unit: Path, name: str, routers: Sequence[str]) -> pa.Table | None:
+def _rows_of(unit: Path, name: str, elements: FailureCandidates) -> pa.Table | None:
     """Rows of a table in a unit, None where there are none."""
     files = sorted((unit / f"{TABLE}={name}").glob(f"*{SUFFIX}"))
-    parts = [table_of(pq.ParquetFile(file).read([name]), name, routers) for file in files]
+    parts = [table_of(pq.ParquetFile(file).read([name]), name, elements) for file in files]
     return pa.concat_tables(parts) if parts else None
 
 
@@ -133,5 +135,5 @@ def _rows_of_chunk(name: str, whole: pa.Table, chunk: Chunk, *, is_first: bool) 
     number = whole.column("scenario")
     own = whole.filter(pc.and_(pc.greater_equal(number, chunk.first), pc.less(number, chunk.stop)))
     # Tasks end in any order, and their files have names of chance.
-    order = [column for column in ("scenario", "src", "dst", "address", "link") if column in own.column_names]
+    order = LAYOUTS[name].key if name in LAYOUTS else ("scenario", "link")
     return own.sort_by([(column, "ascending") for column in order])

@@ -23,7 +23,7 @@ from router.whatif.kernel.network_arrays import Network, NetworkError
 from router.whatif.kernel.network_codec import encode_network
 from router.whatif.model.mesh_model import Model
 from router.whatif.pipeline import aggregate, local_engine, played_units
-from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, VariantWork
+from router.whatif.pipeline.chunk_evaluator import ECMP, LOST, MESH, NO_LOADS, VariantWork
 from router.whatif.pipeline.table_layouts import FORMAT
 from router.whatif.pipeline.unfinished_run import UnfinishedRun
 from router.whatif.scenarios.run_request import Request
@@ -52,10 +52,12 @@ Finish = Callable[[Path], None]
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """Options of a run. Tables depend on `pairs` and `routing` alone."""
+    """Options of a run. Tables depend on `pairs`, `loads` and `routing` alone."""
 
     pairs: str = LOST
     """Choice of the pairs that `pair_impact` lists: one of `chunk_evaluator.PAIRS`."""
+    loads: str = NO_LOADS
+    """Choice of the loads that `scenario_load` lists: one of `chunk_evaluator.LOADS`."""
     routing: str = MESH
     """One of `chunk_evaluator.ROUTINGS`."""
     engine: str = AUTO
@@ -179,6 +181,7 @@ def _identity(model: Model, request: Request, plan: Plan, options: Options) -> d
         "request": json.loads(request.to_json()),
         "plan": plan.digest(),
         "pairs": options.pairs,
+        "loads": options.loads,
         "routing": options.routing,
     }
 
@@ -209,6 +212,7 @@ class _Works:
                 network=encode_network(networks[place]),
                 plan=self.plan.of_variant(place),
                 pairs=str(self.identity["pairs"]),
+                loads=str(self.identity["loads"]),
                 routing=str(self.identity["routing"]),
             )
         return found
@@ -257,12 +261,12 @@ def _make(
         on_progress(PLAYING, done, total)
 
     if not options.takes_spark(plan):
-        played_units.units_to_files(folder, plan.chunks(), plan.variants[0].elements.routers)
+        played_units.units_to_files(folder, plan)
         on_progress(PLAYING, done, total)
         local_engine.run(works.of(rest), rest, folder, workers=options.workers, on_done=on_done)
         on_progress(MAKING, 0, 0)
         aggregate.write_links(folder, plan)
-        aggregate.write_empty(folder)
+        aggregate.write_empty(folder, has_loads=options.loads != NO_LOADS)
         return _Made(engine=LOCAL, coverage=aggregate.coverage(folder, plan))
 
     def on_start(pages: str | None) -> None:
@@ -286,6 +290,7 @@ def _make(
         folder,
         left=in_files,
         plan=plan,
+        has_loads=options.loads != NO_LOADS,
         on_start=on_start,
         on_done=on_done,
         on_tables=lambda: on_progress(MAKING, 0, 0),
@@ -303,6 +308,7 @@ def _run_row(model: Model, request: Request, plan: Plan, options: Options, made:
         "plan_hash": hashlib.sha256(text.encode()).hexdigest(),
         "routing": options.routing,
         "pairs": options.pairs,
+        "loads": options.loads,
         "seed": request.seed,
         "scenarios": len(plan),
         "routers": len(model.routers),

@@ -38,8 +38,8 @@ from router.whatif.pipeline.spark_session import (
     pages,
     start,
 )
-from router.whatif.pipeline.table_files import COMMITTED, SUFFIX
-from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO, Layout
+from router.whatif.pipeline.table_files import COMMITTED, SUFFIX, address_for_spark
+from router.whatif.pipeline.table_layouts import LINK_LOAD, LINK_WORST, SCENARIO, SCENARIO_LOAD, Layout
 from router.whatif.pipeline.unfinished_run import run_error
 from router.whatif.scenarios.scenario_plan import Chunk, Plan, second_of_work
 
@@ -76,6 +76,7 @@ def run(
     *,
     left: Sequence[Chunk] = (),
     plan: Plan,
+    has_loads: bool = False,
     on_start: Callable[[str | None], None] = lambda pages: None,
     on_done: Done,
     on_tables: Callable[[], None] = lambda: None,
@@ -89,6 +90,7 @@ def run(
         folder: of the run, which all executors see under the same path.
         left: chunks that the local engine has left there as files.
         plan: of the whole run.
+        has_loads: whether there is a table of loads by scenario.
         on_start: called when Spark has been started, with the address of its pages.
         on_done: called for each of *chunks* when it has been written.
         on_tables: called when all has been played.
@@ -109,7 +111,7 @@ def run(
             play.run(left, lambda chunk: None, is_left=True)
             play.run(chunks, on_done)
             on_tables()
-            covered = _make_tables(session, pool, folder, plan)
+            covered = _make_tables(session, pool, folder, plan, has_loads=has_loads)
     finally:
         if active is None:
             # It takes a second, in which others may go on.
@@ -219,17 +221,15 @@ def write(frame: DataFrame, place: Path, partitions: Sequence[str]) -> None:
         place: of its folder.
         partitions: columns by whose values there are folders.
     """
-    frame.write.mode("overwrite").option("compression", "zstd").partitionBy(*partitions).parquet(_address(place))
+    address = address_for_spark(place, is_read=False)
+    frame.write.mode("overwrite").option("compression", "zstd").partitionBy(*partitions).parquet(address)
 
 
-def _address(place: Path) -> str:
-    """A path as Spark takes it: with its scheme, since without one it may be on HDFS, and with nothing escaped."""
-    return f"file://{place.absolute()}"
-
-
-def _make_tables(session: SparkSession, pool: ThreadPoolExecutor, folder: Path, plan: Plan) -> float | None:
+def _make_tables(
+    session: SparkSession, pool: ThreadPoolExecutor, folder: Path, plan: Plan, *, has_loads: bool
+) -> float | None:
     """Make the tables of what has been played. Returns: the coverage."""
-    played = spark_tables.read_played(session, _address(folder / PLAYED))
+    played = spark_tables.read_played(session, folder / PLAYED)
     mesh = plan.variants[0].elements
 
     def frame_of(layout: Layout) -> tuple[DataFrame, Sequence[str]]:
@@ -239,7 +239,7 @@ def _make_tables(session: SparkSession, pool: ThreadPoolExecutor, folder: Path, 
             return make(played), (play_rows.VARIANT,)
         if not any((folder / PLAYED).glob(f"*/{play_rows.TABLE}={layout.name}")):
             return spark_tables.empty(session, layout), ()  # whoever reads it has to know its columns nevertheless
-        frame = spark_tables.by_scenario(played, layout, mesh.routers, scenarios=len(plan), cores=cores(session))
+        frame = spark_tables.by_scenario(played, layout, plan, cores=cores(session))
         return frame, (play_rows.VARIANT, play_rows.FAMILY)
 
     def make(layout: Layout) -> None:
@@ -257,7 +257,8 @@ def _make_tables(session: SparkSession, pool: ThreadPoolExecutor, folder: Path, 
         return spark_tables.coverage(played)
 
     covered = pool.submit(cover) if mesh.has_rates else None
-    made = [pool.submit(make, layout) for layout in (*spark_tables.BY_SCENARIO, LINK_LOAD, LINK_WORST)]
+    wanted = [each for each in spark_tables.BY_SCENARIO if has_loads or each != SCENARIO_LOAD]
+    made = [pool.submit(make, layout) for layout in (*wanted, LINK_LOAD, LINK_WORST)]
     try:
         for future in made:
             future.result()

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from router.whatif.pipeline.spark_session import functions_of
 
 RANGE_SCENARIOS: Final = 250_000
-"""In a partition at most."""
+"""In a partition at most, of rows that are few for each."""
 FEWEST_SCENARIOS: Final = 2_048
 """In a partition, while there is one for each core."""
 
@@ -22,15 +22,16 @@ _MASK: Final = 0xFFFFFFFF
 _SEED: Final = 42
 
 
-def by_range(rows: DataFrame, scenarios: int, cores: int) -> DataFrame:
+def by_range(rows: DataFrame, scenarios: int, cores: int, *, most: int = RANGE_SCENARIOS) -> DataFrame:
     """Put rows into as many partitions as there are ranges, the first range first.
 
     Args:
         rows: with a column `scenario`.
         scenarios: how many there are, numbered from 0.
         cores: that shall have something to do.
+        most: scenarios in a partition.
     """
-    count = min(math.ceil(scenarios / FEWEST_SCENARIOS), max(2 * cores, math.ceil(scenarios / RANGE_SCENARIOS)))
+    count = min(math.ceil(scenarios / min(most, FEWEST_SCENARIOS)), max(2 * cores, math.ceil(scenarios / most)))
     sql = functions_of(rows)
     keys = sql.array(*map(sql.lit, keys_of(count)))
     place = sql.floor(sql.col("scenario") / sql.lit(math.ceil(scenarios / count))).cast("int")

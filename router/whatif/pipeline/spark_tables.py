@@ -6,64 +6,74 @@ bit: sums of probabilities are exact, and all else is copied, compared or divide
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from router.whatif.kernel.network_arrays import MICRO
-from router.whatif.pipeline.aggregate import KEPT
+from router.whatif.pipeline.aggregate import KEPT, directions
 from router.whatif.pipeline.chunk_evaluator import BASE_LOADS, WORST_LOADS
-from router.whatif.pipeline.play_rows import FAMILY, PAIRS_SCHEMA, SPARK_SCHEMA, TABLE, VARIANT, ddl
-from router.whatif.pipeline.spark_ranges import by_range
+from router.whatif.pipeline.play_rows import FAMILY, LISTED, SPARK_SCHEMA, TABLE, VARIANT, ddl
+from router.whatif.pipeline.spark_ranges import RANGE_SCENARIOS, by_range
 from router.whatif.pipeline.spark_session import functions_of, window_of
+from router.whatif.pipeline.table_files import address_for_spark
 from router.whatif.pipeline.table_layouts import (
     ADDRESS_IMPACT,
     LINK_LOAD,
     LINK_WORST,
     PAIR_IMPACT,
     SCENARIO,
+    SCENARIO_LOAD,
     Layout,
     plain,
 )
+from router.whatif.scenarios.scenario_plan import Plan
 from router.whatif.wording import BASE, MAINTENANCE
 
-BY_SCENARIO: Final = (SCENARIO, PAIR_IMPACT, ADDRESS_IMPACT)
+BY_SCENARIO: Final = (SCENARIO, PAIR_IMPACT, SCENARIO_LOAD, ADDRESS_IMPACT)
 """Tables that are partitioned by variant and family."""
 _MANTISSA_BITS: Final = 53
-_GLOB: Final = re.compile(r"[][{}*?\\]")
-"""Characters that mean something in paths that Spark reads."""
+_RANGE_LOADS: Final = 5_000_000
+"""Loads in a partition, about: a task sorts them, and writes them as one file of each family."""
+_BETWEEN: Final = "\n"
+"""Names in a text: a list of one for each would take the driver long to hand over."""
 
 
-def read_played(session: SparkSession, place: str) -> DataFrame:
+def read_played(session: SparkSession, place: Path) -> DataFrame:
     """Rows in the form of `play_rows`, of all units of work that are there.
 
     Args:
         session: of Spark.
         place: of the folder with a folder for each of them.
     """
-    return session.read.schema(SPARK_SCHEMA).parquet(_GLOB.sub(r"\\\g<0>", place))
+    return session.read.schema(SPARK_SCHEMA).parquet(address_for_spark(place))
 
 
-def by_scenario(played: DataFrame, layout: Layout, routers: Sequence[str], *, scenarios: int, cores: int) -> DataFrame:
+def by_scenario(played: DataFrame, layout: Layout, plan: Plan, *, cores: int) -> DataFrame:
     """Make a table that has rows by scenario, sorted by its key within ranges of scenarios.
 
     Args:
         played: as `read_played` gives it.
         layout: one of BY_SCENARIO.
-        routers: of the model, by their places.
-        scenarios: how many there are.
+        plan: of the whole run.
         cores: that shall have something to do.
     """
     sql = functions_of(played)
-    fields = PAIRS_SCHEMA.names if layout == PAIR_IMPACT else layout.names
+    is_listed = layout.name in LISTED
+    fields = LISTED[layout.name].names if is_listed else layout.names
     own = [sql.col(f"{layout.name}.{name}").alias(name) for name in fields if name not in (VARIANT, FAMILY)]
     rows = played.where(sql.col(TABLE) == layout.name).select(VARIANT, FAMILY, *own)
-    keys = [name for name in layout.key if layout != PAIR_IMPACT or name == "scenario"]
-    ordered = by_range(rows, scenarios, cores).sortWithinPartitions(VARIANT, FAMILY, *keys)
-    return _pairs(ordered, routers) if layout == PAIR_IMPACT else ordered
+    keys = [name for name in layout.key if not is_listed or name == "scenario"]
+    most = RANGE_SCENARIOS
+    if layout == SCENARIO_LOAD:
+        most = max(1, _RANGE_LOADS // max(1, 2 * len(plan.variants[0].elements.links)))
+    ordered = by_range(rows, len(plan), cores, most=most).sortWithinPartitions(VARIANT, FAMILY, *keys)
+    if layout == PAIR_IMPACT:
+        return _pairs(ordered, plan.variants[0].elements.routers)
+    return _loads(ordered, plan) if layout == SCENARIO_LOAD else ordered
 
 
 def _pairs(listed: DataFrame, routers: Sequence[str]) -> DataFrame:
@@ -81,6 +91,37 @@ def _pairs(listed: DataFrame, routers: Sequence[str]) -> DataFrame:
         is_lost.alias("is_lost"),
         sql.col("base_cost").cast("bigint").alias("base_cost"),
         sql.when(~is_lost, sql.col("cost").cast("bigint")).alias("cost"),
+    )
+
+
+def _loads(listed: DataFrame, plan: Plan) -> DataFrame:
+    """Make rows of lists of loads, in their order."""
+    sql = functions_of(listed)
+    lists = LISTED[SCENARIO_LOAD.name].names[1:]
+    loads = listed.select(VARIANT, FAMILY, "scenario", sql.inline(sql.arrays_zip(*lists)))
+    # Variants may have other links, and then the same number is another link.
+    meshes: dict[tuple[object, ...], list[str]] = {}
+    texts: dict[tuple[object, ...], list[str]] = {}
+    for variant in plan.variants:
+        key = (variant.elements.links, variant.elements.ends)
+        meshes.setdefault(key, []).append(variant.name)
+        if key not in texts:
+            texts[key] = [_BETWEEN.join(column.to_pylist()) for column in directions(variant.elements)]
+
+    def name(place: int) -> Column:
+        """Link, sender or receiver of the direction that has the number."""
+        found: Column = sql.lit(None)
+        for key, variants in meshes.items():
+            names = sql.split(sql.lit(texts[key][place]), _BETWEEN)
+            found = sql.when(sql.col(VARIANT).isin(variants), sql.get(names, sql.col("number"))).otherwise(found)
+        return found
+
+    return loads.select(
+        VARIANT,
+        FAMILY,
+        "scenario",
+        *(name(place).alias(column) for place, column in enumerate(("link", "src", "dst"))),
+        *lists[1:],
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,8 @@ from router.whatif.pipeline.table_layouts import Layout, TableError, layout_of, 
 SUFFIX: Final = ".parquet"
 COMMITTED: Final = "_SUCCESS"
 """Written last into a folder by Spark's committer."""
+_GLOB: Final = re.compile(r"[][{}*?\\]")
+"""Characters that mean something in paths that Spark reads."""
 
 
 def faults(table: pa.Table, layout: Layout) -> list[str]:
@@ -110,6 +113,17 @@ def files_of(folder: Path, name: str) -> list[Path]:
     if all(file.parent == place for file in found):
         return found
     return sorted(found, key=lambda file: _range_of(file, place, layout.key[0]))
+
+
+def address_for_spark(place: Path, *, is_read: bool = True) -> str:
+    """A path as Spark takes it: with its scheme, since without one it may be on HDFS, and with nothing escaped.
+
+    Args:
+        place: of a file or folder.
+        is_read: whether Spark reads it: then characters are told from those that stand for others.
+    """
+    path = str(place.absolute())
+    return f"file://{_GLOB.sub(lambda match: chr(92) + match[0], path) if is_read else path}"
 
 
 def partition_of(file: Path, place: Path) -> dict[str, str]:

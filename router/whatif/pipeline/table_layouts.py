@@ -222,6 +222,21 @@ LINK_WORST: Final = Layout(
     ),
 )
 
+SCENARIO_LOAD: Final = Layout(
+    name="scenario_load",
+    doc="Load of each direction of each link in each scenario. It is there with `--loads all`; with `--loads changed` "
+    "it lists the directions whose load isn't that of `link_load`, of the same variant. The table `run` says which.",
+    key=("scenario", "link", "src"),
+    columns=(
+        _scenario(),
+        *_directed(),
+        _real("msgs_per_s", "Messages sent.", "msg/s"),
+        _real("bytes_per_s", "Bytes of messages sent.", "bytes/s"),
+        _real("utilisation", "Load as a share of capacity, as in `link_load`.", "1"),
+        _flag("is_down", "Whether the link has failed, or a router at one of its ends."),
+    ),
+)
+
 ADDRESS_IMPACT: Final = Layout(
     name="address_impact",
     doc="Addresses that lose subscribers or publishers, by scenario; those that lose nothing are not listed.",
@@ -438,6 +453,7 @@ RUN: Final = Layout(
         _text("plan_hash", "SHA-256 of that."),
         _text("routing", "`mesh`, as the mesh routes, or `ecmp`."),
         _text("pairs", "`lost`, `changed` or `none`: what `pair_impact` lists."),
+        _text("loads", "`none`, `changed` or `all`: what `scenario_load` lists; with `none` there is no such table."),
         _count("seed", "Of samples."),
         _count("scenarios", "Rows of `scenario`.", unit="scenarios"),
         _count("routers", "Routers of the mesh as it is.", unit="routers"),
@@ -462,8 +478,8 @@ LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
     {
         layout.name: layout
         for layout in (
-            SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, ADDRESS_IMPACT, ROUTER_SPOF, CREDIT_PLAN, PLACEMENT,
-            CONVERGENCE, LINK_RATE, RUN,
+            SCENARIO, PAIR_IMPACT, LINK_LOAD, LINK_WORST, SCENARIO_LOAD, ADDRESS_IMPACT, ROUTER_SPOF, CREDIT_PLAN,
+            PLACEMENT, CONVERGENCE, LINK_RATE, RUN,
         )
     }
 )  # fmt: skip
@@ -497,7 +513,7 @@ Made from the program. Each table is a folder of Parquet files in the folder of 
 
 Tables that Spark has written have folders for the values of `variant`, and those with scenarios also of `family`, such
 as `scenario/variant=base/family=links%3A2`: whoever reads a part of the table reads that part of the files alone.
-Readers of partitioned Parquet give both as columns, of `pair_impact` and `address_impact` too.
+Readers of partitioned Parquet give both as columns, of `pair_impact`, `scenario_load` and `address_impact` too.
 
 Rates and loads are exact sums of millionths, divided once at the end: no result depends on the order in which things
 are added, on the engine or on the number of workers.

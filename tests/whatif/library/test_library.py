@@ -24,13 +24,14 @@ from router.whatif.wording import failure_of
 from tests.whatif.runs import assert_equal, everything, made
 
 LOCAL = Options(engine="local")
+LOADS = Options(engine="local", loads="changed")
 REQUEST = Request(families="links:1,routers:1,srlg", growth="1:2:1")
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return play(everything(), tmp_path_factory.mktemp("library") / "run", REQUEST, LOCAL)
+    return play(everything(), tmp_path_factory.mktemp("library") / "run", REQUEST, LOADS)
 
 
 def test_names_are_those_that_are_promised() -> None:
@@ -53,7 +54,7 @@ def test_a_piece_of_what_if_is_imported_without_the_library() -> None:
 
 
 def test_a_run_is_that_of_the_pipeline(done: Run, tmp_path: Path) -> None:
-    made(everything(), REQUEST, tmp_path / "run")
+    made(everything(), REQUEST, tmp_path / "run", loads="changed")
     assert_equal(done.folder, tmp_path / "run")
     assert open_run(str(done.folder)).model == everything()
 
@@ -67,16 +68,34 @@ def test_tables_as_arrow_and_pandas(done: Run) -> None:
     assert frame.max_utilisation.tolist() == done.arrow("scenario")["max_utilisation"].to_pylist()
 
 
-def test_tables_as_spark_has_them(done: Run, spark: SparkSession, tmp_path: Path) -> None:
-    # Written here and by Spark, whose files have the partition in their folders' names.
-    other = play(everything(), tmp_path / "run", REQUEST, Options(engine="spark"))
-    assert_equal(done.folder, other.folder)
-    for run in (done, other):
+@pytest.fixture(scope="module")
+def by_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same run, whose files have the partition in their folders' names."""
+    folder = tmp_path_factory.mktemp("spark") / "it's {a}[1] b%20*"
+    return play(everything(), folder, REQUEST, Options(engine="spark", loads="changed"))
+
+
+def test_tables_as_spark_has_them(done: Run, by_spark: Run, spark: SparkSession) -> None:
+    assert_equal(done.folder, by_spark.folder)
+    for run in (done, by_spark):
         frame = run.spark("scenario", spark)
         table = run.arrow("scenario")
         assert frame.columns == table.column_names
         rows = [row.asDict() for row in frame.orderBy("scenario").collect()]
         assert rows == table.to_pylist()
+
+
+def test_views_have_variant_and_family_whoever_wrote_the_tables(done: Run, by_spark: Run, spark: SparkSession) -> None:
+    here, there = done.views(spark, "here_"), by_spark.views(spark, "there_")
+    assert [name.removeprefix("here_") for name in here] == [name.removeprefix("there_") for name in there]
+    for name in ("pair_impact", "scenario_load", "address_impact"):
+        one, two = (spark.table(f"{place}_{name}") for place in ("here", "there"))
+        assert one.columns == two.columns == [*done.arrow(name).column_names, "variant", "family"]
+        assert one.count() == two.count() == done.arrow(name).num_rows > 0
+        assert one.exceptAll(two).isEmpty()
+    joined = spark.sql("SELECT count(*) FROM here_pair_impact JOIN here_scenario USING (scenario, variant, family)")
+    assert joined.first() == (done.arrow("pair_impact").num_rows,)
+    assert spark.table("here_demands").count() == len(done.model.demands)
 
 
 def test_a_changed_model_is_run(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def model() -> Model:
 @pytest.fixture(scope="module")
 def played(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Played:
     folder = tmp_path_factory.mktemp("evaluate") / "run"
-    made(model, REQUEST, folder, engine="local", workers=1, pairs="changed")
+    made(model, REQUEST, folder, engine="local", workers=1, pairs="changed", loads="all")
     naive = {name: Naive(variant) for name, variant in REQUEST.variants(model)}
     states = {
         row["scenario"]: naive[row["variant"]].state(row["failed_links"], row["failed_routers"])
@@ -53,7 +53,7 @@ def played(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Played:
     return Played(folder, naive, states)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [*TABLES, "scenario_load"])
 def test_every_table_is_as_its_layout_says(played: Played, name: str) -> None:
     assert validate(read_table(played.folder, name), name).num_rows
 
@@ -176,6 +176,49 @@ def test_the_worst_case_of_a_link_is_told_by_what_it_has_less_of(tmp_path: Path)
     assert [failed[number] for number in row["scenarios"]] == [["C--D"], ["B--D"]]
     assert row["scenario_utilisation"] == [0.9, 0.05]
     assert (row["worst_msgs_per_s"], row["worst_bytes_per_s"], row["worst_utilisation"]) == (1, 9000, 0.9)
+
+
+def test_the_load_of_every_link_is_listed_for_every_scenario(played: Played) -> None:
+    variants = {
+        row["scenario"]: (row["variant"], row["failed_links"], row["failed_routers"]) for row in played.rows("scenario")
+    }
+    found = defaultdict(dict)
+    for row in played.rows("scenario_load"):
+        values = (row["msgs_per_s"], row["bytes_per_s"], row["utilisation"], row["is_down"], row["dst"])
+        found[row["scenario"]][row["link"], row["src"]] = values
+    for number, (variant, links, routers) in variants.items():
+        naive, now = played.naive[variant], played.states[number]
+        shares = naive.utilisation(now, played.naive["base"])
+        expected = {}
+        for link in naive.model.links:
+            is_down = link.id in links or bool({link.a, link.b} & {*routers})
+            for src, dst in ((link.a, link.b), (link.b, link.a)):
+                loads = [now.loads[link.id, src, place] / MICRO for place in range(2)]
+                expected[link.id, src] = (*loads, shares.get((link.id, src), 0.0), is_down, dst)
+        assert found[number] == expected
+
+
+@pytest.mark.parametrize("routing", ["mesh", "ecmp"])
+def test_changed_loads_are_those_of_all_that_the_mesh_does_not_have(routing: str, tmp_path: Path) -> None:
+    request = Request(families="links:1,routers:1", growth="2", links=("r00,r09,1",))
+    for loads in ("changed", "all", "none"):
+        made(everything(), request, tmp_path / loads, engine="local", loads=loads, routing=routing)
+    variant = {row["scenario"]: row["variant"] for row in read_table(tmp_path / "all", "scenario").to_pylist()}
+    base = {
+        (row["variant"], row["link"], row["src"]): (row["msgs_per_s"], row["bytes_per_s"])
+        for row in read_table(tmp_path / "all", "link_load").to_pylist()
+    }
+    rows = read_table(tmp_path / "all", "scenario_load").to_pylist()
+    changed = [
+        row
+        for row in rows
+        if base[variant[row["scenario"]], row["link"], row["src"]] != (row["msgs_per_s"], row["bytes_per_s"])
+    ]
+    assert 0 < len(changed) < len(rows)
+    assert read_table(tmp_path / "changed", "scenario_load").to_pylist() == changed
+    assert not (tmp_path / "none" / "scenario_load").exists()
+    said = {loads: read_table(tmp_path / loads, "run").column("loads").to_pylist() for loads in ("changed", "all")}
+    assert said == {"changed": ["changed"], "all": ["all"]}
 
 
 def test_links_without_capacity_are_measured_by_the_busiest_one_of_the_mesh_as_it_is(tmp_path: Path) -> None:

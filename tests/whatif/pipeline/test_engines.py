@@ -60,26 +60,26 @@ def model() -> Model:
 def whole(spark: SparkSession, model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of Spark's."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    made(model, REQUEST, folder, engine="spark", pairs="changed")
+    made(model, REQUEST, folder, engine="spark", pairs="changed", loads="all")
     return folder
 
 
 @pytest.fixture(scope="module")
 def local(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("local") / "run"
-    made(model, REQUEST, folder, engine="local", workers=1, pairs="changed")
+    made(model, REQUEST, folder, engine="local", workers=1, pairs="changed", loads="all")
     return folder
 
 
 def test_spark_makes_the_tables_of_this_process(spark: SparkSession, model: Model, local: Path, tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    options = Options(engine="spark", pairs="changed")
+    options = Options(engine="spark", pairs="changed", loads="all")
     summary = run(model, REQUEST, tmp_path / "run", options, on_progress=lambda *step: seen.append(step))
     assert summary.engine == "spark local[2,2]"
     assert_equal(local, tmp_path / "run")
     assert [done for what, done, _ in seen if what == "playing scenarios"][-1] == summary.scenarios
     assert nothing_beside(tmp_path / "run")
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(TABLES)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted([*TABLES, "scenario_load"])
 
 
 def test_spark_writes_a_folder_for_each_variant_and_family(spark: SparkSession, whole: Path, local: Path) -> None:
@@ -88,7 +88,7 @@ def test_spark_writes_a_folder_for_each_variant_and_family(spark: SparkSession, 
     wanted = set(zip(*(scenario.column(name).to_pylist() for name in ("variant", "family")), strict=True))
     folders = {tuple(partition_of(file, whole / "scenario").values()) for file in files_of(whole, "scenario")}
     assert folders == wanted
-    for name in ("scenario", "pair_impact", "address_impact"):
+    for name in ("scenario", "pair_impact", "scenario_load", "address_impact"):
         frame = spark.read.parquet(str(whole / name))
         assert set(frame.columns) == {*layout_of(name).names, "variant", "family"}
         assert frame.count() == read_table(local, name).num_rows
@@ -114,7 +114,7 @@ class Interrupt:
 @pytest.fixture(scope="module")
 def uninterrupted(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("uninterrupted") / "run"
-    made(model, GROWING, folder, engine="local", workers=1)
+    made(model, GROWING, folder, engine="local", workers=1, loads="changed")
     return folder
 
 
@@ -123,8 +123,8 @@ def test_a_run_that_one_engine_began_another_one_can_end(
     first: str, second: str, spark: SparkSession, model: Model, uninterrupted: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(model, GROWING, tmp_path / "run", Options(engine=first), on_progress=Interrupt(60))
-    summary = made(model, GROWING, tmp_path / "run", engine=second, is_resumed=True)
+        run(model, GROWING, tmp_path / "run", Options(engine=first, loads="changed"), on_progress=Interrupt(60))
+    summary = made(model, GROWING, tmp_path / "run", engine=second, is_resumed=True, loads="changed")
     assert 60 < summary.resumed < summary.scenarios
     assert_equal(uninterrupted, tmp_path / "run")
     assert nothing_beside(tmp_path / "run")
@@ -132,7 +132,7 @@ def test_a_run_that_one_engine_began_another_one_can_end(
 
 def test_spark_goes_on_where_it_was(spark: SparkSession, model: Model, uninterrupted: Path, tmp_path: Path) -> None:
     out, begun = tmp_path / "run", tmp_path / ".run.partial" / "played" / "unit=0000090-0000099" / "_temporary"
-    options = Options(engine="spark", is_resumed=True)
+    options = Options(engine="spark", is_resumed=True, loads="changed")
     with pytest.raises(KeyboardInterrupt):
         run(model, GROWING, out, options, on_progress=Interrupt(60))
     begun.mkdir(parents=True)  # what a task was writing when all ended
@@ -141,7 +141,7 @@ def test_spark_goes_on_where_it_was(spark: SparkSession, model: Model, uninterru
         run(model, GROWING, out, options, on_progress=again)
     assert 60 < min(again.played) < max(again.played), "what was committed isn't played again"
     assert not begun.exists()
-    summary = made(model, GROWING, out, engine="spark", is_resumed=True)
+    summary = made(model, GROWING, out, engine="spark", is_resumed=True, loads="changed")
     assert summary.resumed == summary.scenarios, "all had been played: only tables were made"
     assert_equal(uninterrupted, out)
     assert nothing_beside(out)
@@ -175,7 +175,7 @@ def test_the_pages_of_spark_say_what_its_jobs_are_about(spark: SparkSession, who
     with urllib.request.urlopen(place) as answer:  # noqa: S310 - the scheme is http
         said = {job.get("description", "") for job in json.load(answer)}
     assert any(re.fullmatch(r"what-if: play scenarios 0 to \d+ of variant base", words) for words in said)
-    for name in ("scenario", "pair_impact", "address_impact", "link_load", "link_worst"):
+    for name in ("scenario", "pair_impact", "scenario_load", "address_impact", "link_load", "link_worst"):
         assert f"what-if: make table {name} of what was played" in said
     assert "what-if: sum up the probabilities of scenarios" in said
 
@@ -183,7 +183,7 @@ def test_the_pages_of_spark_say_what_its_jobs_are_about(spark: SparkSession, who
 def test_a_table_without_rows_has_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     model = Model(routers=[RouterNode(id="A"), RouterNode(id="B")])
     for engine in ("local", "spark"):
-        made(model, Request(families="routers:1"), tmp_path / engine, engine=engine, pairs="none")
+        made(model, Request(families="routers:1"), tmp_path / engine, engine=engine, pairs="none", loads="changed")
     assert_equal(tmp_path / "local", tmp_path / "spark")
     assert spark.read.parquet(str(tmp_path / "spark" / "pair_impact")).count() == 0
 
@@ -236,7 +236,7 @@ def test_a_member_that_is_dropped_from_a_group_is_noticed(
 
 
 def test_tables_of_a_run_are_read_by_spark(spark: SparkSession, local: Path) -> None:
-    for name in TABLES:
+    for name in (*TABLES, "scenario_load"):
         frame = spark.read.parquet(str(local / name))
         assert frame.count() == read_table(local, name).num_rows
     worst = spark.read.parquet(str(local / "scenario")).orderBy("lost_msgs_per_s", ascending=False).first()

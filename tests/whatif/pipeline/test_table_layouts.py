@@ -86,7 +86,9 @@ def test_tables_that_differ_in_one_bit_are_not_equal() -> None:
 
 
 def test_what_differs_from_run_to_run_makes_no_difference() -> None:
-    row = dict.fromkeys(("model", "model_hash", "plan", "plan_hash", "routing", "pairs", "version", "speed"), "x")
+    row = dict.fromkeys(
+        ("model", "model_hash", "plan", "plan_hash", "routing", "pairs", "loads", "version", "speed"), "x"
+    )
     row |= {"engine": "local", "started": "2026-01-01T00:00:00Z", "coverage": 0.5, "residual": None}
     row |= dict.fromkeys(("seed", "scenarios", "routers", "links"), 1) | {"wall_s": 1.0, "scenarios_per_s": 1.0}
     table = from_rows("run", [row])
