@@ -448,8 +448,9 @@ class Reader(LinkEventHandler):
 
         Where its `user-id` is to be looked at, or it is to be handed back, the forwarder has it first.
         """
-        controller = link.controller
-        forwarder = self._forwarder
+        controller, forwarder = link.controller, self._forwarder
+        if link.sections is not None and not forwarder.follow_sections(transfer, data):
+            return
         is_first = transfer.entry is None and transfer.state == NEW
         if controller is not None and is_first and link.user_id is None and not forwarder.is_handing_back:
             controller.begin(link, transfer, data)
@@ -474,6 +475,8 @@ class Reader(LinkEventHandler):
     def _begin(self, link: IngressLink, delivery: Handle) -> Transfer:
         transfer = new_transfer(link, delivery, self._forwarder.now)
         link.current = transfer
+        if link.sections is not None:
+            link.sections.begin()
         link.in_flight += 1
         link.counters.deliveries += 1
         self._settlement.keep(delivery, transfer)

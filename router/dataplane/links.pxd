@@ -9,6 +9,7 @@ from router.dataplane.link_counters cimport LinkCounters
 from router.dataplane.arrival_progress cimport ArrivalProgress
 from router.dataplane.port cimport Port
 from router.dataplane.scan_result cimport Scan
+from router.dataplane.section_order cimport SectionOrder
 from router.dataplane.transfer_stages cimport *
 
 
@@ -25,6 +26,7 @@ cdef class IngressLink:
     cdef public object address
     cdef public object rate
     cdef public object user_id
+    cdef public SectionOrder sections
     cdef public object controller
     cdef public Py_ssize_t withheld
     cdef public bint was_lowered

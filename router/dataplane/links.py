@@ -20,6 +20,7 @@ from router.dataplane.arrival_progress import ArrivalProgress
 from router.dataplane.link_counters import LinkCounters
 from router.dataplane.port import UNWRITTEN_ROOM, Port
 from router.dataplane.scan_result import Scan
+from router.dataplane.section_order import SectionOrder
 from router.dataplane.section_scanner import MAX_LEADING_BYTES
 from router.dataplane.sender_rights import ReadingRate
 
@@ -51,7 +52,7 @@ class IngressLink:
     __slots__ = (
         "address", "backlog_bytes", "controller", "counters", "current", "current_bytes", "entry", "handle", "id",
         "in_flight", "is_gone", "is_numbered", "is_paused", "most_bytes", "name", "port", "progress", "rate",
-        "session", "streams", "user_id", "was_lowered", "window", "withheld",
+        "sections", "session", "streams", "user_id", "was_lowered", "window", "withheld",
     )  # fmt: skip
 
     def __init__(self, link_id: LinkId, port: Port, handle: Handle, name: str, *, window: int) -> None:
@@ -72,6 +73,8 @@ class IngressLink:
         """Bound of the messages that are read of it in a second; None for none."""
         self.user_id: bytes | None = None
         """The only `user-id` that its messages may have; None for any."""
+        self.sections: SectionOrder | None = None
+        """Follows the sections of its messages where policy goes by what stands in them; else None."""
         self.controller: CreditController | None = None
         """Decides about its credit; None for a link with a window."""
         self.withheld = 0
@@ -133,6 +136,12 @@ class PublisherLink(IngressLink):
         """Time at which it came, seconds."""
         self.owed = 0
         """Credit that is to be taken back and was in use: kept back from the next grants."""
+
+    def bind_messages(self, user_id: bytes | None) -> None:
+        """Let its messages have no other `user-id` than this (None: any), nor a `to` that the router doesn't see."""
+        self.user_id = user_id
+        if user_id is not None or self.entry is None:
+            self.sections = SectionOrder()
 
 
 class IngressCircuitLink(IngressLink):

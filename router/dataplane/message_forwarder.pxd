@@ -12,6 +12,7 @@ from router.dataplane.links cimport EgressLink, IngressCircuitLink, IngressDataL
 from router.dataplane.port cimport Port
 from router.dataplane.links cimport PublisherLink, SubscriberLink, Transfer, new_transfer
 from router.dataplane.scan_result cimport Scan
+from router.dataplane.section_order cimport SectionOrder
 from router.dataplane.section_scanner cimport scan
 from router.dataplane.settlement cimport Settlement
 from router.dataplane.waiting_messages cimport WaitingMessages
@@ -36,6 +37,8 @@ cdef class Forwarder:
 
     @cython.locals(state=int, link=EgressLink)
     cpdef object progress(self, Transfer transfer, bytes data)
+    @cython.locals(link=IngressLink, sections=SectionOrder)
+    cpdef bint follow_sections(self, Transfer transfer, bytes data) except -1
     @cython.locals(link=IngressLink, publisher=PublisherLink)
     cdef _route(self, Transfer transfer)
     @cython.locals(port=Port, found=Scan)

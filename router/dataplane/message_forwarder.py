@@ -13,7 +13,7 @@ import cython
 
 from mesh_config.models import ForwardingSettings
 from router.core.addressing.address import AddressKind, with_vhost
-from router.core.errors import RemoteProtocolError
+from router.core.errors import DecodeError, RemoteProtocolError
 from router.core.forwarding.egress_selection import choose, choose_local
 from router.core.forwarding.fib import MULTICAST, AddressEntry, Fib, Route, Subscriber
 from router.core.ids_and_conditions import Condition, ConnectionId, RouterId
@@ -162,6 +162,26 @@ class Forwarder:
             self._hold(transfer, len(data))
         elif state == WAITING:
             self._waiting.grew(transfer, len(data))
+
+    def follow_sections(self, transfer: Transfer, data: bytes) -> bool:
+        """Read the next bytes of a message whose receivers must find in it what policy has looked at.
+
+        Returns: False when it is rejected, and what was sent of it aborted: a section comes twice or out of its order.
+        """
+        link = transfer.ingress
+        if link is None or transfer.state == DONE:
+            return True
+        sections = link.sections
+        assert sections is not None
+        try:
+            sections.follow(data, transfer.is_complete)
+        except DecodeError as error:
+            if transfer.entry is None and link.controller is not None:
+                link.controller.used_for_nothing(link)
+            self._settlement.tell_rejected(transfer, error.condition, str(error))
+            self.abandon(transfer)
+            return False
+        return True
 
     def _route(self, transfer: Transfer) -> None:
         """Find the address entry, as soon as enough of the message is there."""

@@ -197,7 +197,7 @@ class ClientLinks:
             address=address if entry is not None else None,
         )
         if rights is not None:
-            link.user_id = rights.user_id
+            link.bind_messages(rights.user_id)
             link.rate = connection.rate
         pn.pn_link_set_max_message_size(handle, link.most_bytes)
         # without the virtual host, which is put before it when a receiver attaches to it

@@ -13,6 +13,7 @@ from router.runtime import Runtime
 from tests.helpers import frames
 from tests.helpers.engine import Bench
 from tests.helpers.peer import Peer, PeerReceiver, decode, message
+from tests.helpers.sections import NULL, binary, section, string
 
 DENIED = "amqp:unauthorized-access"
 LIMIT = "amqp:resource-limit-exceeded"
@@ -347,6 +348,70 @@ def test_a_user_id_is_looked_at_in_messages_that_come_in_parts(any_bench: Bench)
     bench.run()
     assert good.outcome == "accepted"
     assert len(receiver.messages) == 1
+
+
+FORGED = section(0x73, NULL, binary(b"root"), string("x"))
+"""Properties of somebody else's message to `x`."""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        message("m", user_id=b"anonymous", address="x").replace(b"\0\x53\x77", FORGED + b"\0\x53\x77"),
+        message("m", address="x") + FORGED,
+        message("m", address="x", properties={"a": "b"}).replace(b"\0\x53\x77", FORGED + b"\0\x53\x77"),
+    ],
+    ids=["twice", "behind the body", "behind the application's"],
+)
+@pytest.mark.parametrize("target", ["x", None])
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_user_id_in_a_second_place_is_refused(bench: Bench, target: str | None, data: bytes, settled: bool) -> None:
+    router = bench.router("A", vhosts=(everything(),))
+    receiver = enter(bench, router).receiver("x", credit=20).accepting()
+    sender = enter(bench, router).sender(target)
+    bench.run()
+    for _ in range(12):
+        sent = sender.send(data, settled=settled)
+        bench.run()
+        assert settled or (sent.outcome, sent.condition.name) == ("rejected", "amqp:decode-error")
+    assert receiver.messages == []
+    last = sender.send(message("last", address="x"))
+    bench.run()
+    assert last.outcome == "accepted"
+    assert sender.closed is None
+
+
+def test_an_anonymous_sender_s_message_names_one_target(bench: Bench) -> None:
+    router = bench.router("A", vhosts=(everything(targets=("x",), any_user_id=True),))
+    receiver = enter(bench, router).receiver("x", credit=20).accepting()
+    sender = enter(bench, router).sender(None)
+    bench.run()
+    sent = sender.send(section(0x73, NULL, NULL, string("x")) + message("m", address="other"))
+    bench.run()
+    assert (sent.outcome, sent.condition.name) == ("rejected", "amqp:decode-error")
+    assert receiver.messages == []
+
+
+@pytest.mark.parametrize("size", [5_000, 3_000_000])
+def test_a_forged_end_of_a_message_in_parts_aborts_it(any_bench: Bench, size: int) -> None:
+    bench = any_bench
+    router = bench.router("A", vhosts=(everything(),), forwarding={"held_message_bytes": 100_000})
+    receiver = enter(bench, router).receiver("x", credit=10).accepting()
+    sender = enter(bench, router).sender("x")
+    bench.run()
+    data = message("y" * size) + FORGED
+    step = size // 7
+    sent = sender.begin(data[:20])
+    for at in range(20, len(data), step):
+        bench.run()
+        sent.part(data[at : at + step])
+    sent.end()
+    bench.run()
+    assert (sent.outcome, sent.condition.name) == ("rejected", "amqp:decode-error")
+    good = sender.send(message("y" * size))
+    bench.run()
+    assert good.outcome == "accepted"
+    assert [len(body) for body in receiver.bodies] == [size]
 
 
 # What is told

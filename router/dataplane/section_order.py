@@ -1,0 +1,220 @@
+"""Follows the sections of a message as its bytes come, where receivers must read the same in it as the router does.
+
+The router looks at one `user-id` and one `to`, those of the properties in their place (`section_scanner.py`). Receivers
+differ in what they make of a second properties section, of one that comes late, or of one that hides behind the values
+of a list whose size is larger than they are. Where policy binds `user-id` or `to`, such messages are refused: each
+section at most once and in its order, each list, map and array exactly as large as what it holds, and nothing but plain
+values as fields of the properties.
+
+On the path of messages: plain ints, so that Cython can compile it. Nothing is kept of a message but its last few bytes
+and where its open lists end.
+
+Source: AMQP 1.0 part 1, 1.2 and 1.6; part 3, 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from router.core.errors import DecodeError
+
+MAX_DEPTH: Final = 64
+"""Lists, maps and arrays within each other."""
+_HEADER_BYTES: Final = 10
+"""Longest descriptor of a section: its first byte, a constructor and eight bytes."""
+_LISTS: Final = frozenset({0x45, 0xC0, 0xD0})
+_MAPS: Final = frozenset({0xC1, 0xD1})
+_BINARIES: Final = frozenset({0xA0, 0xB0})
+_FORMS: Final = {
+    0x70: _LISTS,
+    0x71: _MAPS,
+    0x72: _MAPS,
+    0x73: _LISTS,
+    0x74: _MAPS,
+    0x75: _BINARIES,
+    0x76: _LISTS,
+    0x77: None,
+    0x78: _MAPS,
+}
+"""By descriptor of a section, the constructors that it may have; None for any."""
+_PROPERTIES: Final = 0x73
+_DATA: Final = 0x75
+_SEQUENCE: Final = 0x76
+_FOOTER: Final = 0x78
+_VALUES: Final = -1
+"""Elements of what is open have constructors of their own."""
+_UNREAD: Final = -2
+"""It is an array whose elements' constructor comes next;"""
+_DESCRIPTOR: Final = -3
+"""and this is a described one, with its descriptor first."""
+
+
+class SectionOrder:
+    """Follows one message after the other; `begin` starts each."""
+
+    __slots__ = ("_constructor", "_end", "_is_open", "_left", "_outer", "_pos", "_rest", "_section", "_skip")
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Expect the first byte of the next message."""
+        self._section = 0
+        """Descriptor of the section that was begun last; 0 before the first."""
+        self._pos = 0
+        """Bytes of the message that were read."""
+        self._skip = 0
+        """Of the value that was begun last, bytes that are not looked at and to come."""
+        self._rest = b""
+        """The last bytes, of which nothing can be said before more come."""
+        self._is_open = False
+        """A section was begun that has not ended."""
+        self._left = 0
+        """Values that are to come where it is: of the section, or of the innermost list, map or array,"""
+        self._end = -1
+        """which ends at this offset; -1 for the section itself,"""
+        self._constructor = _VALUES
+        """and whose elements have this constructor."""
+        self._outer: list[tuple[int, int, int]] = []
+        """The three of those around it, outermost first."""
+
+    def follow(self, data: bytes, is_last: bool) -> None:
+        """Read the next bytes of the message.
+
+        Raises:
+            DecodeError: a section comes twice or out of its order, or isn't what it says of itself.
+        """
+        data = self._rest + data if self._rest else data
+        size: int = len(data)
+        at: int = 0
+        while True:
+            if self._skip:
+                step: int = min(self._skip, size - at)
+                self._skip -= step
+                at += step
+                self._pos += step
+                if self._skip:
+                    break
+            if self._is_open and not self._left and not self._close():
+                self._is_open = False
+            if at == size:
+                break
+            used: int = self._read_value(data, at, size) if self._is_open else self._begin_section(data, at, size)
+            if not used:
+                break
+            at += used
+            self._pos += used
+        self._rest = data[at:]
+        if is_last and (self._is_open or self._rest or not self._section):
+            raise DecodeError("the message ends within a section")
+
+    def _begin_section(self, data: bytes, at: int, size: int) -> int:
+        """Read a section's descriptor. Returns its bytes; 0 when more must come first."""
+        if data[at]:
+            raise DecodeError(f"a section begins with {data[at]:#x} and not with a descriptor")
+        if at + 3 > size:
+            return 0
+        length: int = 3
+        if data[at + 1] == 0x80:
+            length = _HEADER_BYTES
+            if at + length > size:
+                return 0
+            if data[at + 2 : at + 9] != b"\0\0\0\0\0\0\0":
+                raise DecodeError("no section has a descriptor as large as that")
+        elif data[at + 1] != 0x53:
+            raise DecodeError(f"a section's descriptor has the constructor {data[at + 1]:#x}")
+        code: int = data[at + length - 1]
+        if code not in _FORMS:
+            raise DecodeError(f"no section has the descriptor {code:#x}")
+        last = self._section
+        is_repeated = code == last and code in (_DATA, _SEQUENCE)
+        if not is_repeated and (code <= last or (code < _FOOTER and last >= _DATA)):
+            raise DecodeError(f"no section {code:#x} can follow section {last:#x}")
+        self._section = code
+        self._is_open = True
+        self._left = 1
+        self._end = -1
+        self._constructor = _VALUES
+        return length
+
+    def _close(self) -> bool:
+        """Leave the lists that have all their values. Returns False when that was the section's own value."""
+        while not self._left:
+            if self._end < 0:
+                return False
+            if self._pos != self._end:
+                raise DecodeError(f"section {self._section:#x} holds more bytes than values")
+            self._end, self._left, self._constructor = self._outer.pop()
+        return True
+
+    def _read_value(self, data: bytes, at: int, size: int) -> int:
+        """Read what the next value is, or an array's constructor. Returns its bytes; 0 when more must come first."""
+        constructor: int = self._constructor
+        start: int = at if constructor >= 0 else at + 1
+        code: int = constructor if constructor >= 0 else data[at]
+        kind: int = code >> 4
+        width: int = 4 if kind & 1 else 1
+        used: int = start - at + (0 if kind < 10 or constructor == _UNREAD else width if kind < 12 else 2 * width)
+        if at + used > size:
+            return 0
+        if self._end < 0:
+            self._check_form(code)
+        elif self._section == _PROPERTIES and (not code or kind >= 12):
+            raise DecodeError("a field of the properties is no plain value")
+        if not code:
+            self._describe()
+        elif kind < 4:
+            raise DecodeError(f"no value has the constructor {code:#x}")
+        elif constructor == _UNREAD:
+            self._left -= 1
+            self._constructor = code
+            if kind < 10:  # their elements are of one width
+                self._skip = self._left * _fixed_width(kind)
+                self._left = 0
+        else:
+            if constructor == _DESCRIPTOR:
+                self._constructor = _UNREAD
+            self._left -= 1
+            if kind < 10:
+                self._skip = _fixed_width(kind)
+            else:
+                self._skip = int.from_bytes(data[start : start + width], "big")
+                if kind >= 12:
+                    self._open(code, used, int.from_bytes(data[start + width : start + 2 * width], "big"))
+        if self._end >= 0 and self._pos + used + self._skip > self._end:
+            raise DecodeError(f"a value in section {self._section:#x} ends beyond what holds it")
+        return used
+
+    def _check_form(self, code: int) -> None:
+        forms = _FORMS[self._section]
+        if forms is not None and code not in forms:
+            raise DecodeError(f"section {self._section:#x} has the constructor {code:#x}")
+
+    def _describe(self) -> None:
+        """A descriptor follows, a value of its own, and then what it describes."""
+        if self._constructor == _DESCRIPTOR:
+            raise DecodeError("the descriptor of an array is described itself")
+        self._left += 1
+        if self._constructor == _UNREAD:
+            self._constructor = _DESCRIPTOR
+
+    def _open(self, code: int, used: int, count: int) -> None:
+        """Go into a list, map or array of *count* values, whose size `_skip` has, its count included."""
+        end: int = self._pos + used + self._skip - (4 if code & 0x10 else 1)
+        self._skip = 0
+        is_array: bool = code >= 0xE0
+        if end < self._pos + used or (0 <= self._end < end):
+            raise DecodeError(f"a value in section {self._section:#x} ends beyond what holds it")
+        if code in _MAPS and count & 1:
+            raise DecodeError(f"a map in section {self._section:#x} has a key without a value")
+        if len(self._outer) == MAX_DEPTH:
+            raise DecodeError(f"more than {MAX_DEPTH} lists, maps or arrays within each other")
+        self._outer.append((self._end, self._left, self._constructor))
+        self._end = end
+        self._left = count + 1 if is_array else count  # its elements' constructor counts as one
+        self._constructor = _UNREAD if is_array else _VALUES
+
+
+def _fixed_width(kind: int) -> int:
+    """Bytes of a value behind its constructor, of which *kind* is the upper half, below 0xa."""
+    return 0 if kind == 4 else 1 << (kind - 5)
